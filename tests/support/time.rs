@@ -1,5 +1,6 @@
 //! Time in tests: one runtime, quick settings, and waiting for something to come true. Shared by the test binaries.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -48,6 +49,26 @@ static QUIET: Semaphore = Semaphore::const_new(8);
 static TOOK: Mutex<BTreeMap<String, Duration>> = Mutex::new(BTreeMap::new());
 const SLOWEST: usize = 10;
 
+/// What the tests that failed said, printed again at the end: the test runner's own report may be cut above it.
+static FAILED: Mutex<Vec<String>> = Mutex::new(Vec::new());
+/// Longest part of what a test said that is printed again, characters.
+const SAID_CHARS_MAX: usize = 2_000;
+
+thread_local! {
+    /// What this thread's last panic said.
+    static SAID: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// Notes what a panic says, beside what is printed of it anyway.
+static LISTENING: LazyLock<()> = LazyLock::new(|| {
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let said: String = panic.to_string().chars().take(SAID_CHARS_MAX).collect();
+        drop(SAID.try_with(|last| last.replace(said)));
+        before(panic);
+    }));
+});
+
 /// Runs a test on the shared runtime, in its turn: the test runner has more threads than tests may run at a time, so that
 /// those that wait for the one turn keep none of the others off.
 pub fn run<F: Future<Output = ()>>(test: F) {
@@ -61,6 +82,7 @@ pub fn run_waiting<F: Future<Output = ()>>(test: F) {
 
 fn in_turn<F: Future<Output = ()>>(turns: &Semaphore, test: F) {
     RUNTIME.block_on(async {
+        LazyLock::force(&LISTENING);
         let _turn = turns.acquire().await.expect("never closed");
         let _watch = Watch(Instant::now());
         test.await;
@@ -78,6 +100,10 @@ struct Watch(Instant);
 impl Drop for Watch {
     fn drop(&mut self) {
         let name = std::thread::current().name().unwrap_or("?").to_owned();
+        if std::thread::panicking() {
+            let said = SAID.with(RefCell::take);
+            FAILED.lock().unwrap_or_else(PoisonError::into_inner).push(format!("{name}: {said}"));
+        }
         let mut took = TOOK.lock().unwrap_or_else(PoisonError::into_inner);
         if took.is_empty() {
             // SAFETY: the function is there until the process ends, and takes nothing.
@@ -95,6 +121,9 @@ extern "C" fn tell_slowest() {
     eprintln!("\n{}: {} tests on servers, {all:.0} s in them; the slowest:", env!("CARGO_CRATE_NAME"), took.len());
     for (name, took) in took.iter().take(SLOWEST) {
         eprintln!("{took:7.1} s  {name}");
+    }
+    for failed in FAILED.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+        eprintln!("failed: {failed}");
     }
     if let Some(file) = std::env::var_os("TEST_TIMES") {
         let lines: String = took.iter().map(|(name, took)| format!("{took:.2}\t{name}\n")).collect();

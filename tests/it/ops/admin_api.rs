@@ -80,27 +80,39 @@ fn a_sale_is_created_steered_and_closed() {
         let admin = world.admin_port();
         let created = admin.post("/sales", sale("steered")).await;
         assert_eq!((created.status, &created.json["sale"]["status"]), (200, &json!("draft")), "{created:?}");
-        assert_eq!(admin.post("/sales", sale("steered")).await.code(), "CONFLICT");
-        assert_eq!(admin.post("/sales/steered/pause", json!({})).await.code(), "CONFLICT", "not warmed");
-        assert_eq!(admin.post("/sales/steered/warm", json!({})).await.json["shards"][0]["state"], "open");
+        let again = admin.post("/sales", sale("steered")).await;
+        assert_eq!(again.code(), "CONFLICT", "{again:?}");
+        let state = async |name: &str| admin.post(&format!("/sales/steered/{name}"), json!({})).await;
+        let refused = async |name: &str| {
+            let answer = state(name).await;
+            assert_eq!(answer.code(), "CONFLICT", "{name}: {answer:?}");
+        };
+        let done = async |name: &str, part: &str, expected: &str| {
+            let answer = state(name).await;
+            assert_eq!(answer.json.pointer(part), Some(&json!(expected)), "{name}: {answer:?}");
+        };
+        let (status, first_shard) = ("/sale/status", "/shards/0/state");
+        // Not warmed.
+        refused("pause").await;
+        done("warm", first_shard, "open").await;
 
         let sale = "steered".parse().unwrap();
-        let state = async |name: &str| admin.post(&format!("/sales/steered/{name}"), json!({})).await;
-        assert_eq!(state("pause").await.json["sale"]["status"], "paused");
+        done("pause", status, "paused").await;
         eventually("buyers hear it", async || world.buy(&sale, "early", 1, None).await.status == 423).await;
-        assert_eq!(state("resume").await.json["sale"]["status"], "warmed");
+        done("resume", status, "warmed").await;
         eventually("buyers hear it", async || world.buy(&sale, "alice", 1, None).await.status == 202).await;
 
         let more = json!({ "units": 5, "grant": "monday" });
         for _repeat in 0..2 {
             let topped = admin.post("/sales/steered/top-up", more.clone()).await;
             assert_eq!((topped.status, &topped.json["sale"]["granted"]), (200, &json!(15)), "{topped:?}");
-            assert_eq!(topped.json["shards"][0]["remaining"], 14);
+            assert_eq!(topped.json["shards"][0]["remaining"], 14, "{topped:?}");
         }
         let other = json!({ "units": 6, "grant": "monday" });
-        assert_eq!(admin.post("/sales/steered/top-up", other).await.code(), "CONFLICT");
+        let other = admin.post("/sales/steered/top-up", other).await;
+        assert_eq!(other.code(), "CONFLICT", "{other:?}");
         let listed = admin.get("/sales").await;
-        assert_eq!(listed.json["sales"][0]["granted"], 15, "a write is seen at once");
+        assert_eq!(listed.json["sales"][0]["granted"], 15, "a write is seen at once: {listed:?}");
 
         world.start_and_settle(&sale).await;
         let audit = admin.get("/sales/steered/audit").await;
@@ -112,13 +124,18 @@ fn a_sale_is_created_steered_and_closed() {
         );
         let series =
             json!([{ "epoch": 1, "shard": 0, "number": 1, "outcomes": 1, "undecided": 0, "gaps": [], "closed": 0 }]);
-        assert_eq!((&audit.json["audit"]["series"], &audit.json["suspects"]), (&series, &json!([])));
+        assert_eq!((&audit.json["audit"]["series"], &audit.json["suspects"]), (&series, &json!([])), "{audit:?}");
         let reclaimed = state("reclaim").await;
-        assert_eq!((reclaimed.status, &reclaimed.json["reclaimed"]), (200, &Value::Null), "nothing failed");
+        assert_eq!(
+            (reclaimed.status, &reclaimed.json["reclaimed"]),
+            (200, &Value::Null),
+            "nothing failed: {reclaimed:?}"
+        );
         assert_eq!(reclaimed.json["sale"]["granted"], 15);
-        assert_eq!(state("rebuild").await.json["shards"][0]["state"], "frozen");
-        assert_eq!(state("close").await.json["sale"]["status"], "closed");
-        assert_eq!(state("resume").await.code(), "CONFLICT", "closed is for good");
+        done("rebuild", first_shard, "frozen").await;
+        done("close", status, "closed").await;
+        // Closed is for good.
+        refused("resume").await;
     });
 }
 
