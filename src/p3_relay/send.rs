@@ -51,7 +51,7 @@ impl QueueLane {
 
     /// Those that may be sent now: at least one when none is on its way. After a cut under load all others wait for their next
     /// attempt, and the broker answers already.
-    fn probes_to_send(&self) -> usize {
+    pub(super) fn probes_to_send(&self) -> usize {
         self.free_probes().max(usize::from(self.session.confirms.is_empty()))
     }
 

@@ -4,7 +4,7 @@
 //! Every living relay does this by itself, without a leader: each check and claim is one script, so two never take the same. All
 //! shards are asked at once: one after the other, 64 shards of a server far away would take a second of waiting.
 
-use super::{GAUGES_EVERY, Relay};
+use super::{GAUGES_EVERY, IDS_MAX, Relay};
 use crate::faults::{crash_point, left_out};
 use crate::store::redis::{OrphanPage, OutboxEntry, PageFrom, RedisFault, SentEntry, TakenOver};
 use futures::future::{join_all, try_join};
@@ -18,6 +18,8 @@ const ORPHANS_LOOKED_AT: usize = 500;
 const FORGET_AFTER_CLAIMS: u64 = 10;
 /// Names forgotten at once; a fleet with new names at every start leaves no more than these in one interval.
 const FORGET_MAX: usize = 16;
+/// Most ids of deleted entries in one line of the log.
+const DELETED_NAMED: usize = 10;
 
 /// The answer to one claim.
 type Claimed = Result<TakenOver, RedisFault>;
@@ -146,11 +148,16 @@ impl Relay {
         tracing::error!(
             phase = "p3_relay",
             shard,
-            ?ids,
+            count = ids.len(),
+            ids = ?ids.iter().take(DELETED_NAMED).collect::<Vec<_>>(),
             "outbox entries were deleted before they were relayed: the audit finds their requests and persists them"
         );
-        let entries: Vec<SentEntry> = ids.iter().map(|id| SentEntry { id: id.clone(), orders: 1 }).collect();
-        self.outbox.done(shard, &self.consumer, &entries).await.map(|_deleted| ())
+        // A whole window at once is more than the script can take.
+        for part in ids.chunks(IDS_MAX) {
+            let entries: Vec<SentEntry> = part.iter().map(|id| SentEntry { id: id.clone(), orders: 1 }).collect();
+            self.outbox.done(shard, &self.consumer, &entries).await?;
+        }
+        Ok(())
     }
 
     pub(super) async fn gauges(&mut self) {

@@ -93,3 +93,29 @@ impl OverdueWalk {
         has_room
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A sale whose time is up as soon as it is left out.
+    fn leave_out(walk: &mut OverdueWalk, number: usize) -> bool {
+        walk.leave_out(SaleId::parse(&format!("s{number}")).unwrap(), Duration::ZERO)
+    }
+
+    #[test]
+    fn a_full_list_is_tried_again_before_the_walk_is_at_its_end() {
+        let mut walk = OverdueWalk::new();
+        walk.at_end = false;
+        for number in 1..LEFT_OUT_MAX {
+            assert!(leave_out(&mut walk, number));
+        }
+        walk.try_again();
+        assert_eq!(walk.left_out.len(), LEFT_OUT_MAX - 1, "there is room: those behind them come first");
+        assert!(leave_out(&mut walk, LEFT_OUT_MAX));
+        assert!(!leave_out(&mut walk, 0), "no room");
+        walk.try_again();
+        assert!(walk.left_out.is_empty());
+        assert!(leave_out(&mut walk, 0), "the next one does not stop the walk");
+    }
+}

@@ -7,8 +7,8 @@ use std::process::Command;
 
 /// First three bytes of every address.
 const NET: &str = "10.77.0";
-/// The test's own address.
-const OUTSIDE: &str = "10.77.0.254";
+/// The address of what is on no host: the test itself, and what is in front of the hosts.
+pub const OUTSIDE: &str = "10.77.0.254";
 /// Packets lost of each hundred, each way, on a bad line.
 const LOSS: &str = "0.3";
 

@@ -226,7 +226,7 @@ impl Stage {
 
 fn load(sales: Vec<SaleSpec>, seed: u64) -> Load {
     Load {
-        apis: NUMBERS.map(roles::api).to_vec(),
+        apis: roles::apis(&[]),
         sales,
         users: BUYERS,
         rate_per_s: RATE_PER_S,

@@ -4,7 +4,7 @@
 //! takes an api out of service, so that only what is behind the apis is measured; the crowd does not.
 
 use crate::clients::clock::now_ms;
-use crate::network::{NUMBERS, Number};
+use crate::network::Number;
 use crate::servers::roles::{self, SHARDS};
 use crate::status_and_body;
 use crate::time::time_passes;
@@ -124,9 +124,9 @@ impl Shared {
     /// An api that is in service, in turn.
     fn api(&self, turn: u64) -> String {
         let gone = self.gone.lock().expect("not poisoned");
-        let there: Vec<Number> = NUMBERS.into_iter().filter(|number| !gone.contains(number)).collect();
+        let there = roles::apis(&gone);
         let at = usize::try_from(turn).expect("few") % there.len().max(1);
-        roles::api(there.get(at).copied().unwrap_or(1))
+        there.get(at).expect("not all hosts are gone").clone()
     }
 }
 
@@ -142,7 +142,9 @@ async fn buy(shared: &Shared, shard: u16) -> (usize, Option<String>) {
     let request_id = body["request_id"].as_str().map(str::to_owned).filter(|_| status == 202);
     let result = match status {
         202 => "accepted".to_owned(),
-        0 | 500 | 504 => "unknown".to_owned(),
+        0 | 500 | 502 | 504 => "unknown".to_owned(),
+        // Of a balancer, which says nothing about what was done.
+        503 if body["code"].is_null() => "unknown".to_owned(),
         other => format!("error:{other}"),
     };
     // Nobody will ask for an unknown one: the checker gets an attempt, not a request.

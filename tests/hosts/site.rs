@@ -4,6 +4,7 @@ use crate::host::Host;
 use crate::network::{self, NUMBERS, Number};
 use crate::servers::{self, Kind, balancer, galera, rabbit, redis, replicated, roles, sentinel};
 use crate::time::{pause, time_passes};
+use seckill::dev::Child;
 use serde_json::Value;
 use std::path::Path;
 use std::sync::Arc;
@@ -21,6 +22,8 @@ const AUDIT_EVERY_MS: u64 = 500;
 pub struct Site {
     hosts: [Arc<Host>; 3],
     http: reqwest::Client,
+    /// In front of them, as long as there are hosts.
+    _front: Option<Child>,
 }
 
 /// How the site became whole.
@@ -42,7 +45,8 @@ impl Site {
         galera::install(&template);
         let hosts = NUMBERS.map(|number| Host::new(number, dir.join(format!("host{number}"))));
         let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(3)).build().expect("a client");
-        let site = Self { hosts, http };
+        let front = if roles::through_balancers() { Some(balancer::start_front().await) } else { None };
+        let site = Self { hosts, http, _front: front };
         for host in &site.hosts {
             rabbit::start(host).await;
             balancer::start(host).await;

@@ -125,8 +125,9 @@ mod tests {
         let mut endpoint = endpoint();
         for (attempts, low, high) in [(0, 1000, 1200), (1, 60_000, 72_000)] {
             let follow = endpoint.follow(&ended(attempts, failed(None, false)), &pauses, 9);
-            let TriedDelivery::Again { after_ms, .. } = follow else { panic!("{follow:?}") };
+            let TriedDelivery::Again { after_ms, attempts: before, .. } = follow else { panic!("{follow:?}") };
             assert!((low..=high).contains(&after_ms), "{after_ms}");
+            assert_eq!(before, attempts, "so that the same try counts once");
         }
         let last = endpoint.follow(&ended(2, failed(None, false)), &pauses, 9);
         assert_eq!(last, TriedDelivery::Dead { delivery_id: 7, attempts: 2, problem: "answers 500".into() });

@@ -107,6 +107,8 @@ impl Outcome {
             (423, _) => Self::Paused,
             (429, _) => Self::Limited,
             (503, "P1-S8") => Self::Overloaded,
+            // Of a balancer that ended a connection, say, on which the request had been sent.
+            (503, "") => Self::Unknown,
             (503, _) => Self::Error(503),
             // A fault inside the api, or of something before it, says nothing about what was done.
             (500.., _) => Self::Unknown,

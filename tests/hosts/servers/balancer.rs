@@ -1,18 +1,25 @@
-//! haproxy on each host: one address for the database, whichever host's server is written to, and one for RabbitMQ.
+//! haproxy on each host: one address for the database, whichever host's server is written to, and one for RabbitMQ. And haproxy in
+//! front of the hosts: one address for buyers, whichever host's api is ready.
 //!
 //! A server is asked what it is, not only whether its port answers: a frozen one takes connections, and a Galera node without
 //! the majority greets and then refuses every statement. Connections to a server that is given up are ended, so that no client
 //! waits on them.
 
 use crate::host::Host;
-use crate::network::{NUMBERS, Number, address, command_on};
+use crate::network::{NUMBERS, Number, OUTSIDE, address, command_on};
+use crate::servers::roles::{self, API_PORT};
 use crate::servers::{Kind, galera, kind, rabbit};
+use seckill::dev::Child;
+use std::process::Command;
 use std::sync::Arc;
 
 /// On loopback of each host.
 pub const DATABASE_PORT: u16 = 3_307;
 /// On loopback of each host.
 pub const BROKER_PORT: u16 = 5_673;
+
+/// In front of the hosts.
+const FRONT_PORT: u16 = 8_000;
 
 /// haproxy's own arguments: ADDRESS PORT of the balancer, ADDRESS PORT of the server.
 const GALERA_CHECK: &str = "#!/bin/sh\n\
@@ -77,4 +84,37 @@ pub async fn start(host: &Arc<Host>) {
         }),
     )
     .await;
+}
+
+/// `http://…` of the balancer in front of the hosts.
+pub fn front() -> String {
+    format!("http://{OUTSIDE}:{FRONT_PORT}")
+}
+
+/// An api is in service while it says that it is ready. What is under way to one that is not is waited for: an end of its connection
+/// would say 503, and so that nothing was done.
+fn front_config() -> String {
+    let server = |number: Number| {
+        let (check, at) = (roles::admin_address(number, seckill::roles::Role::Api), address(number));
+        let (check_at, check_port) = check.rsplit_once(':').expect("a port");
+        format!(
+            "    server host{number} {at}:{API_PORT} check addr {check_at} port {check_port} inter 700ms fall 2 rise 2\n"
+        )
+    };
+    format!(
+        "global\n    maxconn 2000\n    nbthread 1\n\
+         defaults\n    mode http\n    timeout connect 1s\n    timeout client 30s\n    timeout server 30s\n    timeout check 1500ms\n\
+         \x20   retries 2\n    option redispatch 1\n\
+         listen buyers\n    bind {OUTSIDE}:{FRONT_PORT}\n    option httpchk GET /readyz\n{}",
+        NUMBERS.map(server).concat()
+    )
+}
+
+/// Starts it.
+pub async fn start_front() -> Child {
+    let file = crate::folder().join("front.cfg");
+    std::fs::write(&file, front_config()).expect("written");
+    let mut command = Command::new("haproxy");
+    command.args(["-db", "-f"]).arg(&file);
+    Child::spawn("haproxy", command, &crate::folder().join("front.log")).await.expect("a balancer")
 }

@@ -17,7 +17,8 @@ pub const PREFIX: &str = "hosts";
 pub const SHARDS: u16 = 4;
 /// `p5_reconcile.window_ms`.
 pub const WINDOW_MS: u64 = 10_000;
-const API_PORT: u16 = 8_080;
+/// Where an api is, on its host's address.
+pub const API_PORT: u16 = 8_080;
 const FIRST_ADMIN_PORT: u16 = 9_090;
 const CALL: Duration = Duration::from_secs(60);
 
@@ -33,7 +34,8 @@ const OWN: [&str; 8] = [
     "log.level=info",
 ];
 
-/// Whether the roles reach the broker and the database through their host's haproxy; by lists of addresses else.
+/// Whether the roles reach the broker and the database through their host's haproxy, and buyers the apis through one in front of
+/// the hosts; by lists of addresses else.
 pub fn through_balancers() -> bool {
     asked::<String>("HOSTS_WAY").is_some_and(|way| way == "balancer")
 }
@@ -78,13 +80,19 @@ pub fn secret() -> String {
     set.iter().rev().find_map(|set| set.strip_prefix("auth.secret=")).expect("among the quick settings").to_owned()
 }
 
-/// `http://…` of a host's api.
-pub fn api(number: Number) -> String {
-    format!("http://{}:{API_PORT}", address(number))
+/// Where buyers reach the apis, but for those of the hosts that are `gone`: a balancer finds that out by itself.
+pub fn apis(gone: &[Number]) -> Vec<String> {
+    if through_balancers() {
+        return vec![balancer::front()];
+    }
+    let there = NUMBERS.into_iter().filter(|number| !gone.contains(number));
+    there.map(|number| format!("http://{}:{API_PORT}", address(number))).collect()
 }
 
-fn admin(number: Number, role: usize) -> String {
-    format!("{}:{}", address(number), FIRST_ADMIN_PORT + u16::try_from(role).expect("few roles"))
+/// Where a role's admin port is on a host.
+pub fn admin_address(number: Number, role: Role) -> String {
+    let at = Role::ALL.iter().position(|one| *one == role).and_then(|at| u16::try_from(at).ok()).expect("a role");
+    format!("{}:{}", address(number), FIRST_ADMIN_PORT + at)
 }
 
 /// The binary on a host.
@@ -100,12 +108,12 @@ fn program(number: Number, sets: &[String]) -> Command {
 /// Starts a host's four processes.
 pub async fn start(host: &Arc<Host>) {
     let number = host.number();
-    for (index, role) in Role::ALL.into_iter().enumerate() {
+    for role in Role::ALL {
         let mut sets = settings();
         sets.extend(addresses(number));
         sets.extend([
             format!("runtime.node={}-host{number}", role.name()),
-            format!("admin.listen={}", admin(number, index)),
+            format!("admin.listen={}", admin_address(number, role)),
             format!("http.listen={}:{API_PORT}", address(number)),
         ]);
         host.run(
@@ -143,8 +151,8 @@ pub async fn must_call(number: Number, args: &[&str]) -> String {
 /// What keeps the roles from being whole, if anything.
 pub async fn lacks(http: &reqwest::Client) -> Option<String> {
     for number in NUMBERS {
-        for (index, role) in Role::ALL.into_iter().enumerate() {
-            let request = http.get(format!("http://{}/readyz", admin(number, index)));
+        for role in Role::ALL {
+            let request = http.get(format!("http://{}/readyz", admin_address(number, role)));
             let (status, body) = status_and_body(request).await;
             // Ready is a process also while a server is away; whole it is with all of them.
             if status != 200 || body.to_string().contains("\"ok\":false") {

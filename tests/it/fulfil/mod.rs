@@ -1,5 +1,6 @@
 //! P6: what becomes of an order after it was confirmed. Paid, expired, cancelled, and every race between them.
 
+mod acts;
 mod api;
 mod controls;
 mod crash;
@@ -8,6 +9,7 @@ mod expiry;
 mod limits;
 mod older_version;
 mod races;
+mod sweep;
 mod webhooks;
 mod webhooks_crash;
 mod webhooks_failing;

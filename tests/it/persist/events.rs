@@ -102,3 +102,28 @@ fn events_nobody_listens_to_hold_nothing_up() {
         world.finish().await;
     });
 }
+
+#[test]
+fn events_that_cannot_be_read_are_an_error_in_the_log_and_hold_up_the_others_until_they_are_gone() {
+    run(async {
+        let world = World::with(&[], &[]).await;
+        let mut downstream = Downstream::listen(&world).await;
+        // The first says that it has two events, and has none.
+        world
+            .sql(
+                "INSERT INTO order_events (request_id, event_key, events_count, body) VALUES (1, 'order.paid', 2, 'broken'), \
+                 (2, 'order.paid', 1, '{\"v\":1,\"rid\":\"2\",\"status\":\"PAID\"}')",
+            )
+            .await;
+        let mut consumer = world.process("consumer", "", &[]);
+        consumer.program.until_logged("no event is published").await;
+        let log = consumer.program.stderr();
+        let said = |line: &str| line.contains("ERROR") && line.contains("no event is published");
+        assert!(log.lines().any(said), "{log}");
+        world.sql("DELETE FROM order_events WHERE request_id = 1").await;
+        downstream.hears(RequestId::new(2).unwrap(), "PAID", 1).await;
+        eventually("forgotten", async || world.rows("order_events", "TRUE").await == 0).await;
+        consumer.kill();
+        world.finish().await;
+    });
+}

@@ -76,6 +76,27 @@ fn deleted_entries_do_not_break_their_batch_and_their_requests_are_persisted_fro
 }
 
 #[test]
+fn a_whole_window_of_deleted_entries_is_forgotten_and_the_relay_goes_on() {
+    run(async {
+        const DELETED: usize = 9_000;
+        let world = World::with(&[Api, Consumer], &["p3_relay.window_max=10000"]).await;
+        let sale = world.sale("trimmed", 100, Some(1)).await;
+        let outbox = outbox_key(&world);
+        let fill = "for i = 1, tonumber(ARGV[1]) do redis.call('XADD', KEYS[1], '*', 's', 'x') end";
+        world.redis(&["EVAL", fill, "1", &outbox, &DELETED.to_string()]).await;
+        // Window 32, with more ids than a script can hand on at once; somebody has trimmed the stream.
+        read_and_die(&world, &format!("relay-{}", world.settings.node()), DELETED).await;
+        world.redis(&["XTRIM", &outbox, "MAXLEN", "0"]).await;
+        let alice = world.bought(&sale, "alice").await;
+        let relay = world.extra_roles(&[Relay], |_| {});
+        eventually("an order", async || world.status_of(&sale, "alice", alice).await.0 == "CONFIRMED").await;
+        nothing_is_left(&world).await;
+        relay.stop().await;
+        world.finish().await;
+    });
+}
+
+#[test]
 fn names_of_relays_that_are_gone_go_too_but_never_with_entries() {
     run(async {
         let set = ["p3_relay.claim_idle_ms=300", "p3_relay.confirm_timeout_ms=250"];

@@ -3,8 +3,10 @@
 
 use crate::support::outbox_kinds::OUTBOX_KINDS;
 use crate::support::replicas::pair;
+use crate::support::resp::RawRedis;
 use crate::support::world::{World, eventually, run_waiting, time_passes};
 use seckill::roles::Role;
+use std::collections::BTreeMap;
 
 /// Longer than `p3_relay.claim_idle_ms` here: a second relay takes over what the first one holds.
 const TAKEN_OVER_MS: u64 = 6_000;
@@ -46,4 +48,51 @@ async fn sent_when_replicated(name: &str, kind: &str) {
     assert_eq!((counted.ordered, counted.redis_stock), (2, 8), "{counted:?}");
     rest.stop().await;
     world.finish().await;
+}
+
+/// The numbers of the connections to a Redis, and whether each has asked for replicas.
+async fn connections(raw: &mut RawRedis) -> BTreeMap<String, bool> {
+    let list = raw.call(&["CLIENT", "LIST"]).await.text();
+    let of_line = |line: &str| {
+        let field = |name: &str| line.split(' ').find_map(|field| field.strip_prefix(name));
+        Some((field("id=")?.to_owned(), field("name=").is_some_and(|name| name.starts_with("seckill-"))))
+    };
+    list.lines().filter_map(of_line).collect()
+}
+
+#[test]
+fn what_a_list_handed_out_is_read_again_when_the_replicas_could_not_be_asked() {
+    run_waiting(async {
+        let name = "relay-unasked";
+        let (primary, _replica) = pair(name).await;
+        let mut raw = RawRedis::at(&primary.url(), "").await;
+        let late = ["p3_relay.claim_idle_ms=60000", "p5_reconcile.window_ms=120000"];
+        let set = ["redis.wait_replicas=1", "redis.wait_timeout_ms=300", OUTBOX_KINDS[1], late[0], late[1]];
+        let world = World::on_redis(&primary.url(), name, &[Role::Api], &set).await;
+        let sale = world.sale(name, 100, Some(1)).await;
+        assert_eq!(world.buy(&sale, "first", 1, None).await.status, 202);
+        let before = connections(&mut raw).await;
+        let relay = world.extra_roles(&[Role::Relay], |_| {});
+        eventually("it is sent and done", async || world.outbox().await == (0, 0)).await;
+        let now = connections(&mut raw).await;
+        let asking = now.iter().find(|(id, asks)| **asks && !before.contains_key(*id)).expect("one of the relay").0;
+        // Its other connection stands, and this one cannot be made again.
+        raw.call(&["CONFIG", "SET", "maxclients", &(now.len() - 1).to_string()]).await;
+        raw.call(&["CLIENT", "KILL", "ID", asking]).await;
+        // The relay hears of it before there is anything to hand out.
+        time_passes(1_000).await;
+        for buyer in 0..5 {
+            assert_eq!(world.buy(&sale, &format!("buyer-{buyer}"), 1, None).await.status, 202);
+        }
+        eventually("some are in its hand", async || world.outbox().await.1 > 0).await;
+        time_passes(1_000).await;
+        assert_eq!(world.outbox().await.0, 5, "nobody knows whether replicas have that they were handed out");
+        raw.call(&["CONFIG", "SET", "maxclients", "10000"]).await;
+        eventually("they are sent and done", async || world.outbox().await == (0, 0)).await;
+        relay.stop().await;
+        let rest = world.extra_roles(&[Role::Consumer, Role::Reconcile], |_| {});
+        assert_eq!(world.settled(&sale).await.counted.ordered, 6);
+        rest.stop().await;
+        world.finish().await;
+    });
 }

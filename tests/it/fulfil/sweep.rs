@@ -1,0 +1,136 @@
+//! The sweep of overdue orders in trouble: what failed holds up no more than it must, and no unit stays away.
+
+use crate::support::database_sessions::{Session, stuck};
+use crate::support::orders::LONG;
+use crate::support::world::{World, eventually, run};
+use seckill::domain::ids::SaleId;
+use seckill::roles::Role::{self, Api, Consumer, Reconcile, Relay};
+use seckill::store::mysql::order_life::{expire, overdue};
+
+/// The name of the lock of what one process leads, in SQL.
+fn lock(work: &str) -> String {
+    format!("CONCAT('seckill.', LEFT(SHA2(CONCAT(DATABASE(), '.', '{work}'), 256), 40))")
+}
+
+/// Leads in the place of a process, as long as the session lives.
+async fn leads(session: &mut Session, work: &str) {
+    session.run(&format!("DO GET_LOCK({}, 60)", lock(work))).await;
+}
+
+#[test]
+fn a_sweep_that_fails_gives_the_units_of_what_expired_and_of_a_batch_it_never_heard_of() {
+    run(async {
+        let mut world = World::with(&[Api, Relay, Consumer], &[]).await;
+        // In the order in which one look works on them.
+        let first = world.paying_sale("a-first", 10, Some(1), LONG).await;
+        let full = world.paying_sale("b-full", 10, Some(1), LONG).await;
+        let unheard = world.paying_sale("c-unheard", 10, Some(1), LONG).await;
+        let (alice, bob) = (world.ordered(&first, "alice").await, world.ordered(&first, "bob").await);
+        let (carol, dave) = (world.ordered(&full, "carol").await, world.ordered(&unheard, "dave").await);
+        // The api gives open grants, too, and so does P5.
+        world.stop_roles().await;
+        let stock = &world.servers.redis.stock;
+        let units = async |sale: &SaleId, wanted: i64| stock.units(sale, 0).await.unwrap() == Some(wanted);
+        let (mut in_place_of_p5, mut disk) = (Session::open(&world).await, Session::open(&world).await);
+        leads(&mut in_place_of_p5, "reconcile").await;
+        world.overdue(alice).await;
+        let sweep = world.extra_roles(&[Reconcile], |_| {});
+        eventually("the sweep works", async || units(&first, 9).await).await;
+
+        // The real 1114, of a table in memory: an error of the database as a whole, behind the first sale.
+        disk.run("SET SESSION max_heap_table_size = 16384; CREATE TABLE disk (b CHAR(250)) ENGINE = MEMORY").await;
+        while disk.try_run("INSERT INTO disk VALUES ('x')").await.is_ok() {}
+        disk.run(
+            "CREATE TRIGGER fills BEFORE UPDATE ON orders FOR EACH ROW \
+             IF NEW.sale_id = 'b-full' AND NEW.state = 'EXPIRED' THEN INSERT INTO disk VALUES ('x'); END IF",
+        )
+        .await;
+        world.overdue(carol).await;
+        world.overdue(bob).await;
+        eventually("given although the look fails", async || units(&first, 10).await).await;
+        // As a batch whose commit was never answered: its sale is behind the one that fails.
+        world.overdue(dave).await;
+        let due = overdue(&world.servers.db, None, 500).await.unwrap();
+        assert!(expire(&world.servers.db, &unheard, due).await.unwrap().is_some());
+        eventually("given although nobody heard of it", async || units(&unheard, 10).await).await;
+        assert!(world.order_in("UNPAID", carol).await, "it failed all the time");
+
+        disk.run("DROP TRIGGER fills").await;
+        eventually("the last one", async || units(&full, 10).await).await;
+        sweep.stop().await;
+        assert_eq!(world.rows("stock_flow", "kind = 'expire'").await, 4);
+        world.finish().await;
+    });
+}
+
+#[test]
+fn a_sweep_whose_leadership_is_lost_stops_before_its_next_sale() {
+    run(async {
+        let world = World::with(&[Api, Relay, Consumer], &[]).await;
+        let (mut holder, mut successor) = (Session::open(&world).await, Session::open(&world).await);
+        holder.run("BEGIN").await;
+        // Each of them is waited for: in that time the leader hears that its lock is gone.
+        for held in ["a", "b", "c", "d"] {
+            let sale = world.paying_sale(held, 3, Some(1), LONG).await;
+            world.ordered(&sale, "alice").await;
+            holder.run(&format!("UPDATE sales SET title = 'x' WHERE sale_id = '{held}'")).await;
+        }
+        let last = world.paying_sale("last", 3, Some(1), LONG).await;
+        let bob = world.ordered(&last, "bob").await;
+        world.sql("UPDATE orders SET expire_at = NOW(3) - INTERVAL 1 SECOND").await;
+        let mut leader = world.process("reconcile", "", &[]);
+        stuck(&world).await;
+        let connection = format!("SELECT CAST(COALESCE(IS_USED_LOCK({}), 0) AS SIGNED) AS n", lock("expiry"));
+        world.sql(&format!("KILL {}", world.number(&connection).await)).await;
+        leads(&mut successor, "expiry").await;
+        leader.program.until_logged("leadership lost, its connection is gone work=Expiry").await;
+        assert!(world.order_in("UNPAID", bob).await, "another process leads");
+        leader.kill();
+        holder.run("ROLLBACK").await;
+        world.finish().await;
+    });
+}
+
+#[test]
+fn a_locked_sale_holds_up_no_other_where_statements_have_little_time() {
+    run(async {
+        // Less than a lock is waited for elsewhere.
+        let world = World::with(&Role::ALL, &["mysql.statement_timeout_ms=2000"]).await;
+        let held = world.paying_sale("a-held", 3, Some(1), LONG).await;
+        let free = world.paying_sale("b-free", 3, Some(1), LONG).await;
+        let (alice, bob) = (world.ordered(&held, "alice").await, world.ordered(&free, "bob").await);
+        let mut other = Session::open(&world).await;
+        other.run("BEGIN; UPDATE sales SET title = 'x' WHERE sale_id = 'a-held'").await;
+        // Both in one look, the locked one first.
+        world.sql("UPDATE orders SET expire_at = NOW(3) - INTERVAL 1 SECOND").await;
+        eventually("the other sale's", async || world.order_in("EXPIRED", bob).await).await;
+        assert!(world.order_in("UNPAID", alice).await);
+        other.run("ROLLBACK").await;
+        eventually("later", async || world.order_in("EXPIRED", alice).await).await;
+        world.finish().await;
+    });
+}
+
+#[test]
+fn a_sweep_whose_figures_cannot_be_counted_goes_on() {
+    run(async {
+        let world = World::with(&[Api, Relay, Consumer], &[]).await;
+        let sale = world.paying_sale("uncounted", 3, Some(1), LONG).await;
+        let alice = world.ordered(&sale, "alice").await;
+        // P5 would count payments, too.
+        let mut in_place_of_p5 = Session::open(&world).await;
+        leads(&mut in_place_of_p5, "reconcile").await;
+        let mut sweep = world.process("reconcile", "", &[]);
+        sweep.until_metric("seckill_p6_fulfil_refunds_needed_count", |count| count == 0.0).await;
+        let faults = r#"seckill_faults_total{phase="p6_fulfil"}"#;
+        let before = sweep.metric(faults).await.unwrap();
+        world.sql("RENAME TABLE payments TO payments_elsewhere").await;
+        sweep.program.until_logged("overdue orders and refunds could not be counted").await;
+        world.overdue(alice).await;
+        eventually("expired", async || world.order_in("EXPIRED", alice).await).await;
+        assert_eq!(sweep.metric(faults).await, Some(before), "no trouble of the sweep");
+        world.sql("RENAME TABLE payments_elsewhere TO payments").await;
+        sweep.kill();
+        world.finish().await;
+    });
+}
