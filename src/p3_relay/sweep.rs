@@ -4,7 +4,7 @@
 //! Every living relay does this by itself, without a leader: each check and claim is one script, so two never take the same. All
 //! shards are asked at once: one after the other, 64 shards of a server far away would take a second of waiting.
 
-use super::{GAUGES_EVERY, IDS_MAX, Relay};
+use super::{GAUGES_EVERY, Relay};
 use crate::faults::{crash_point, left_out};
 use crate::store::redis::{OrphanPage, OutboxEntry, PageFrom, RedisFault, SentEntry, TakenOver};
 use futures::future::{join_all, try_join};
@@ -152,12 +152,8 @@ impl Relay {
             ids = ?ids.iter().take(DELETED_NAMED).collect::<Vec<_>>(),
             "outbox entries were deleted before they were relayed: the audit finds their requests and persists them"
         );
-        // A whole window at once is more than the script can take.
-        for part in ids.chunks(IDS_MAX) {
-            let entries: Vec<SentEntry> = part.iter().map(|id| SentEntry { id: id.clone(), orders: 1 }).collect();
-            self.outbox.done(shard, &self.consumer, &entries).await?;
-        }
-        Ok(())
+        let entries: Vec<SentEntry> = ids.iter().map(|id| SentEntry { id: id.clone(), orders: 1 }).collect();
+        self.outbox.done(shard, &self.consumer, &entries).await.map(|_deleted| ())
     }
 
     pub(super) async fn gauges(&mut self) {

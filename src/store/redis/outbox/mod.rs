@@ -23,6 +23,9 @@ use crate::domain::ids::RequestId;
 use crate::domain::message::request_ids_of_lines;
 use std::sync::Arc;
 
+/// Most entries that one call of a script deletes: Lua hands at most some 8,000 values on to a command (`LUAI_MAXCSTACK`).
+const DONE_MAX: usize = 1_000;
+
 /// One outbox entry as it was read. The payload is opaque here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutboxEntry {
@@ -150,18 +153,22 @@ impl Outbox {
         }
     }
 
-    /// Deletes confirmed entries. Returns how many were deleted; a list deletes only what is still `consumer`'s.
+    /// Deletes confirmed entries, any number of them. Returns how many were deleted; a list deletes only what is still `consumer`'s.
     ///
     /// # Errors
-    /// [`RedisFault`]; repeating is safe.
+    /// [`RedisFault`]; some may be deleted by then, and repeating is safe.
     pub async fn done(&self, shard: u16, consumer: &str, entries: &[SentEntry]) -> Result<i64, RedisFault> {
-        match self.redis.outbox {
-            OutboxKind::Stream => self.stream_done(shard, entries).await,
-            OutboxKind::List => {
-                let ids: Vec<String> = entries.iter().map(|entry| entry.id.clone()).collect();
-                self.list_done(shard, consumer, &ids).await
-            }
+        let mut deleted = 0;
+        for part in entries.chunks(DONE_MAX) {
+            deleted += match self.redis.outbox {
+                OutboxKind::Stream => self.stream_done(shard, part).await?,
+                OutboxKind::List => {
+                    let ids: Vec<String> = part.iter().map(|entry| entry.id.clone()).collect();
+                    self.list_done(shard, consumer, &ids).await?
+                }
+            };
         }
+        Ok(deleted)
     }
 
     /// Adds one failed attempt to each entry that is still `consumer`'s; returns the new counts in order, 0 for entries that
