@@ -47,11 +47,12 @@ upgrade: deps-test ## The version before beside this one: a rolling upgrade unde
 		scripts/in-memory.sh $(CARGO) test --locked --test upgrade
 
 # Scenes by name, or with SEED= or MINUTES= faults at random. SCENES=power-cut,silent plays those whose name has one of these.
-# ON=on_sentinel plays those with Sentinel and a replica of the database instead of clusters. The release program, as users have it:
+# ON=on_sentinel plays those with Sentinel and a replica of the database instead of clusters. WAY=balancer: haproxy in front of the
+# apis, and on each host before broker and database. The release program, as users have it:
 # three hosts' processes share this machine.
 hosts: deps-test build ## Three hosts as network namespaces, any one vanishes: SCENES=power-cut,silent, or MINUTES=60 SEED=7 at random; needs root
 	@$(CARGO) test --locked --test hosts --no-run
-	@CARGO="$(CARGO)" SCENES="$(SCENES)" HOSTS_SEED=$(SEED) HOSTS_MINUTES=$(MINUTES) \
+	@CARGO="$(CARGO)" SCENES="$(SCENES)" HOSTS_SEED=$(SEED) HOSTS_MINUTES=$(MINUTES) HOSTS_WAY=$(WAY) \
 		scripts/hosts.sh $(if $(SEED)$(MINUTES),faults_by_a_seed,$(or $(ON),each_scene))
 
 check: deps ## Formatting, lints, and the dependencies' licences and sources where cargo-deny is installed
