@@ -33,13 +33,18 @@ fn source(file: &str, run: &Value, command: &str) -> String {
     let (date, commit, cores) = (text("date"), text("commit"), &run["cores"]);
     let link = file.trim_start_matches("docs/");
     let build = if run["program"] == "release" { "Release build" } else { "Debug build" };
-    let way = if run["balancers"] == false { "lists of addresses" } else { "haproxy" };
     let loads = run["scenes"].as_array().unwrap().iter().filter_map(|scene| scene["load_1m"].as_f64());
     let (least, most) = loads.fold((f64::MAX, 0.0_f64), |(least, most), load| (least.min(load), most.max(load)));
     format!(
         "Source: `{command}`, {date}, commit {commit},\n[raw]({link}).\n{build}, {cores} cores with a load average of \
-         {least:.0} to {most:.0} (other work beside it); broker and database by {way}.\n\n"
+         {least:.0} to {most:.0} (other work beside it); broker and database by {}.\n\n",
+        way(run)
     )
+}
+
+/// How the processes reach the servers, and buyers the apis.
+fn way(run: &Value) -> &'static str {
+    if run["balancers"] == false { "lists of addresses" } else { "haproxy, as the apis" }
 }
 
 /// One row a scene.
@@ -77,8 +82,8 @@ fn random(runs: &[(String, Value)]) -> String {
     if runs.is_empty() {
         return String::new();
     }
-    let mut table = "\n| seed | minutes | host faults | accepted by the crowd | lost | doubled | oversold | other | by hand | own shards, median and longest | after its end | run |\n\
-                     |---|---|---|---|---|---|---|---|---|---|---|---|\n"
+    let mut table = "\n| seed | way | minutes | host faults | accepted by the crowd | lost | doubled | oversold | other | by hand | own shards, median and longest | after its end | run |\n\
+                     |---|---|---|---|---|---|---|---|---|---|---|---|---|\n"
         .to_owned();
     for (file, run) in runs {
         let all = run["scenes"].as_array().unwrap();
@@ -95,8 +100,9 @@ fn random(runs: &[(String, Value)]) -> String {
         let (date, commit) = (run["date"].as_str().unwrap(), run["commit"].as_str().unwrap());
         writeln!(
             table,
-            "| {} | {minutes} | {} | {accepted} | {} | {} | {} | {} | {by_hand} | {} | {} | [{date}, {commit}]({}) |",
+            "| {} | {} | {minutes} | {} | {accepted} | {} | {} | {} | {} | {by_hand} | {} | {} | [{date}, {commit}]({}) |",
             run["seed"],
+            way(run),
             run["faults"],
             sum("lost"),
             sum("doubled"),
