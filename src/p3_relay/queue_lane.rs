@@ -91,32 +91,3 @@ impl QueueLane {
         shards
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::{Layers, Settings};
-    use crate::p3_relay::entry::tests::readable;
-    use crate::p3_relay::in_flight::EntryState;
-    use crate::p3_relay::publisher_session::Published;
-    use std::time::Duration;
-
-    #[test]
-    fn a_broker_that_answers_again_is_probed_although_all_entries_wait() {
-        let set = vec!["p3_relay.probe_max=2".to_owned()];
-        let settings = Settings::load(&Layers { files: vec![], set }).unwrap().p3_relay;
-        let mut lane = QueueLane::new(&RabbitConfig::new("amqp://h"), 0, &settings, None);
-        let (now, wait) = (Instant::now(), Duration::from_secs(60));
-        let keys: Vec<_> = (0..5).filter_map(|n| lane.window.insert(readable(0, &format!("{n}-0")))).collect();
-        for key in &keys {
-            lane.window.set_state(*key, EntryState::Waiting(now + wait));
-        }
-        lane.session.breaker = BrokerBreaker::HalfOpen;
-        lane.window.retry_first();
-        let probes = lane.window.ready(lane.probes_to_send());
-        assert_eq!(probes.len(), 1, "the four that wait are more than the probes that are allowed");
-        lane.window.set_state(probes[0], EntryState::Published);
-        lane.session.confirms.sent(1, Published::Entries(probes), now);
-        assert_eq!(lane.probes_to_send(), 0, "one on its way is enough");
-    }
-}

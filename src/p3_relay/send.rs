@@ -51,7 +51,7 @@ impl QueueLane {
 
     /// Those that may be sent now: at least one when none is on its way. After a cut under load all others wait for their next
     /// attempt, and the broker answers already.
-    pub(super) fn probes_to_send(&self) -> usize {
+    fn probes_to_send(&self) -> usize {
         self.free_probes().max(usize::from(self.session.confirms.is_empty()))
     }
 
@@ -260,5 +260,33 @@ impl QueueLane {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Layers, Settings};
+    use crate::p3_relay::entry::tests::readable;
+    use crate::store::rabbit::RabbitConfig;
+    use std::time::Duration;
+
+    #[test]
+    fn a_broker_that_answers_again_is_probed_although_all_entries_wait() {
+        let set = vec!["p3_relay.probe_max=2".to_owned()];
+        let settings = Settings::load(&Layers { files: vec![], set }).unwrap().p3_relay;
+        let mut lane = QueueLane::new(&RabbitConfig::new("amqp://h"), 0, &settings, None);
+        let (now, wait) = (Instant::now(), Duration::from_secs(60));
+        let keys: Vec<_> = (0..5).filter_map(|n| lane.window.insert(readable(0, &format!("{n}-0")))).collect();
+        for key in &keys {
+            lane.window.set_state(*key, EntryState::Waiting(now + wait));
+        }
+        lane.session.breaker = BrokerBreaker::HalfOpen;
+        lane.window.retry_first();
+        let probes = lane.window.ready(lane.probes_to_send());
+        assert_eq!(probes.len(), 1, "the four that wait are more than the probes that are allowed");
+        lane.window.set_state(probes[0], EntryState::Published);
+        lane.session.confirms.sent(1, Published::Entries(probes), now);
+        assert_eq!(lane.probes_to_send(), 0, "one on its way is enough");
     }
 }

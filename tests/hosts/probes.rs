@@ -4,6 +4,7 @@
 //! takes an api out of service, so that only what is behind the apis is measured; the crowd does not.
 
 use crate::clients::clock::now_ms;
+use crate::clients::http::Outcome;
 use crate::network::Number;
 use crate::servers::roles::{self, SHARDS};
 use crate::status_and_body;
@@ -140,12 +141,11 @@ async fn buy(shared: &Shared, shard: u16) -> (usize, Option<String>) {
     let (status, body) = status_and_body(request.json(&json!({ "quantity": 1 }))).await;
     let ended_ms = now_ms();
     let request_id = body["request_id"].as_str().map(str::to_owned).filter(|_| status == 202);
+    let code = body["code"].as_str().unwrap_or_default();
     let result = match status {
-        202 => "accepted".to_owned(),
-        0 | 500 | 502 | 504 => "unknown".to_owned(),
-        // Of a balancer, which says nothing about what was done.
-        503 if body["code"].is_null() => "unknown".to_owned(),
-        other => format!("error:{other}"),
+        202 => Outcome::Accepted.text(),
+        0 => Outcome::Unknown.text(),
+        other => Outcome::of_refusal(other, code).text(),
     };
     // Nobody will ask for an unknown one: the checker gets an attempt, not a request.
     shared.lines.lock().expect("not poisoned").push(json!({
@@ -153,7 +153,6 @@ async fn buy(shared: &Shared, shard: u16) -> (usize, Option<String>) {
         "quantity": 1, "invoke_ms": begun_ms, "complete_ms": ended_ms, "result": result, "code": body["code"].as_str(),
         "reason": null, "other_rid": null,
     }));
-    let code = body["code"].as_str().unwrap_or_default();
     let answer = format!("{status} {code}").trim().to_owned();
     let accepted = request_id.is_some();
     let mut found = shared.found.lock().expect("not poisoned");

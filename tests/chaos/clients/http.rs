@@ -97,7 +97,8 @@ impl Outcome {
         }
     }
 
-    fn of_refusal(status: u16, code: &str) -> Self {
+    /// Of an answer that accepts nothing.
+    pub fn of_refusal(status: u16, code: &str) -> Self {
         match (status, code) {
             (404, _) => Self::NotFound,
             (409, "P2-R1") => Self::Duplicate,

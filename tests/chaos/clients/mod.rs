@@ -9,7 +9,7 @@ mod buyer;
 pub mod clock;
 pub mod final_status;
 mod history;
-mod http;
+pub mod http;
 pub mod payer;
 
 use buyer::Buyer;
