@@ -122,6 +122,12 @@ impl Relation {
     }
 }
 
+/// Places that the webhooks may hold together; without any of them those of one.
+fn places_of_webhooks(s: &Settings) -> u64 {
+    let webhooks = s.webhooks.len().max(1) as u64;
+    webhooks.saturating_mul(s.webhook_delivery.in_flight_each_max.into())
+}
+
 /// Every relation between two keys.
 pub(super) fn relations(s: &Settings) -> Vec<Relation> {
     let below = |low, high, why| Relation { low, high, strictly: true, why, counts: true };
@@ -174,9 +180,9 @@ pub(super) fn relations(s: &Settings) -> Vec<Relation> {
             )
         },
         at_most(
-            ("webhook_delivery.in_flight_each_max", s.webhook_delivery.in_flight_each_max.into()),
+            ("webhook_delivery.in_flight_each_max × webhooks", places_of_webhooks(s)),
             ("webhook_delivery.in_flight_max", s.webhook_delivery.in_flight_max.into()),
-            "one receiver cannot have more places than there are",
+            "slow receivers would hold the places of the others",
         ),
         at_most(
             ("redis.command_timeout_ms", s.redis.command_timeout_ms),
