@@ -13,12 +13,18 @@ use std::process::Command;
 
 use crate::markdown::root;
 
+#[allow(dead_code, reason = "each binary uses a part of it")]
+#[path = "../support/asyncapi.rs"]
+mod asyncapi;
 mod compatibility;
+mod events;
 mod figures;
 mod hosts;
 mod languages;
 mod markdown;
 mod pages;
+#[path = "../support/yaml.rs"]
+mod yaml;
 
 /// Files with this ending, in a folder and the folders in it.
 fn files(folder: &str, ending: &str) -> Vec<PathBuf> {

@@ -1,5 +1,6 @@
-//! A downstream system that listens to the events of orders.
+//! A downstream system that listens to the events of orders; each message has to be as `docs/asyncapi.yaml` says.
 
+use super::asyncapi;
 use super::world::{World, pause};
 use amqprs::channel::{BasicGetArguments, Channel, QueueBindArguments, QueueDeclareArguments};
 use amqprs::connection::Connection;
@@ -37,7 +38,7 @@ impl Downstream {
         get.no_ack(true);
         while let Some((got, _, body)) = self.channel.basic_get(get.clone()).await.unwrap() {
             let bundle: Value = serde_json::from_slice(&body).unwrap();
-            assert_eq!(bundle["v"], 1, "{bundle}");
+            asyncapi::assert_message(got.routing_key(), &bundle);
             let events = bundle["events"].as_array().unwrap();
             self.largest = self.largest.max(events.len());
             for event in events {

@@ -5,6 +5,7 @@
 
 pub mod admin_port;
 pub mod answer;
+pub mod asyncapi;
 pub mod audits;
 pub mod backup;
 pub mod bench;
@@ -64,3 +65,4 @@ pub mod winners;
 pub mod world;
 pub mod world_redis;
 pub mod wrong_clock;
+pub mod yaml;

@@ -1,5 +1,6 @@
 //! Webhooks: every event of an order's life arrives, signed, with the data of the event on the exchange (L5).
 
+use crate::support::asyncapi;
 use crate::support::downstream::Downstream;
 use crate::support::hook_receiver::{ALL_EVENTS, HookReceiver, NEXT_SECRET, SECRET, SOON, webhook};
 use crate::support::orders::LONG;
@@ -64,6 +65,7 @@ fn every_event_of_an_orders_life_arrives_signed_and_as_on_the_exchange() {
             let sent_s: i64 = call.headers["webhook-timestamp"].parse().unwrap();
             assert!((now_ms() / 1000 - sent_s).abs() < 300, "{sent_s}");
             let body = call.json();
+            asyncapi::assert_call(&body);
             let happened = DateTime::parse_from_rfc3339(body["timestamp"].as_str().unwrap()).unwrap();
             assert!((now_ms() - happened.timestamp_millis()).abs() < 300_000, "{happened}");
             assert!(downstream.events.contains(&body["data"]), "{body}");
