@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::Instant;
 
 /// What faults at random bring to light.
-const SEEN_AT_RANDOM: [Mechanism; 8] = [
+const SEEN_AT_RANDOM: [Mechanism; 9] = [
     Mechanism::Ledger,
     Mechanism::Mandatory,
     Mechanism::ConfirmFirst,
@@ -21,6 +21,7 @@ const SEEN_AT_RANDOM: [Mechanism; 8] = [
     Mechanism::ReplayCheck,
     Mechanism::ExpiryCondition,
     Mechanism::GrantOnce,
+    Mechanism::OrderEventRow,
 ];
 /// Always run.
 const BY_DEFAULT: [Mechanism; 1] = [Mechanism::AckAfterCommit];

@@ -8,7 +8,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 
 /// The promises, and the checker's rules that would show one broken.
-const PROMISES: [(&str, &[&str]); 7] = [
+const PROMISES: [(&str, &[&str]); 8] = [
     ("acknowledged and lost", &["C3-lost", "C3-limbo", "C3-torn", "C6"]),
     ("duplicate orders, or above the limit", &["C2"]),
     ("oversold", &["C1"]),
@@ -16,6 +16,7 @@ const PROMISES: [(&str, &[&str]); 7] = [
     ("orders nobody asked for", &["C4"]),
     ("wrong answers (sold out, unknown)", &["C5", "C7"]),
     ("Redis' side does not add up", &["C8"]),
+    ("events that downstream systems never got", &["C12"]),
 ];
 
 /// Writes the report, with the schedule and what became of it beside it, and says where.
@@ -83,6 +84,10 @@ fn traffic(run: &Finished, out: &mut String) {
         ("redeliveries absorbed (P4-C1, at least)", state("P4-C1").to_string()),
         ("parked by the relay (P3-N4, at least)", state("P3-N4").to_string()),
         ("still parked", figures.parked.to_string()),
+        (
+            "events told, and outcomes whose telling a fault destroyed",
+            format!("{}, {}", figures.told_events, figures.destroyed_events),
+        ),
         ("undersold units", figures.undersold_units.to_string()),
         ("from the last heal until nothing was open, ms", run.drain_ms.to_string()),
         ("processes that ended by themselves", ends(run)),

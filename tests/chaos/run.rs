@@ -4,15 +4,17 @@ use crate::checker::{self, Verdict};
 use crate::clients::final_status::SETTLE_MAX_MS;
 use crate::clients::{Backend, Clients, Load, SaleSpec, Totals};
 use crate::deployment::{Deployment, Options, PREFIX};
-use crate::dump::{DumpUrls, dump};
+use crate::dump::{DumpUrls, dump_with_told, told};
 use crate::meter::{Counts, Meter};
 use crate::nemesis::{self, Record};
 use crate::probe::{self, Probe};
 use crate::process::{End, RoleEnv};
 use crate::sampler::Sampler;
+use crate::time::pause;
 use seckill::faults::Mechanism;
 use seckill::roles::Role;
-use serde_json::json;
+use seckill::runtime::now_ms;
+use serde_json::{Value, json};
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
@@ -141,6 +143,7 @@ pub async fn run(orders: Orders) -> Finished {
     let name = orders.off.map_or("chaos".to_owned(), |off| format!("chaos-{}", off.code()));
     let deployment = Arc::new(Deployment::start(&name, options).await);
     let dir = deployment.dir().to_owned();
+    told::listen(&deployment.urls().amqp, PREFIX).await;
     let sales = sales(i64::try_from(length_ms / 1000).expect("a short run"));
     for sale in &sales {
         deployment.create_sale(sale).await;
@@ -164,6 +167,7 @@ pub async fn run(orders: Orders) -> Finished {
     let counts = Role::ALL.map(|role| (role, deployment.of(role).count()));
     let mut schedule = nemesis::plan(seed, length_ms, counts);
     schedule.retain(|fault| repairs || !fault.kind.destroys());
+    let begun_ms = now_ms();
     let faults = nemesis::unleash(&deployment, &probe, &schedule, &dir).await;
 
     let mut unrest = deployment.try_heal().await.err();
@@ -178,20 +182,42 @@ pub async fn run(orders: Orders) -> Finished {
     sampler.stop().await;
     let states = meter.stop().await;
     let Ok(probe) = Arc::try_unwrap(probe) else { panic!("a probe is under way") };
-    let verdict = judge(&deployment, &probe, drain_ms, &dir).await;
+    write_rest(&probe, drain_ms, &destroyed(&faults, begun_ms), &dir);
+    let verdict = judge(&deployment, patience, &dir).await;
     let ends = deployment.processes.iter().flat_map(|process| process.unordered_ends()).collect();
     let versions = deployment.versions().await;
     let Ok(deployment) = Arc::try_unwrap(deployment) else { panic!("a fault is under way") };
     Finished { orders, deployment, faults, totals, states, verdict, ends, unrest, drain_ms, versions }
 }
 
-async fn judge(deployment: &Deployment, probe: &Probe, drain_ms: u64, dir: &Path) -> Verdict {
+/// When messages of the broker were destroyed, Unix milliseconds, as the checker reads it.
+fn destroyed(faults: &[Record], begun_ms: i64) -> Vec<Value> {
+    let at = |since_begin: u64| begun_ms + i64::try_from(since_begin).expect("a short run");
+    let struck = faults.iter().filter(|record| record.injected && record.fault.kind.destroys_messages());
+    struck.map(|record| json!({ "began_ms": at(record.began_ms), "healed_ms": at(record.healed_ms) })).collect()
+}
+
+/// What the checker reads beside the dumps.
+fn write_rest(probe: &Probe, drain_ms: u64, destroyed: &[Value], dir: &Path) {
     let mut history = OpenOptions::new().append(true).open(dir.join("history.jsonl")).expect("the history");
     for attempt in probe.attempts() {
         writeln!(history, "{attempt}").expect("written");
     }
-    std::fs::write(dir.join("drain.json"), json!({ "drain_ms": drain_ms }).to_string()).expect("written");
+    let drain = json!({ "drain_ms": drain_ms, "destroyed": destroyed });
+    std::fs::write(dir.join("drain.json"), drain.to_string()).expect("written");
+}
+
+/// The checker's word, when it finds nothing untold any more or has waited for long enough: a redelivery may still tell it.
+async fn judge(deployment: &Deployment, patience: Duration, dir: &Path) -> Verdict {
     let urls = deployment.urls().clone();
-    dump(&DumpUrls { redis: urls.redis, amqp: urls.amqp, mysql: urls.mysql, prefix: PREFIX.to_owned() }, dir).await;
-    checker::check(dir)
+    let urls = DumpUrls { redis: urls.redis, amqp: urls.amqp, mysql: urls.mysql, prefix: PREFIX.to_owned() };
+    let deadline = Instant::now() + patience;
+    loop {
+        dump_with_told(&urls, dir).await;
+        let verdict = checker::check_with_told(dir);
+        if !verdict.rules().contains(&"C12") || Instant::now() > deadline {
+            return verdict;
+        }
+        pause().await;
+    }
 }

@@ -1,6 +1,7 @@
 //! What is published beside the verdict.
 
 use super::index::Index;
+use super::rules::told;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Counts of one run.
@@ -46,6 +47,10 @@ pub struct Figures {
     pub rebuilt_sales: u64,
     /// Messages whose body cannot be read.
     pub unreadable_messages: u64,
+    /// Events that downstream systems got.
+    pub told_events: u64,
+    /// Outcomes that they were not told, because a fault destroyed their messages.
+    pub destroyed_events: u64,
     /// C9, if the caller measured it.
     pub drain_ms: Option<u64>,
     /// Upper bound of the share of accepted requests that may be harmed, when none was (3/n, 95 %).
@@ -106,6 +111,8 @@ impl Figures {
             frozen_sales: total(frozen(index)),
             rebuilt_sales: total(input.sales.iter().filter(|sale| sale.epoch > 1).count()),
             unreadable_messages: total(input.rabbit.iter().filter(|message| message.body.is_none()).count()),
+            told_events: total(input.told.len()),
+            destroyed_events: total(told::destroyed_count(index)),
             drain_ms: input.drain_ms,
             rule_of_three: (accepted > 0).then(|| 3.0 / accepted as f64),
         }

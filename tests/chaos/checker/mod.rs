@@ -19,8 +19,9 @@
 //! | C8 | Redis' sums, marks or acceptance numbers disagree with the outcomes |
 //! | C10 | a request is both order and failure, in the database or in the answers that clients got |
 //! | C11 | an order is paid and its units came back, units came back twice or not at all, or a payment is lost or answered in two ways |
+//! | C12 | an outcome, a state or another version of an order, or money that has to go back was never told to downstream systems |
 //!
-//! C9, the drain time, is measured by the caller (`drain.json`) and only reported.
+//! C12 is checked where a run listens to the events. C9, the drain time, is measured by the caller (`drain.json`) and only reported.
 
 mod figures;
 mod index;
@@ -76,11 +77,24 @@ impl Found {
     }
 }
 
-/// Checks what is in `dir`.
+/// Checks what is in `dir`, but for what was told: of a run that nobody listened to.
 pub fn check(dir: &Path) -> Verdict {
     let mut found = Found::default();
     let input = Input::read(dir, &mut found);
-    let index = Index::of(&input);
+    judge(&input, found)
+}
+
+/// Checks what is in `dir`, with C12.
+pub fn check_with_told(dir: &Path) -> Verdict {
+    let mut found = Found::default();
+    let told = read::lines(dir, "told", &mut found);
+    let input = Input { told, ..Input::read(dir, &mut found) };
+    rules::told::check(&Index::of(&input), &mut found);
+    judge(&input, found)
+}
+
+fn judge(input: &Input, mut found: Found) -> Verdict {
+    let index = Index::of(input);
     rules::stock::check(&index, &mut found);
     rules::limits::check(&index, &mut found);
     rules::outcomes::check(&index, &mut found);

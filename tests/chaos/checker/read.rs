@@ -29,12 +29,15 @@ lines! {
     Order {
         request_id: String, sale_id: String, user_id: String, quantity: i64, source: String,
         #[serde(default)] cancelled_at: Option<String>, #[serde(default)] state: Option<String>,
-        #[serde(default)] limit_returned: u8,
+        #[serde(default)] limit_returned: u8, #[serde(default)] version: u64,
     }
     /// A payment.
     Payment { payment_id: String, request_id: String, amount_cents: i64, state: String, reason: Option<String>, }
     /// An outcome; without a number when another request has the one it was accepted under.
-    Outcome { request_id: String, kind: String, reason: Option<String>, sale_id: String, shard: u16, epoch: u64, number: Option<u64>, }
+    Outcome {
+        request_id: String, kind: String, reason: Option<String>, sale_id: String, shard: u16, epoch: u64, number: Option<u64>,
+        #[serde(default)] created_at: Option<String>,
+    }
     /// A row of the register of failures.
     Failed {
         request_id: String, sale_id: String, user_id: String, quantity: i64, reason: String, status: String,
@@ -66,8 +69,12 @@ lines! {
     Entry { shard: u16, entry: String, rid: Option<String>, #[serde(default)] body: Option<Body>, }
     /// A message in a queue.
     Message { queue: String, kind: String, #[serde(default)] message_id: Option<String>, #[serde(default)] body: Option<Body>, }
+    /// An event that downstream systems got.
+    Told { rid: String, status: String, version: Option<u64>, payment_id: Option<String>, }
+    /// A fault that destroyed messages of the broker: when it began and when it was over, Unix milliseconds.
+    Destroyed { began_ms: i64, healed_ms: i64, }
     /// What the caller measured.
-    Drain { drain_ms: u64, }
+    Drain { drain_ms: u64, #[serde(default)] destroyed: Vec<Destroyed>, }
 }
 
 /// Everything.
@@ -93,6 +100,8 @@ pub struct Input {
     pub outbox: Vec<Entry>,
     pub relay_dlq: Vec<Entry>,
     pub rabbit: Vec<Message>,
+    pub told: Vec<Told>,
+    pub destroyed: Vec<Destroyed>,
     pub drain_ms: Option<u64>,
 }
 
@@ -100,11 +109,13 @@ impl Input {
     /// Reads the folder; what is missing or unreadable is a violation.
     pub fn read(dir: &Path, found: &mut Found) -> Self {
         let drain = std::fs::read_to_string(dir.join("drain.json")).ok();
+        let drain = drain.and_then(|text| serde_json::from_str::<Drain>(&text).ok());
         Self {
             attempts: history(dir, found),
             samples: lines(dir, "samples", found),
             rabbit: lines(dir, "rabbit", found),
-            drain_ms: drain.and_then(|text| serde_json::from_str::<Drain>(&text).ok()).map(|drain| drain.drain_ms),
+            drain_ms: drain.as_ref().map(|drain| drain.drain_ms),
+            destroyed: drain.map(|drain| drain.destroyed).unwrap_or_default(),
             ..Self::stores(dir, found)
         }
     }

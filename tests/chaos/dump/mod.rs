@@ -1,7 +1,7 @@
 //! Raw dumps of the three servers, for the checker: taken past the product's own code, after the roles are quiet.
 //!
-//! Output: one JSON lines file per table and per kind of key, and one for the queues. Nothing is changed: what is read from
-//! a queue goes back. A server that is down fails the dump, because half a dump would prove nothing.
+//! Output: one JSON lines file per table and per kind of key, one for the queues, and one for what downstream systems were told.
+//! Nothing of the product is changed: what is read from its queues goes back. A server that is down fails the dump, because half a dump would prove nothing.
 
 mod list;
 mod mysql;
@@ -10,6 +10,7 @@ mod rabbit;
 mod redis;
 #[path = "../../support/resp.rs"]
 pub mod resp;
+pub mod told;
 
 use serde_json::Value;
 use std::fs::File;
@@ -33,6 +34,12 @@ pub struct DumpUrls {
 pub async fn dump(urls: &DumpUrls, dir: &Path) {
     dump_stores(urls, dir).await;
     rabbit::dump(&urls.amqp, &urls.prefix, dir).await;
+}
+
+/// The same, and what downstream systems were told; for a run that [`told::listen`]s since before its first purchase.
+pub async fn dump_with_told(urls: &DumpUrls, dir: &Path) {
+    dump(urls, dir).await;
+    told::dump(&urls.amqp, &urls.prefix, dir).await;
 }
 
 /// Dumps what the database and Redis have into `dir`; of the queues, nothing.

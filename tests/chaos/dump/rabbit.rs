@@ -119,7 +119,7 @@ fn orders<'a>(properties: &'a BasicProperties, body: &'a [u8]) -> Vec<(Option<&'
     body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(line).collect()
 }
 
-async fn open(url: &str) -> Result<(Connection, Channel), Error> {
+pub(super) async fn open(url: &str) -> Result<(Connection, Channel), Error> {
     let rest = url.strip_prefix("amqp://").expect("an amqp url");
     let (login, rest) = rest.split_once('@').expect("user and password");
     let (user, password) = login.split_once(':').expect("a password");

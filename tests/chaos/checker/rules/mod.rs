@@ -9,3 +9,4 @@ pub mod payments;
 pub mod phantoms;
 pub mod redis;
 pub mod stock;
+pub mod told;

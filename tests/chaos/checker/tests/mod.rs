@@ -4,14 +4,15 @@ mod answers;
 mod loss;
 mod redis;
 mod sample_run;
+mod told;
 
 use super::read::{Attempt, Entry, Failed, Flow, Outcome, Payment};
-use super::{Verdict, check};
+use super::{Verdict, check, check_with_told};
 use sample_run::SampleRun;
 
 fn verdict(run: &SampleRun) -> Verdict {
     let dir = run.write();
-    let verdict = check(&dir);
+    let verdict = check_with_told(&dir);
     std::fs::remove_dir_all(dir).unwrap();
     verdict
 }
@@ -44,6 +45,10 @@ fn c0_an_input_is_missing_or_unreadable() {
     assert_eq!(check(&dir).rules(), ["C0"]);
     std::fs::write(dir.join("redis_transfers.jsonl"), "{\"sale\":").unwrap();
     assert_eq!(check(&dir).rules(), ["C0"]);
+    std::fs::write(dir.join("redis_transfers.jsonl"), "").unwrap();
+    std::fs::remove_file(dir.join("told.jsonl")).unwrap();
+    assert!(check(&dir).is_green(), "a run that nobody listened to");
+    assert!(check_with_told(&dir).rules().contains(&"C0"));
     std::fs::remove_dir_all(dir).unwrap();
 }
 
@@ -139,6 +144,7 @@ fn c3_a_request_is_lost_in_limbo_or_half_decided() {
             number: Some(1),
             ..Outcome::default()
         });
+        run.tells("7777", "FAILED");
     });
     broken("C3-torn", "there is no order", |run| {
         // Its order is there under another id that a client asked for as well.
@@ -221,9 +227,20 @@ fn payment(id: &str, rid: &str, state: &str) -> Payment {
     }
 }
 
+/// Downstream systems are told that a payment has to go back.
+fn refund_told(run: &mut SampleRun, id: &str) {
+    let rid = run.input.payments.iter().find(|payment| payment.payment_id == id).unwrap().request_id.clone();
+    run.tells(&rid, "REFUND_NEEDED");
+    run.input.told.last_mut().unwrap().payment_id = Some(id.into());
+}
+
 #[test]
 fn c11_paid_and_returned_units_that_came_back_twice_and_money_that_is_lost() {
-    broken("C11", "0 payments are applied", |run| run.input.orders[0].state = Some("PAID".into()));
+    broken("C11", "0 payments are applied", |run| {
+        run.input.orders[0].state = Some("PAID".into());
+        let rid = run.input.orders[0].request_id.clone();
+        run.tells(&rid, "PAID");
+    });
     broken("C11", "is no order", |run| {
         let told = run.told_of("p", "nobody", "paid");
         run.input.payments.push(payment("p", "nobody", "APPLIED"));
@@ -236,6 +253,7 @@ fn c11_paid_and_returned_units_that_came_back_twice_and_money_that_is_lost() {
         run.input.payments.push(payment("p", &rid, "APPLIED"));
         let told = run.told_of("p", &rid, "paid");
         run.input.attempts.push(told);
+        run.tells(&rid, "PAID");
     };
     let mut run = SampleRun::correct();
     paid(&mut run);
@@ -244,6 +262,7 @@ fn c11_paid_and_returned_units_that_came_back_twice_and_money_that_is_lost() {
         paid(run);
         run.input.orders[0].state = None;
         run.input.payments[0].state = "REFUND_NEEDED".into();
+        refund_told(run, "p");
     });
     broken("C11", "not on record", |run| {
         let told = run.told_of("lost", "1", "refund_needed");
@@ -253,7 +272,10 @@ fn c11_paid_and_returned_units_that_came_back_twice_and_money_that_is_lost() {
         let told = run.told_of("silent", "1", "unknown");
         run.input.attempts.push(told);
     });
-    broken("C11", "nobody told of it", |run| run.input.payments.push(payment("forged", "1", "REFUNDED")));
+    broken("C11", "nobody told of it", |run| {
+        run.input.payments.push(payment("forged", "1", "REFUNDED"));
+        refund_told(run, "forged");
+    });
     broken("C11", "the backend heard", |run| {
         paid(run);
         let again = run.told_of("p", "1", "refund_needed");

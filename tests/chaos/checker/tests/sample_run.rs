@@ -179,7 +179,9 @@ impl SampleRun {
             shard: 0,
             epoch: record.epoch,
             number: Some(record.number),
+            created_at: None,
         });
+        self.tells(rid, if kind == "ORDER" { "CONFIRMED" } else { "FAILED" });
         record
     }
 
@@ -286,6 +288,9 @@ impl SampleRun {
         put(&dir, "redis_outbox", &input.outbox);
         put(&dir, "redis_relay_dlq", &input.relay_dlq);
         put(&dir, "rabbit", &input.rabbit);
+        put(&dir, "told", &input.told);
+        let drain = serde_json::json!({ "drain_ms": 0, "destroyed": input.destroyed });
+        std::fs::write(dir.join("drain.json"), drain.to_string()).expect("a file");
         dir
     }
 }

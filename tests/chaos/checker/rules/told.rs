@@ -1,0 +1,83 @@
+//! C12: what became of requests, orders and payments was told to downstream systems, each at least once.
+//!
+//! The consumer tells an outcome between its commit and its acknowledgement. A fault that destroys the messages of the broker in
+//! between destroys the redelivery that would tell it: such outcomes are counted, and are no violation. Everything after the
+//! outcome is written with its change, and nothing excuses it.
+
+use super::super::Found;
+use super::super::index::Index;
+use super::super::read::Outcome;
+use chrono::NaiveDateTime;
+use std::collections::BTreeSet;
+
+/// Between the commit of an outcome and the end of its message's redeliveries, however many faults come together. Milliseconds.
+const REDELIVERED_MAX_MS: i64 = 20_000;
+
+/// Checks C12.
+pub fn check(index: &Index<'_>, found: &mut Found) {
+    for outcome in untold_outcomes(index).filter(|outcome| !is_destroyed(index, outcome)) {
+        found.add("C12", format!("request {} is {}, and that was never told", outcome.request_id, status(outcome)));
+    }
+    orders(index, found);
+    refunds(index, found);
+}
+
+/// Outcomes that nobody was told, because their messages were destroyed.
+pub fn destroyed_count(index: &Index<'_>) -> usize {
+    untold_outcomes(index).filter(|outcome| is_destroyed(index, outcome)).count()
+}
+
+fn status(outcome: &Outcome) -> &'static str {
+    if outcome.kind == "FAILED" { "FAILED" } else { "CONFIRMED" }
+}
+
+fn untold_outcomes<'a>(index: &'a Index<'_>) -> impl Iterator<Item = &'a Outcome> {
+    let told = statuses(index);
+    let outcomes = index.input.outcomes.iter();
+    outcomes.filter(move |outcome| !told.contains(&(outcome.request_id.as_str(), status(outcome))))
+}
+
+/// Request and status of everything that was told.
+fn statuses<'a>(index: &'a Index<'_>) -> BTreeSet<(&'a str, &'a str)> {
+    index.input.told.iter().map(|told| (told.rid.as_str(), told.status.as_str())).collect()
+}
+
+fn is_destroyed(index: &Index<'_>, outcome: &Outcome) -> bool {
+    let read = |text: &str| NaiveDateTime::parse_from_str(text, "%Y-%m-%d %H:%M:%S%.f").ok();
+    let Some(decided) = outcome.created_at.as_deref().and_then(read) else { return false };
+    let decided_ms = decided.and_utc().timestamp_millis();
+    let held = decided_ms..decided_ms + REDELIVERED_MAX_MS;
+    index.input.destroyed.iter().any(|fault| fault.began_ms < held.end && fault.healed_ms >= held.start)
+}
+
+/// The state of an order, and each of its versions: every change has one, and an event with it.
+fn orders(index: &Index<'_>, found: &mut Found) {
+    let told = statuses(index);
+    let versions: BTreeSet<(&str, u64)> =
+        index.input.told.iter().filter_map(|told| Some((told.rid.as_str(), told.version?))).collect();
+    for order in &index.input.orders {
+        let rid = order.request_id.as_str();
+        let ended = order.state.as_deref().filter(|state| ["PAID", "EXPIRED", "CANCELLED"].contains(state));
+        let state = ended.or(order.cancelled_at.as_ref().map(|_| "CANCELLED"));
+        if let Some(state) = state.filter(|state| !told.contains(&(rid, *state))) {
+            found.add("C12", format!("order {rid} is {state}, and that was never told"));
+        }
+        let untold: Vec<u64> = (2..=order.version).filter(|version| !versions.contains(&(rid, *version))).collect();
+        if !untold.is_empty() {
+            found.add("C12", format!("order {rid}: of its {} versions {untold:?} were never told", order.version));
+        }
+    }
+}
+
+/// Money that has to go back, also if it went back since.
+fn refunds(index: &Index<'_>, found: &mut Found) {
+    let events = index.input.told.iter().filter(|told| told.status == "REFUND_NEEDED");
+    let told: BTreeSet<(&str, &str)> =
+        events.filter_map(|told| Some((told.rid.as_str(), told.payment_id.as_deref()?))).collect();
+    for payment in index.input.payments.iter().filter(|payment| payment.state != "APPLIED") {
+        if !told.contains(&(payment.request_id.as_str(), payment.payment_id.as_str())) {
+            let (id, state) = (&payment.payment_id, &payment.state);
+            found.add("C12", format!("payment {id} is {state}, and that it has to go back was never told"));
+        }
+    }
+}
