@@ -3,14 +3,16 @@
 //!
 //! Input: events that wait in the database. Output: the same events at the broker, then deleted from the database. It is a
 //! worker of its own, so that a broker that takes no messages does not delay transactions. A crash between the confirm and the
-//! deletion leaves events that are published again.
+//! deletion leaves events that are published again. A row that cannot be read stays and is reported; the others are published.
 
 use super::events::{KeyedEvents, PAUSE_AFTER_FAILURE, bundles};
+use super::unreadable_events::UnreadableEvents;
 use crate::config;
 use crate::domain::fault::{Fault, Progress};
 use crate::domain::ids::RequestId;
 use crate::runtime::Worker;
-use crate::store::mysql::order_life::{self, WAITING_ROWS_MAX};
+use crate::store::mysql::order_life;
+use crate::store::mysql::waiting_page::WaitingPage;
 use crate::store::mysql::{Db, DbError, events};
 use crate::store::rabbit::{RabbitConfig, Sender, Topology};
 use std::time::Instant;
@@ -24,6 +26,8 @@ pub(crate) struct EventPublisher {
     publishes: bool,
     /// The broker took no events a moment ago and is not tried before.
     paused_until: Instant,
+    outcome_rows: UnreadableEvents,
+    order_rows: UnreadableEvents,
 }
 
 impl EventPublisher {
@@ -36,6 +40,8 @@ impl EventPublisher {
             sender: Sender::new(rabbit),
             publishes: settings.events,
             paused_until: Instant::now(),
+            outcome_rows: UnreadableEvents::of("outcome_event"),
+            order_rows: UnreadableEvents::of("order_events"),
         }
     }
 }
@@ -49,52 +55,59 @@ impl Worker for EventPublisher {
         if Instant::now() < self.paused_until {
             return Ok(Progress::Idle);
         }
-        let outcomes = self.outcomes().await;
-        let rows = self.orders().await;
-        // A full page: there may be more.
-        let more = outcomes >= usize::from(events::WAITING_MAX) || rows >= usize::from(WAITING_ROWS_MAX);
-        Ok(if more { Progress::Moved(outcomes + rows) } else { Progress::Idle })
+        // Of full pages: there may be more.
+        let more = self.outcomes().await + self.orders().await;
+        Ok(if more > 0 { Progress::Moved(more) } else { Progress::Idle })
     }
 }
 
 impl EventPublisher {
-    /// Events of outcomes. Returns how many were published and deleted; trouble is logged, and they wait.
+    /// Events of outcomes. Returns how many rows were done with if there may be more; trouble is logged, and they wait.
     async fn outcomes(&mut self) -> usize {
-        let waiting = match events::waiting(&self.db).await {
-            Ok(waiting) => waiting,
+        let page = match events::waiting(&self.db, self.outcome_rows.after()).await {
+            Ok(page) => page,
             Err(error) => return not_read(&error),
         };
-        if !self.publish(waiting.iter().map(KeyedEvents::of).collect()).await {
-            return 0;
+        if !page.events.is_empty() {
+            if !self.publish(page.events.iter().map(KeyedEvents::of).collect()).await {
+                return 0;
+            }
+            let ids: Vec<RequestId> = page.events.iter().map(|event| event.request_id).collect();
+            if !is_deleted(events::delete(&self.db, &ids).await, ids.len()) {
+                return 0;
+            }
         }
-        let ids: Vec<RequestId> = waiting.iter().map(|event| event.request_id).collect();
-        published(events::delete(&self.db, &ids).await, ids.len())
+        self.outcome_rows.passed(&page);
+        rows_of_full(&page)
     }
 
-    /// Events of orders after they were confirmed. Returns how many rows were published and deleted.
+    /// Events of orders after they were confirmed. Returns the same.
     async fn orders(&mut self) -> usize {
-        let waiting = match order_life::waiting_events(&self.db).await {
-            Ok(waiting) => waiting,
+        let page = match order_life::waiting_events(&self.db, self.order_rows.after()).await {
+            Ok(page) => page,
             Err(error) => return not_read(&error),
         };
-        let keyed = waiting.iter().map(|events| KeyedEvents {
-            first: events.request_id,
-            key: &events.key,
-            bodies: &events.bodies,
-            count: events.count.into(),
-        });
-        if !self.publish(keyed.collect()).await {
-            return 0;
+        if !page.events.is_empty() {
+            let keyed = page.events.iter().map(|events| KeyedEvents {
+                first: events.request_id,
+                key: &events.key,
+                bodies: &events.bodies,
+                count: events.count.into(),
+            });
+            if !self.publish(keyed.collect()).await {
+                return 0;
+            }
+            let ids: Vec<u64> = page.events.iter().map(|events| events.event_id).collect();
+            if !is_deleted(order_life::delete_events(&self.db, &ids).await, ids.len()) {
+                return 0;
+            }
         }
-        let ids: Vec<u64> = waiting.iter().map(|events| events.event_id).collect();
-        published(order_life::delete_events(&self.db, &ids).await, ids.len())
+        self.order_rows.passed(&page);
+        rows_of_full(&page)
     }
 
-    /// Whether there was something, and the broker has it (or nobody wants it).
+    /// Whether the broker has it (or nobody wants it).
     async fn publish(&mut self, waiting: Vec<KeyedEvents<'_>>) -> bool {
-        if waiting.is_empty() {
-            return false;
-        }
         if self.publishes
             && let Err(error) = self.sender.send(bundles(&self.exchange, waiting.into_iter())).await
         {
@@ -104,6 +117,11 @@ impl EventPublisher {
         }
         true
     }
+}
+
+/// Rows of a page behind which there may be more; 0 of the last page.
+fn rows_of_full<E>(page: &WaitingPage<E>) -> usize {
+    if page.is_full { page.events.len() + page.unreadable.len() } else { 0 }
 }
 
 /// The writers report a database that is unavailable; events can wait. Anything else stands in the way of all events.
@@ -116,15 +134,15 @@ fn not_read(error: &DbError) -> usize {
     0
 }
 
-fn published(deleted: Result<(), DbError>, count: usize) -> usize {
+fn is_deleted(deleted: Result<(), DbError>, count: usize) -> bool {
     match deleted {
         Ok(()) => {
             tracing::debug!(phase = "p4_persist", count, "waiting events published");
-            count
+            true
         }
         Err(error) => {
             tracing::debug!(phase = "p4_persist", %error, "published events not deleted, they are published again");
-            0
+            false
         }
     }
 }

@@ -22,6 +22,7 @@ mod handled;
 mod intake;
 mod ledger_marks;
 mod send_back;
+mod unreadable_events;
 
 use crate::config;
 use crate::domain::fault::{Fault, Progress};

@@ -5,7 +5,8 @@
 
 use crate::runtime::now_ms;
 use crate::store::mysql::ended::ended_open;
-use crate::store::mysql::{Db, events, failed_requests};
+use crate::store::mysql::events::{self, UntoldEvents, UntoldFigures};
+use crate::store::mysql::{Db, failed_requests};
 use crate::store::rabbit::{RabbitConfig, RabbitError, Topology, queue_depths};
 
 /// Sets the gauges of the backlog. While a server does not answer its gauges are `NaN`: an unknown number must not look like one
@@ -28,18 +29,39 @@ pub(super) async fn measure_backlog(db: &Db, rabbit: &RabbitConfig) {
             }
         }
     }
-    let unpublished = metrics::gauge!("seckill_p5_reconcile_events_untold_count");
     let open = metrics::gauge!("seckill_p5_reconcile_register_open_count");
-    match futures::future::try_join(events::waiting_count(db), failed_requests::open_count(db)).await {
-        Ok((unpublished_now, open_now)) => {
-            unpublished.set(unpublished_now as f64);
+    match futures::future::try_join(events::untold_figures(db), failed_requests::open_count(db)).await {
+        Ok((UntoldFigures { outcomes, orders }, open_now)) => {
+            event_gauges(EventGauges::of(&outcomes), EventGauges::of(&orders));
             open.set(open_now as f64);
         }
         Err(error) => {
             tracing::debug!(phase = "p5_reconcile", %error, "the tables cannot be counted");
-            unpublished.set(f64::NAN);
+            event_gauges(EventGauges::UNKNOWN, EventGauges::UNKNOWN);
             open.set(f64::NAN);
         }
+    }
+}
+
+/// Events of one table that wait.
+struct EventGauges {
+    count: f64,
+    oldest_s: f64,
+}
+
+impl EventGauges {
+    const UNKNOWN: Self = Self { count: f64::NAN, oldest_s: f64::NAN };
+
+    fn of(untold: &UntoldEvents) -> Self {
+        Self { count: untold.events_count as f64, oldest_s: untold.oldest_ms as f64 / 1000.0 }
+    }
+}
+
+fn event_gauges(outcomes: EventGauges, orders: EventGauges) {
+    metrics::gauge!("seckill_p5_reconcile_events_untold_count").set(outcomes.count);
+    metrics::gauge!("seckill_p5_reconcile_order_events_untold_count").set(orders.count);
+    for (table, of) in [("outcome_event", outcomes), ("order_events", orders)] {
+        metrics::gauge!("seckill_p5_reconcile_events_untold_oldest_seconds", "table" => table).set(of.oldest_s);
     }
 }
 

@@ -2,14 +2,16 @@
 //!
 //! Compensation, replay and give-up write them in the transaction that decides; a consumer writes the events that the broker
 //! does not take. A consumer publishes waiting events and deletes them after the confirm. A crash in between leaves the row,
-//! and the event is published again.
+//! and the event is published again. Here are also the figures of what waits, with the events of orders.
 
 use super::codes::read_request_id;
 use super::fault::DbError;
 use super::pool::Db;
 use super::schema::outcome_event;
+use super::waiting_page::{WaitingPage, check_event};
 use crate::domain::ids::RequestId;
 use diesel::prelude::*;
+use diesel::sql_types::BigInt;
 use diesel_async::RunQueryDsl;
 use std::borrow::Cow;
 
@@ -27,23 +29,60 @@ pub(crate) struct OutcomeEvent {
     pub body: Vec<u8>,
 }
 
-/// The first waiting events, at most [`WAITING_MAX`]. Several processes may get the same ones.
-pub(crate) async fn waiting(db: &Db) -> Result<Vec<OutcomeEvent>, DbError> {
+/// The first waiting events behind a row, at most [`WAITING_MAX`]; 0 is before the first. Several processes may get the same ones.
+pub(crate) async fn waiting(db: &Db, after: u64) -> Result<WaitingPage<OutcomeEvent>, DbError> {
     let rows: Vec<(u64, String, Vec<u8>)> = db
         .run("untold_events", async |conn| {
             let columns = (outcome_event::request_id, outcome_event::event_key, outcome_event::body);
-            let page = outcome_event::table.order(outcome_event::request_id).limit(WAITING_MAX.into());
+            let behind = outcome_event::table.filter(outcome_event::request_id.gt(after));
+            let page = behind.order(outcome_event::request_id).limit(WAITING_MAX.into());
             Ok(page.select(columns).load(conn).await?)
         })
         .await?;
-    rows.into_iter()
-        .map(|(id, key, body)| Ok(OutcomeEvent { request_id: read_request_id(id)?, key: key.into(), body }))
-        .collect()
+    let read = |(id, key, body): (u64, String, Vec<u8>)| {
+        check_event("outcome_event", &body)?;
+        Ok(OutcomeEvent { request_id: read_request_id(id)?, key: key.into(), body })
+    };
+    Ok(WaitingPage::of(rows, WAITING_MAX, |(id, ..)| *id, read))
 }
 
-/// How many events wait.
-pub(crate) async fn waiting_count(db: &Db) -> Result<i64, DbError> {
-    db.run("untold_events_count", async |conn| Ok(outcome_event::table.count().get_result(conn).await?)).await
+/// Events that wait in a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, QueryableByName)]
+pub(crate) struct UntoldEvents {
+    /// How many.
+    #[diesel(sql_type = BigInt)]
+    pub events_count: i64,
+    /// Age of the oldest, milliseconds; 0 when none waits.
+    #[diesel(sql_type = BigInt)]
+    pub oldest_ms: i64,
+}
+
+/// What waits in the two tables of events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct UntoldFigures {
+    /// In `outcome_event`.
+    pub outcomes: UntoldEvents,
+    /// In `order_events`.
+    pub orders: UntoldEvents,
+}
+
+/// How many events wait, and since when. Counts every row: there are few, unless nobody publishes.
+pub(crate) async fn untold_figures(db: &Db) -> Result<UntoldFigures, DbError> {
+    let figures = |table: &str, events: &str| {
+        format!(
+            "/* events::untold_figures */ SELECT CAST(COALESCE({events}, 0) AS SIGNED) AS events_count, \
+             CAST(COALESCE(GREATEST(0, TIMESTAMPDIFF(MICROSECOND, MIN(created_at), NOW(3)) DIV 1000), 0) AS SIGNED) AS oldest_ms \
+             FROM {table}"
+        )
+    };
+    let (outcomes, orders) = (figures("outcome_event", "COUNT(*)"), figures("order_events", "SUM(events_count)"));
+    db.run("untold_events_figures", async |conn| {
+        Ok(UntoldFigures {
+            outcomes: diesel::sql_query(&outcomes).get_result(conn).await?,
+            orders: diesel::sql_query(&orders).get_result(conn).await?,
+        })
+    })
+    .await
 }
 
 /// Stores events that could not be published. Events that wait already stay as they are.

@@ -36,6 +36,7 @@ pub mod sales;
 pub mod schema;
 mod sessions;
 pub mod totals;
+pub(crate) mod waiting_page;
 pub mod webhooks;
 
 pub(crate) use address::AddressState;

@@ -103,27 +103,99 @@ fn events_nobody_listens_to_hold_nothing_up() {
     });
 }
 
+/// The event of an order that was paid.
+fn paid(id: u64) -> String {
+    format!(
+        r#"{{"v":1,"rid":"{id}","sale":"s","user":"u","qty":1,"status":"PAID","amount":1,"currency":"CNY","version":2,"at":1}}"#
+    )
+}
+
 #[test]
-fn events_that_cannot_be_read_are_an_error_in_the_log_and_hold_up_the_others_until_they_are_gone() {
+fn events_around_one_that_cannot_be_read_are_published_and_it_stays_and_is_reported() {
     run(async {
         let world = World::with(&[], &[]).await;
         let mut downstream = Downstream::listen(&world).await;
-        // The first says that it has two events, and has none.
+        let failed = r#"{"v":1,"rid":"6","sale":"s","user":"u","qty":1,"status":"FAILED","reason":"GIVEN_UP"}"#;
+        // Of the orders, the first says that it has two events and has none, the third that it has one and is no JSON: a message with
+        // it could not be read either.
+        let rows = format!(
+            "INSERT INTO order_events (request_id, event_key, events_count, body) VALUES (1, 'order.paid', 2, 'broken'), \
+             (2, 'order.paid', 1, '{}'), (3, 'order.paid', 1, '{{'), (4, 'order.paid', 1, '{}'); \
+             INSERT INTO outcome_event (request_id, event_key, body) VALUES (5, 'order.failed', ''), (6, 'order.failed', '{failed}')",
+            paid(2),
+            paid(4)
+        );
+        world.sql(&rows).await;
+        let mut consumer = world.process("consumer", "", &[]);
+        for (id, status) in [(2, "PAID"), (4, "PAID"), (6, "FAILED GIVEN_UP")] {
+            downstream.hears(RequestId::new(id).unwrap(), status, 1).await;
+        }
+        let unreadable = |table: &str| format!("seckill_p4_persist_events_unreadable_count{{table=\"{table}\"}}");
+        consumer.until_metric(&unreadable("order_events"), |count| count == 2.0).await;
+        consumer.until_metric(&unreadable("outcome_event"), |count| count == 1.0).await;
+        let log = consumer.program.stderr();
+        let said = |line: &&str| line.contains("ERROR") && line.contains("an event cannot be read");
+        assert_eq!(log.lines().filter(said).count(), 3, "each once: {log}");
+        eventually("the others are forgotten", async || world.rows("order_events", "TRUE").await == 2).await;
+        assert_eq!(world.rows("order_events", "request_id IN (1, 3)").await, 2, "they stay for a person");
+        assert_eq!(world.rows("outcome_event", "request_id = 5").await, 1);
+        world.sql("DELETE FROM order_events; DELETE FROM outcome_event").await;
+        for table in ["order_events", "outcome_event"] {
+            consumer.until_metric(&unreadable(table), |count| count == 0.0).await;
+        }
+        consumer.kill();
+        world.finish().await;
+    });
+}
+
+#[test]
+fn a_page_full_of_events_that_cannot_be_read_does_not_hide_those_behind_it() {
+    run(async {
+        let world = World::with(&[], &[]).await;
+        let mut downstream = Downstream::listen(&world).await;
+        // More than a page of each table has.
+        for (id, of) in
+            [(1, "order_events (request_id, event_key, body)"), (2, "outcome_event (request_id, event_key, body)")]
+        {
+            let rows: Vec<String> = (1000..1600).map(|row| format!("({row}, 'order.paid', '{{')")).collect();
+            world.sql(&format!("INSERT INTO {of} VALUES {}", rows.join(", "))).await;
+            let id = 5000 + id;
+            world.sql(&format!("INSERT INTO {of} VALUES ({id}, 'order.paid', '{}')", paid(id))).await;
+        }
+        let mut consumer = world.process("consumer", "", &[]);
+        for id in [5001, 5002] {
+            downstream.hears(RequestId::new(id).unwrap(), "PAID", 1).await;
+        }
+        eventually("they stay", async || world.rows("order_events", "TRUE").await == 600).await;
+        eventually("they stay", async || world.rows("outcome_event", "TRUE").await == 600).await;
+        consumer.kill();
+        world.finish().await;
+    });
+}
+
+#[test]
+fn events_that_nobody_publishes_are_counted_with_the_age_of_the_oldest() {
+    run(async {
+        let world = World::with(&[], &[]).await;
+        // No consumer runs. Two rows of three events, and one of an outcome.
         world
             .sql(
-                "INSERT INTO order_events (request_id, event_key, events_count, body) VALUES (1, 'order.paid', 2, 'broken'), \
-                 (2, 'order.paid', 1, '{\"v\":1,\"rid\":\"2\",\"status\":\"PAID\"}')",
+                "INSERT INTO order_events (request_id, event_key, events_count, body, created_at) VALUES \
+                 (1, 'order.expired', 2, '{}', NOW(3) - INTERVAL 2 HOUR), (3, 'order.paid', 1, '{}', NOW(3)); \
+                 INSERT INTO outcome_event (request_id, event_key, body, created_at) VALUES \
+                 (4, 'order.failed', '{}', NOW(3) - INTERVAL 1 HOUR)",
             )
             .await;
-        let mut consumer = world.process("consumer", "", &[]);
-        consumer.program.until_logged("no event is published").await;
-        let log = consumer.program.stderr();
-        let said = |line: &str| line.contains("ERROR") && line.contains("no event is published");
-        assert!(log.lines().any(said), "{log}");
-        world.sql("DELETE FROM order_events WHERE request_id = 1").await;
-        downstream.hears(RequestId::new(2).unwrap(), "PAID", 1).await;
-        eventually("forgotten", async || world.rows("order_events", "TRUE").await == 0).await;
-        consumer.kill();
+        let mut reconcile = world.process("reconcile", "", &[]);
+        let oldest = |table: &str| format!("seckill_p5_reconcile_events_untold_oldest_seconds{{table=\"{table}\"}}");
+        reconcile.until_metric("seckill_p5_reconcile_order_events_untold_count", |count| count == 3.0).await;
+        reconcile.until_metric("seckill_p5_reconcile_events_untold_count", |count| count == 1.0).await;
+        reconcile.until_metric(&oldest("order_events"), |age| (7200.0..10_000.0).contains(&age)).await;
+        reconcile.until_metric(&oldest("outcome_event"), |age| (3600.0..7000.0).contains(&age)).await;
+        world.sql("DELETE FROM order_events; DELETE FROM outcome_event").await;
+        reconcile.until_metric("seckill_p5_reconcile_order_events_untold_count", |count| count == 0.0).await;
+        reconcile.until_metric(&oldest("order_events"), |age| age == 0.0).await;
+        reconcile.kill();
         world.finish().await;
     });
 }

@@ -100,6 +100,29 @@ fn a_deleted_queue_a_long_one_and_messages_nobody_can_read_are_reported() {
 }
 
 #[test]
+fn events_that_wait_and_one_that_cannot_be_read_are_reported() {
+    run_waiting(async {
+        let world = World::with(&[], &[]).await;
+        let p5 = world.process("reconcile", "", &[]);
+        let tower = Prometheus::over("alerts-events", &[&p5]).await;
+        let late = tower.before("an event of an hour ago, and no consumer", &["SeckillEventsLate"]).await;
+        let old = "INSERT INTO order_events (request_id, event_key, body, created_at) VALUES \
+                   (1, 'order.paid', '{}', NOW(3) - INTERVAL 1 HOUR)";
+        world.sql(old).await;
+        late.fires().await;
+        let unreadable = tower.before("a row that is no event", &["SeckillEventsUnreadable"]).await;
+        world.sql("INSERT INTO order_events (request_id, event_key, body) VALUES (2, 'order.paid', '?')").await;
+        let consumer = world.process("consumer", "", &[]);
+        tower.scrape(&[&p5, &consumer]).await;
+        late.resolves().await;
+        unreadable.fires().await;
+        world.sql("DELETE FROM order_events").await;
+        unreadable.resolves().await;
+        world.finish().await;
+    });
+}
+
+#[test]
 fn a_relay_that_is_too_slow_is_reported() {
     run_waiting(async {
         let world = World::with(&[Api], &[]).await;

@@ -9,6 +9,7 @@ use super::super::codes::read_request_id;
 use super::super::fault::DbError;
 use super::super::pool::{Conn, Db};
 use super::super::schema::order_events;
+use super::super::waiting_page::WaitingPage;
 use super::super::webhooks::{self, ToldEvent};
 use super::LockedOrder;
 use super::shared_events::{ChangedOrder, SharedChange, told_by};
@@ -23,11 +24,11 @@ use diesel_async::RunQueryDsl;
 use serde_json::json;
 
 /// Most rows that one call of [`waiting`] returns: two megabytes, when each has as many events as it may.
-pub const WAITING_ROWS_MAX: u16 = 100;
+const WAITING_ROWS_MAX: u16 = 100;
 
 /// Events of one key that wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WaitingEvents {
+pub(crate) struct WaitingEvents {
     /// Order of writing.
     pub event_id: u64,
     /// The first order.
@@ -150,8 +151,9 @@ async fn tell_webhooks(
     webhooks::write(conn, webhooks, told).await
 }
 
-/// The first waiting events, at most [`WAITING_ROWS_MAX`] rows. Several processes may get the same ones.
-pub async fn waiting(db: &Db) -> Result<Vec<WaitingEvents>, DbError> {
+/// The first waiting events behind a row, at most [`WAITING_ROWS_MAX`] rows; 0 is before the first. Several processes may get the
+/// same ones.
+pub(crate) async fn waiting(db: &Db, after: u64) -> Result<WaitingPage<WaitingEvents>, DbError> {
     let rows: Vec<(u64, u64, String, u16, Vec<u8>)> = db
         .run("order_events", async |conn| {
             let columns = (
@@ -161,18 +163,19 @@ pub async fn waiting(db: &Db) -> Result<Vec<WaitingEvents>, DbError> {
                 order_events::events_count,
                 order_events::body,
             );
-            let page = order_events::table.order(order_events::event_id).limit(WAITING_ROWS_MAX.into());
+            let behind = order_events::table.filter(order_events::event_id.gt(after));
+            let page = behind.order(order_events::event_id).limit(WAITING_ROWS_MAX.into());
             Ok(page.select(columns).load(conn).await?)
         })
         .await?;
     let read = |(event_id, request, key, count, row)| {
         Ok(WaitingEvents { event_id, request_id: read_request_id(request)?, key, count, bodies: told_by(row, count)? })
     };
-    rows.into_iter().map(read).collect()
+    Ok(WaitingPage::of(rows, WAITING_ROWS_MAX, |(event_id, ..)| *event_id, read))
 }
 
 /// Deletes rows whose events were published. After an error they are published again.
-pub async fn delete(db: &Db, ids: &[u64]) -> Result<(), DbError> {
+pub(crate) async fn delete(db: &Db, ids: &[u64]) -> Result<(), DbError> {
     db.run("order_events_told", async |conn| {
         let told = order_events::table.filter(order_events::event_id.eq_any(ids));
         diesel::delete(told).execute(conn).await?;

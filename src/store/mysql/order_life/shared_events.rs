@@ -5,8 +5,10 @@
 //! the way; a row that cannot be read is an error of the database's content.
 
 use super::super::fault::DbError;
+use super::super::waiting_page::check_event;
 use super::events::NewOrderEvent;
 use crate::domain::ids::{RequestId, SaleId, UserId};
+use crate::domain::message::EVENTS_MAX;
 use crate::domain::order_life::OrderState;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -105,11 +107,17 @@ impl SharedChange<'_> {
 /// The events of a row, with commas between them.
 pub(super) fn told_by(row: Vec<u8>, count: u16) -> Result<Vec<u8>, DbError> {
     if count == 1 {
+        check_event("order_events", &row)?;
         return Ok(row);
     }
     let no_events =
         |error: serde_json::Error| DbError::Other(format!("order_events.body is no list of events: {error}"));
     let read: ReadRow<'_> = serde_json::from_slice(&row).map_err(no_events)?;
+    let counted = usize::from(count);
+    if counted != read.orders.len() || !(1..=EVENTS_MAX).contains(&counted) {
+        let orders = read.orders.len();
+        return Err(DbError::Other(format!("order_events.events_count is {count}, and its body has {orders} orders")));
+    }
     let mut events = Vec::with_capacity(row.len() * 4);
     for (at, (rid, user, qty, amount, version)) in read.orders.iter().enumerate() {
         if at > 0 {
@@ -146,5 +154,8 @@ mod tests {
         let one = &change.orders[..1];
         assert_eq!(told_by(change.row(one, 7), 1).unwrap(), alone[0]);
         assert!(told_by(b"{}".to_vec(), 2).is_err());
+        for count in [0, 2, 4] {
+            assert!(told_by(change.row(&change.orders, 7), count).is_err(), "{count} of 3");
+        }
     }
 }
