@@ -124,21 +124,19 @@ fn sales(seconds: i64) -> [SaleSpec; 5] {
     ]
 }
 
+/// Has every process leave a mechanism out.
+fn left_out(off: Mechanism) -> [RoleEnv; 4] {
+    let value = format!("{}=return", off.code());
+    Role::ALL.map(|role| RoleEnv { role, name: "FAILPOINTS".to_owned(), value: value.clone(), first_life_only: false })
+}
+
 /// Runs the schedule and everything around it.
 pub async fn run(orders: Orders) -> Finished {
     let Orders { seed, length_ms, repairs, .. } = orders;
     eprintln!("chaos: seed {seed}, {} s", length_ms / 1000);
     let mut options = Options { set: orders.set.clone(), ..Options::default() };
     options.set.push(format!("admin.token={ADMIN_TOKEN}"));
-    if let Some(off) = orders.off {
-        let failpoints = |role| RoleEnv {
-            role,
-            name: "FAILPOINTS".to_owned(),
-            value: format!("{}=return", off.code()),
-            first_life_only: false,
-        };
-        options.env.extend(Role::ALL.map(failpoints));
-    }
+    options.env.extend(orders.off.into_iter().flat_map(left_out));
     options.set.extend((!repairs).then(|| "p5_reconcile.compensate=manual".to_owned()));
     let name = orders.off.map_or("chaos".to_owned(), |off| format!("chaos-{}", off.code()));
     let deployment = Arc::new(Deployment::start(&name, options).await);
