@@ -191,3 +191,47 @@ pub(super) fn relations(s: &Settings) -> Vec<Relation> {
         ),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Layers;
+
+    fn webhooks(count: usize) -> String {
+        let rest =
+            "url = \"https://h/\"\nsecrets = [\"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\"]\nevents = [\"order.paid\"]";
+        (0..count).map(|n| format!("[[webhooks]]\nname = \"w{n}\"\n{rest}\n")).collect()
+    }
+
+    #[test]
+    fn webhooks_that_could_take_each_others_places_are_refused() {
+        let with = |count: usize, places: &str| {
+            let file = std::env::temp_dir().join(format!("seckill-places-{}.toml", std::process::id()));
+            std::fs::write(&file, format!("{}[webhook_delivery]\n{places}\n", webhooks(count))).unwrap();
+            let settings = Settings::load(&Layers { files: vec![file.clone()], set: vec![] });
+            std::fs::remove_file(file).unwrap();
+            settings.map_err(|error| error.to_string())
+        };
+        for (webhooks, places) in [
+            (8, ""),
+            (2, "in_flight_max = 8\nin_flight_each_max = 4"),
+            (1, "in_flight_max = 8\nin_flight_each_max = 8"),
+            (0, "in_flight_max = 8\nin_flight_each_max = 8"),
+        ] {
+            assert!(with(webhooks, places).is_ok(), "{webhooks} {places}");
+        }
+        let refused = |webhooks, places| with(webhooks, places).unwrap_err();
+        // A slow receiver with five places leaves three, of which the other may have five.
+        let two = refused(2, "in_flight_max = 8\nin_flight_each_max = 5");
+        assert!(two.contains("in_flight_each_max × webhooks: 10 is above webhook_delivery.in_flight_max (8)"), "{two}");
+        for (webhooks, places) in [
+            (8, "in_flight_max = 63"),
+            (3, "in_flight_max = 2\nin_flight_each_max = 1"),
+            (1, "in_flight_max = 8\nin_flight_each_max = 9"),
+            (0, "in_flight_max = 8\nin_flight_each_max = 9"),
+        ] {
+            let told = refused(webhooks, places);
+            assert!(told.contains("webhook_delivery.in_flight_each_max × webhooks"), "{webhooks} {places}: {told}");
+        }
+    }
+}

@@ -284,36 +284,6 @@ mod tests {
     }
 
     #[test]
-    fn webhooks_that_could_take_each_others_places_are_refused() {
-        let with = |webhooks: usize, places: &str| {
-            let good = format!("secrets = [\"{SECRET}\"]\nevents = [\"order.paid\"]");
-            let text: String = (0..webhooks).map(|n| webhook(&format!("w{n}"), "https://h/", &good)).collect();
-            load("places", &format!("{text}[webhook_delivery]\n{places}\n"))
-        };
-        for (webhooks, places) in [
-            (8, ""),
-            (2, "in_flight_max = 8\nin_flight_each_max = 4"),
-            (1, "in_flight_max = 8\nin_flight_each_max = 8"),
-            (0, "in_flight_max = 8\nin_flight_each_max = 8"),
-        ] {
-            assert!(with(webhooks, places).is_ok(), "{webhooks} {places}");
-        }
-        let refused = |webhooks, places| with(webhooks, places).unwrap_err();
-        // A slow receiver with five places leaves three, of which the other may have five.
-        let two = refused(2, "in_flight_max = 8\nin_flight_each_max = 5");
-        assert!(two.contains("in_flight_each_max × webhooks: 10 is above webhook_delivery.in_flight_max (8)"), "{two}");
-        for (webhooks, places) in [
-            (8, "in_flight_max = 63"),
-            (3, "in_flight_max = 2\nin_flight_each_max = 1"),
-            (1, "in_flight_max = 8\nin_flight_each_max = 9"),
-            (0, "in_flight_max = 8\nin_flight_each_max = 9"),
-        ] {
-            let told = refused(webhooks, places);
-            assert!(told.contains("webhook_delivery.in_flight_each_max × webhooks"), "{webhooks} {places}: {told}");
-        }
-    }
-
-    #[test]
     fn pauses_are_a_list_or_a_text() {
         let of = |set: &str| {
             let layers = Layers { files: vec![], set: vec![format!("webhook_delivery.retry_ms={set}")] };

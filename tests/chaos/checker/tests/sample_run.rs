@@ -176,10 +176,9 @@ impl SampleRun {
             kind: kind.into(),
             reason: reason.map(Into::into),
             sale_id: record.sale.clone(),
-            shard: 0,
             epoch: record.epoch,
             number: Some(record.number),
-            created_at: None,
+            ..Outcome::default()
         });
         self.tells(rid, if kind == "ORDER" { "CONFIRMED" } else { "FAILED" });
         record
