@@ -7,7 +7,7 @@ use super::fault::DbError;
 use serde::de::IgnoredAny;
 
 /// The first rows of a table behind some row.
-pub(crate) struct WaitingPage<E> {
+pub struct WaitingPage<E> {
     /// Of the rows that can be read.
     pub events: Vec<E>,
     /// The others: a person has to look at them.
@@ -20,7 +20,7 @@ pub(crate) struct WaitingPage<E> {
 }
 
 /// A row that cannot be read.
-pub(crate) struct UnreadableRow {
+pub struct UnreadableRow {
     /// Its key.
     pub id: u64,
     /// What is wrong with it.

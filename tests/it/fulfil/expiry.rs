@@ -146,7 +146,7 @@ fn orders_that_moved_after_they_were_read_are_told_as_they_are_and_hold_up_nobod
         assert_eq!((batch.orders, batch.units), (118, 118));
         let batch = expire(&world.servers.db, &sale, one_paid).await.unwrap().expect("a batch");
         assert_eq!((batch.orders, batch.units), (1, 1), "not the paid one");
-        let rows = waiting_events(&world.servers.db).await.unwrap();
+        let rows = waiting_events(&world.servers.db, 0).await.unwrap().events;
         assert_eq!(rows.iter().map(|row| row.count).collect::<Vec<_>>(), [100, 18, 1], "a row is a message");
         let told = |id: RequestId| {
             let lists = rows.iter().map(|row| format!("[{}]", String::from_utf8_lossy(&row.bodies)));

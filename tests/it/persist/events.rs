@@ -126,7 +126,7 @@ fn events_around_one_that_cannot_be_read_are_published_and_it_stays_and_is_repor
             paid(4)
         );
         world.sql(&rows).await;
-        let mut consumer = world.process("consumer", "", &[]);
+        let consumer = world.process("consumer", "", &[]);
         for (id, status) in [(2, "PAID"), (4, "PAID"), (6, "FAILED GIVEN_UP")] {
             downstream.hears(RequestId::new(id).unwrap(), status, 1).await;
         }
@@ -162,7 +162,7 @@ fn a_page_full_of_events_that_cannot_be_read_does_not_hide_those_behind_it() {
             let id = 5000 + id;
             world.sql(&format!("INSERT INTO {of} VALUES ({id}, 'order.paid', '{}')", paid(id))).await;
         }
-        let mut consumer = world.process("consumer", "", &[]);
+        let consumer = world.process("consumer", "", &[]);
         for id in [5001, 5002] {
             downstream.hears(RequestId::new(id).unwrap(), "PAID", 1).await;
         }
@@ -186,7 +186,7 @@ fn events_that_nobody_publishes_are_counted_with_the_age_of_the_oldest() {
                  (4, 'order.failed', '{}', NOW(3) - INTERVAL 1 HOUR)",
             )
             .await;
-        let mut reconcile = world.process("reconcile", "", &[]);
+        let reconcile = world.process("reconcile", "", &[]);
         let oldest = |table: &str| format!("seckill_p5_reconcile_events_untold_oldest_seconds{{table=\"{table}\"}}");
         reconcile.until_metric("seckill_p5_reconcile_order_events_untold_count", |count| count == 3.0).await;
         reconcile.until_metric("seckill_p5_reconcile_events_untold_count", |count| count == 1.0).await;

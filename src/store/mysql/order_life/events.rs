@@ -28,7 +28,7 @@ const WAITING_ROWS_MAX: u16 = 100;
 
 /// Events of one key that wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct WaitingEvents {
+pub struct WaitingEvents {
     /// Order of writing.
     pub event_id: u64,
     /// The first order.
@@ -153,7 +153,7 @@ async fn tell_webhooks(
 
 /// The first waiting events behind a row, at most [`WAITING_ROWS_MAX`] rows; 0 is before the first. Several processes may get the
 /// same ones.
-pub(crate) async fn waiting(db: &Db, after: u64) -> Result<WaitingPage<WaitingEvents>, DbError> {
+pub async fn waiting(db: &Db, after: u64) -> Result<WaitingPage<WaitingEvents>, DbError> {
     let rows: Vec<(u64, u64, String, u16, Vec<u8>)> = db
         .run("order_events", async |conn| {
             let columns = (

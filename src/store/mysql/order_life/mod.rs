@@ -20,7 +20,8 @@ mod units;
 
 pub use cancel::{CancelRequest, Cancelled, cancel};
 pub use deadline::{BATCH_MAX, ExpiredBatch, OverdueOrder, expire, overdue, overdue_age_ms};
-pub(crate) use events::{delete as delete_events, waiting as waiting_events};
+pub(crate) use events::delete as delete_events;
+pub use events::{WaitingEvents, waiting as waiting_events};
 pub use lists::{ListedOrder, OrdersQuery, PAGE_MAX, find, get, of_requests};
 pub use payments::{NewPayment, Payment, PaymentAnswer, PaymentStart, PaymentTold, payments_of, receive, start};
 pub use refunds::{REFUNDS_COUNTED_MAX, RefundMark, refunded, refunds_needed, refunds_needed_count};
