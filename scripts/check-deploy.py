@@ -243,6 +243,39 @@ def check_compose():
         not_asked.append("docker compose")
 
 
+def not_kept_apart(pod):
+    """What keeps a pod from being one on each node, or from being made anew when its node is lost; a line each."""
+    spread = pod["topologySpreadConstraints"][0]
+    if spread["whenUnsatisfiable"] != "DoNotSchedule":
+        yield "two pods may be on one node"
+    if spread.get("nodeTaintsPolicy") != "Honor":
+        yield "a lost node counts as one without a pod, so nothing is made anew"
+    waits = {t["key"]: t for t in pod.get("tolerations", [])}
+    for key in ("node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready"):
+        toleration = waits.get(key, {})
+        if toleration.get("tolerationSeconds", 300) > 60:
+            yield f"stays on a lost node for {toleration.get('tolerationSeconds', 300)} s ({key})"
+        # Without an effect it would tolerate NoSchedule, too, and the lost node would count again.
+        if toleration.get("effect", "NoExecute") != "NoExecute" or (toleration and "effect" not in toleration):
+            yield f"tolerates more than NoExecute ({key})"
+
+
+def unseen_of_kept_apart(pod):
+    """The ways to break a pod in which nothing is wrong that `not_kept_apart` does not find."""
+    spread, first = (pod["topologySpreadConstraints"][0], pod["tolerations"][0])
+    broken = {
+        "ScheduleAnyway": {**pod, "topologySpreadConstraints": [{**spread, "whenUnsatisfiable": "ScheduleAnyway"}]},
+        "nodeTaintsPolicy Ignore": {**pod, "topologySpreadConstraints": [{**spread, "nodeTaintsPolicy": "Ignore"}]},
+        "no nodeTaintsPolicy": {
+            **pod, "topologySpreadConstraints": [{key: spread[key] for key in spread if key != "nodeTaintsPolicy"}]},
+        "no tolerations": {**pod, "tolerations": []},
+        "one toleration": {**pod, "tolerations": [first]},
+        "a toleration of every effect": {
+            **pod, "tolerations": [{key: first[key] for key in first if key != "effect"}, *pod["tolerations"][1:]]},
+    }
+    return [way for way, changed in broken.items() if not list(not_kept_apart(changed))]
+
+
 def check_three_hosts():
     """The overlay has something to patch and more settings than its base; the compose file names what it mounts, and who knows what."""
     folder = DEPLOY / "three-hosts/kubernetes"
@@ -264,10 +297,12 @@ def check_three_hosts():
         built = subprocess.run(["kubectl", "kustomize", str(folder)], capture_output=True, text=True)
         check(built.returncode == 0, f"kubectl kustomize three-hosts: {built.stderr}")
         objects = list(yaml.safe_load_all(built.stdout)) if built.returncode == 0 else []
-        for pod in [d["spec"]["template"]["spec"] for d in objects if d["kind"] in ("Deployment", "StatefulSet")]:
-            name = pod["containers"][0]["name"]
-            spread = pod["topologySpreadConstraints"][0]["whenUnsatisfiable"]
-            check(spread == "DoNotSchedule" and len(pod["tolerations"]) == 2, f"three-hosts: {name} is not kept apart")
+        pods = [d["spec"]["template"]["spec"] for d in objects if d["kind"] in ("Deployment", "StatefulSet")]
+        for pod in pods:
+            for line in not_kept_apart(pod):
+                check(False, f"three-hosts: {pod['containers'][0]['name']}: {line}")
+        for missed in [what for pod in pods if not list(not_kept_apart(pod)) for what in unseen_of_kept_apart(pod)]:
+            check(False, f"check-deploy.py sees nothing wrong in {missed}")
         modes = [tomllib.loads(d["data"]["config.toml"])["redis"]["mode"] for d in objects if d["kind"] == "ConfigMap"]
         check(not objects or modes == ["cluster"], f"three-hosts: redis.mode is {modes}")
     shared = tomllib.loads((DEPLOY / "three-hosts/seckill.toml").read_text())
