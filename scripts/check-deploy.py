@@ -2,7 +2,7 @@
 """Asserts the shape of what cannot be run on every machine: deploy/kubernetes, deploy/compose.yaml, deploy/systemd.
 
 Needs PyYAML (`make check-deploy` installs it into target/). Says each thing that is wrong and ends with 1. Asked too where they
-are: kubernetes-validate (the schemas of Kubernetes; `make check-deploy` tries to install it), kubectl, docker compose,
+are: kubernetes-validate (the schemas of Kubernetes; `make check-deploy` tries to install it), kubectl, docker compose, haproxy,
 systemd-analyze and promtool; all work without a cluster, a daemon or a running systemd. Says which of them were not there.
 """
 
@@ -243,6 +243,39 @@ def check_compose():
         not_asked.append("docker compose")
 
 
+def not_kept_apart(pod):
+    """What keeps a pod from being one on each node, or from being made anew when its node is lost; a line each."""
+    spread = pod["topologySpreadConstraints"][0]
+    if spread["whenUnsatisfiable"] != "DoNotSchedule":
+        yield "two pods may be on one node"
+    if spread.get("nodeTaintsPolicy") != "Honor":
+        yield "a lost node counts as one without a pod, so nothing is made anew"
+    waits = {t["key"]: t for t in pod.get("tolerations", [])}
+    for key in ("node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready"):
+        toleration = waits.get(key, {})
+        if toleration.get("tolerationSeconds", 300) > 60:
+            yield f"stays on a lost node for {toleration.get('tolerationSeconds', 300)} s ({key})"
+        # Without an effect it would tolerate NoSchedule, too, and the lost node would count again.
+        if toleration.get("effect", "NoExecute") != "NoExecute" or (toleration and "effect" not in toleration):
+            yield f"tolerates more than NoExecute ({key})"
+
+
+def unseen_of_kept_apart(pod):
+    """The ways to break a pod in which nothing is wrong that `not_kept_apart` does not find."""
+    spread, first = (pod["topologySpreadConstraints"][0], pod["tolerations"][0])
+    broken = {
+        "ScheduleAnyway": {**pod, "topologySpreadConstraints": [{**spread, "whenUnsatisfiable": "ScheduleAnyway"}]},
+        "nodeTaintsPolicy Ignore": {**pod, "topologySpreadConstraints": [{**spread, "nodeTaintsPolicy": "Ignore"}]},
+        "no nodeTaintsPolicy": {
+            **pod, "topologySpreadConstraints": [{key: spread[key] for key in spread if key != "nodeTaintsPolicy"}]},
+        "no tolerations": {**pod, "tolerations": []},
+        "one toleration": {**pod, "tolerations": [first]},
+        "a toleration of every effect": {
+            **pod, "tolerations": [{key: first[key] for key in first if key != "effect"}, *pod["tolerations"][1:]]},
+    }
+    return [way for way, changed in broken.items() if not list(not_kept_apart(changed))]
+
+
 def check_three_hosts():
     """The overlay has something to patch and more settings than its base; the compose file names what it mounts, and who knows what."""
     folder = DEPLOY / "three-hosts/kubernetes"
@@ -264,12 +297,17 @@ def check_three_hosts():
         built = subprocess.run(["kubectl", "kustomize", str(folder)], capture_output=True, text=True)
         check(built.returncode == 0, f"kubectl kustomize three-hosts: {built.stderr}")
         objects = list(yaml.safe_load_all(built.stdout)) if built.returncode == 0 else []
-        for pod in [d["spec"]["template"]["spec"] for d in objects if d["kind"] in ("Deployment", "StatefulSet")]:
-            name = pod["containers"][0]["name"]
-            spread = pod["topologySpreadConstraints"][0]["whenUnsatisfiable"]
-            check(spread == "DoNotSchedule" and len(pod["tolerations"]) == 2, f"three-hosts: {name} is not kept apart")
+        pods = [d["spec"]["template"]["spec"] for d in objects if d["kind"] in ("Deployment", "StatefulSet")]
+        for pod in pods:
+            for line in not_kept_apart(pod):
+                check(False, f"three-hosts: {pod['containers'][0]['name']}: {line}")
+        for missed in [what for pod in pods if not list(not_kept_apart(pod)) for what in unseen_of_kept_apart(pod)]:
+            check(False, f"check-deploy.py sees nothing wrong in {missed}")
         modes = [tomllib.loads(d["data"]["config.toml"])["redis"]["mode"] for d in objects if d["kind"] == "ConfigMap"]
         check(not objects or modes == ["cluster"], f"three-hosts: redis.mode is {modes}")
+    broker = (DEPLOY / "three-hosts/rabbitmq.conf").read_text()
+    for setting in ("queue_leader_locator = balanced", "consumer_timeout = ", "cluster_partition_handling = pause_minority"):
+        check(f"\n{setting}" in broker, f"three-hosts/rabbitmq.conf: no {setting}")
     shared = tomllib.loads((DEPLOY / "three-hosts/seckill.toml").read_text())
     check(shared["redis"] == more["redis"], "three-hosts: compose and Kubernetes have other settings of Redis")
     text = (DEPLOY / "three-hosts/compose.yaml").read_text()
@@ -290,6 +328,51 @@ def check_three_hosts():
         outside = environment["SECKILL__ADMIN__LISTEN"].startswith("0.0.0.0:")
         check(outside == (role == "api"), f"three-hosts/compose.yaml: the balancer asks the api, and nobody {role}, on its admin port")
         check(("SECKILL__AUTH__SECRET" in environment) == (role == "api"), f"three-hosts/compose.yaml: {role} and the keys of tokens")
+
+
+def unserved(text):
+    """What the loss of one cell takes from buyers of the others, by the balancer's configuration; a line each."""
+    sections = {part.split("\n", 1)[0].strip(): part for part in re.split(r"^(?=\S)", text, flags=re.M)}
+    servers = {name: re.findall(r"^\s+server (.*)$", part, re.M) for name, part in sections.items() if name.startswith("backend ")}
+    fallback = re.search(r"^\s+default_backend (\S+)$", text, re.M)
+    lists = servers.get(f"backend {fallback[1]}", []) if fallback else []
+    cells = {name for name in servers if re.fullmatch(r"backend cell-\d+", name)}
+    if len(lists) < 2 or sum(server.endswith(" backup") for server in lists) != len(lists) - 1:
+        yield f"what has no sale in its path has {len(lists)} servers, one and its backups are needed"
+    named = {server.split()[0] for server in lists}
+    if named != {name.split()[1] for name in cells}:
+        yield f"the lists come from {sorted(named)}, the cells are {sorted(cells)}"
+    for name in sorted(cells):
+        if any(server.endswith(" backup") for server in servers[name]):
+            yield f"{name}: sales of a cell are in no other one"
+    for name in servers:
+        if "option httpchk GET /readyz" not in sections[name] or not all(" check " in server for server in servers[name]):
+            yield f"{name}: nobody notices that it is lost"
+
+
+def check_cells():
+    """The balancer's configuration by its shape, and by haproxy itself where that is installed; every sale of the map has its cell."""
+    path = DEPLOY / "cells/haproxy.cfg"
+    text = path.read_text()
+    for line in unserved(text):
+        check(False, f"cells/haproxy.cfg: {line}")
+    for way, changed in {
+        "lists of the first cell only": text.replace("default_backend lists", "default_backend cell-1"),
+        "two lists at once": text.replace(" backup", ""),
+        "no check of a cell": text.replace("    option httpchk GET /readyz\n", "", 1),
+        "a cell without lists": text + "\nbackend cell-3\n    option httpchk GET /readyz\n    server api-1 x check inter 1s\n",
+    }.items():
+        check(list(unserved(changed)), f"check-deploy.py sees nothing wrong in {way}")
+    for line in (DEPLOY / "cells/cells.map").read_text().splitlines():
+        cell = line.split()[-1] if line and not line.startswith("#") else None
+        check(not cell or f"\nbackend {cell}\n" in text, f"cells.map: there is no {cell}")
+    if installed("haproxy"):
+        variables = set(re.findall(r"\$\{(\w+)\}", text))
+        values = {name: "8080" if name.endswith("PORT") else "127.0.0.1" for name in variables}
+        values |= {name: "127.0.0.1:8080" for name in variables if name == "LISTEN" or name.endswith("API")}
+        values |= {"CELLS_MAP": str(DEPLOY / "cells/cells.map"), "SOCKET": "/tmp/haproxy-check.sock"}
+        done = subprocess.run(["haproxy", "-c", "-f", str(path)], capture_output=True, text=True, env={**os.environ, **values})
+        check(done.returncode == 0, f"haproxy -c: {done.stdout}{done.stderr}")
 
 
 def check_image():
@@ -342,7 +425,7 @@ def check_prometheus():
 
 
 for part in (check_kubernetes, check_listed, check_production, check_secrets, check_pod_security, check_schemas, check_compose,
-             check_three_hosts, check_image, check_systemd, check_prometheus):
+             check_three_hosts, check_cells, check_image, check_systemd, check_prometheus):
     part()
 json.loads((DEPLOY / "grafana/seckill.json").read_text())
 if not_asked:

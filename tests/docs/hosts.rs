@@ -77,30 +77,33 @@ fn scenes(file: &str, run: &Value) -> String {
     table
 }
 
+fn median_and_longest(seconds: impl Iterator<Item = f64>) -> String {
+    let mut found: Vec<f64> = seconds.collect();
+    found.sort_by(f64::total_cmp);
+    let (median, longest) = (found.get(found.len() / 2), found.last());
+    format!("{:.1} · {:.1}", median.copied().unwrap_or(f64::NAN), longest.copied().unwrap_or(f64::NAN))
+}
+
 /// One row a run.
 fn random(runs: &[(String, Value)]) -> String {
     if runs.is_empty() {
         return String::new();
     }
-    let mut table = "\n| seed | way | minutes | host faults | accepted by the crowd | lost | doubled | oversold | other | by hand | own shards, median and longest | after its end | run |\n\
-                     |---|---|---|---|---|---|---|---|---|---|---|---|---|\n"
+    let mut table = "\n| seed | way | minutes | host faults | accepted by the crowd | lost | doubled | oversold | other | by hand | own shards, median and longest | after its end | late orders after its end | whole after, median and longest | run |\n\
+                     |---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n"
         .to_owned();
     for (file, run) in runs {
         let all = run["scenes"].as_array().unwrap();
         let sum = |key: &str| all.iter().map(|scene| scene[key].as_u64().unwrap()).sum::<u64>();
         let accepted: u64 = all.iter().map(|scene| scene["crowd"]["accepted"].as_u64().unwrap()).sum();
         let by_hand: usize = all.iter().map(|scene| scene["by_hand"].as_array().unwrap().len()).sum();
-        let times = |key: &str| {
-            let mut found: Vec<f64> = all.iter().filter_map(|scene| scene["seconds"][key].as_f64()).collect();
-            found.sort_by(f64::total_cmp);
-            let (median, longest) = (found.get(found.len() / 2), found.last());
-            format!("{:.1} · {:.1}", median.copied().unwrap_or(f64::NAN), longest.copied().unwrap_or(f64::NAN))
-        };
+        let times = |key: &str| median_and_longest(all.iter().filter_map(|scene| scene["seconds"][key].as_f64()));
+        let whole = median_and_longest(all.iter().filter_map(|scene| scene["whole_after_s"].as_f64()));
         let minutes = run["run_s"].as_u64().unwrap() / 60;
         let (date, commit) = (run["date"].as_str().unwrap(), run["commit"].as_str().unwrap());
         writeln!(
             table,
-            "| {} | {} | {minutes} | {} | {accepted} | {} | {} | {} | {} | {by_hand} | {} | {} | [{date}, {commit}]({}) |",
+            "| {} | {} | {minutes} | {} | {accepted} | {} | {} | {} | {} | {by_hand} | {} | {} | {} | {whole} | [{date}, {commit}]({}) |",
             run["seed"],
             way(run),
             run["faults"],
@@ -110,6 +113,7 @@ fn random(runs: &[(String, Value)]) -> String {
             sum("other_violations"),
             times("own"),
             times("back"),
+            times("back_landing"),
             file.trim_start_matches("docs/")
         )
         .unwrap();

@@ -224,6 +224,11 @@ pub async fn one_is_lost() {
     of_second.sells(50).await;
     of_third.sells(10).await;
     assert_eq!(of_second.refusals(), before, "nobody of the other cell noticed");
+    eventually("the list is the other cell's", async || {
+        let (status, list) = status_and_body(of_second.http.get(format!("http://{BUYERS}/v1/sales"))).await;
+        status == 200 && list.to_string().contains("\"second\"") && !list.to_string().contains("\"first\"")
+    })
+    .await;
 
     let at = first.state().api;
     let first = Cell::start(1, true).await;

@@ -64,12 +64,26 @@ pub async fn breakable_servers() -> Breakable {
     for (kind, restarted) in servers.check_and_restart_dead().await {
         restarted.unwrap_or_else(|error| panic!("{kind}: {error}"));
     }
-    // A test that failed under a memory alarm has left it on. Virtual hosts stay: a broker that was killed takes seconds to
-    // delete their queues, at the cost of the next test.
-    let no_alarm = "vm_memory_monitor:set_vm_memory_high_watermark(0.4).\n";
-    servers.ask_broker(no_alarm).await.expect("the broker answers");
+    // A test that failed under a memory alarm, or with a consumer time-out of a second, has left it on. Virtual hosts stay: a
+    // broker that was killed takes seconds to delete their queues, at the cost of the next test.
+    servers.ask_broker("vm_memory_monitor:set_vm_memory_high_watermark(0.4).\n").await.expect("the broker answers");
+    consumer_timeout(&servers, CONSUMER_TIMEOUT_MS).await;
     forget_databases(&servers.urls().mysql_url).await;
     servers
+}
+
+/// The broker's own `consumer_timeout`.
+const CONSUMER_TIMEOUT_MS: u32 = 1_800_000;
+
+/// From when on the broker takes messages back from a consumer that neither settles nor returns them, and closes its channel: of
+/// channels that are opened from now on. It looks as often.
+pub async fn consumer_timeout(servers: &PrivateServers, ms: u32) {
+    let tick_ms = ms.min(60_000);
+    let program = format!(
+        "ok = application:set_env(rabbit, consumer_timeout, {ms}), application:set_env(rabbit, channel_tick_interval, {tick_ms}).\n"
+    );
+    let answer = servers.ask_broker(&program).await.expect("the broker answers");
+    assert!(answer.contains("{ok, ok}"), "{answer}");
 }
 
 #[derive(QueryableByName)]

@@ -2,7 +2,7 @@
 //!
 //! Faults and acts of operators are made here, never by the code under test.
 
-pub use super::breakable_servers::breakable_servers;
+pub use super::breakable_servers::{breakable_servers, consumer_timeout};
 use super::raw_commands::try_redis;
 pub use super::raw_commands::try_sql;
 use super::world::World;

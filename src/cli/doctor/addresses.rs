@@ -1,6 +1,9 @@
-//! Each address of a server that has several (`rabbitmq.urls`, `mysql.urls`): whether it can be used, and which it is.
+//! Each address of a server that has several (`rabbitmq.urls`, `mysql.urls`): whether it can be used, which it is, and whether the
+//! database there keeps what it commits.
 
+use super::advice;
 use super::check::{CheckVerdict, DoctorCheck};
+use crate::store::mysql::checks::Check;
 use crate::store::mysql::{AddressState, Db};
 use crate::store::rabbit::{RabbitConfig, node_infos};
 
@@ -29,6 +32,8 @@ pub(super) async fn mysql(db: &Db) -> Vec<DoctorCheck> {
         Err(error) => address_check("mysql", &state.address, error.clone(), false),
     };
     let mut checks: Vec<DoctorCheck> = states.iter().map(check).collect();
+    // The other checks are of the server in use. Any of these is in use after a fail-over, and nobody looks at its settings then.
+    checks.extend(states.iter().flat_map(|state| state.of_disk.iter().map(|setting| of_disk(&state.address, setting))));
     checks.push(
         DoctorCheck::new("mysql", "addresses that take writes, without Galera", primaries.to_string(), "one at most")
             .judged(
@@ -39,6 +44,17 @@ pub(super) async fn mysql(db: &Db) -> Vec<DoctorCheck> {
             ),
     );
     checks
+}
+
+fn of_disk(address: &str, setting: &Check) -> DoctorCheck {
+    let advice::Advice { why, change, .. } = advice::mysql(setting.name);
+    let name = format!("{} of {address}", setting.name);
+    DoctorCheck::new("mysql", name, setting.value.clone(), setting.expected).judged(
+        setting.ok,
+        CheckVerdict::Wrong,
+        why,
+        change,
+    )
 }
 
 fn address_check(server: &'static str, address: &str, value: String, ok: bool) -> DoctorCheck {

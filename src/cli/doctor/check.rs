@@ -25,6 +25,9 @@ impl CheckVerdict {
     }
 }
 
+/// What a line expects that judges nothing.
+const INFORMATION: &str = "for information";
+
 /// One check of a server.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct DoctorCheck {
@@ -53,6 +56,18 @@ impl DoctorCheck {
         why.clone_into(&mut self.why);
         change.clone_into(&mut self.change);
         self
+    }
+
+    /// A line that judges nothing, with what to run to learn more.
+    pub(super) fn noted(mut self, why: &str, change: &str) -> Self {
+        INFORMATION.clone_into(&mut self.expected);
+        why.clone_into(&mut self.why);
+        change.clone_into(&mut self.change);
+        self
+    }
+
+    pub(super) fn is_note(&self) -> bool {
+        self.expected == INFORMATION && !self.change.is_empty()
     }
 
     pub(super) fn away(server: &'static str, error: &impl ToString) -> Self {

@@ -105,4 +105,7 @@ fn print(checks: &[DoctorCheck]) {
             output::line(&format!("  do   {}", check.change));
         }
     }
+    for note in checks.iter().filter(|check| check.is_note()) {
+        output::line(&format!("{} {}: {}\n  run  {}", note.server, note.name, note.why, note.change));
+    }
 }

@@ -33,6 +33,7 @@ pub(super) async fn check_redis(redis: &RedisStore, connected: bool, shards: u16
             "permit CONFIG GET to this user, or make sure of noeviction, appendonly yes and appendfsync always",
         )),
     }
+    found.extend(replicas(redis).await);
     found.extend(places(redis));
     for shard in 0..shards {
         let (Ok(outbox), Ok(parked)) = (redis.outbox.depth(shard).await, redis.relay_dlq.count(shard).await) else {
@@ -41,6 +42,33 @@ pub(super) async fn check_redis(redis: &RedisStore, connected: bool, shards: u16
         let value = format!("{} entries, {} of them read", outbox.0, outbox.1);
         found.push(DoctorCheck::new(SERVER, format!("outbox of shard {shard}"), value, "for information"));
         found.push(dlq_check(SERVER, format!("relay DLQ of shard {shard}"), parked));
+    }
+    found
+}
+
+/// What each replica keeps: it may be promoted. Of a single server no replica is, unless a name moves.
+async fn replicas(redis: &RedisStore) -> Vec<DoctorCheck> {
+    let otherwise = if redis.health.promotes() { CheckVerdict::Wrong } else { CheckVerdict::Warning };
+    let mut found = Vec::new();
+    for replica in redis.health.replicas().await {
+        let of = |name: &str| format!("{name} of replica {}", replica.address);
+        match replica.settings {
+            Ok(settings) => found.extend(settings.into_iter().map(|s| {
+                let why = format!("after a fail-over this server sells: {}", s.why);
+                DoctorCheck::new("redis", of(s.name), s.value, s.expected).judged(
+                    s.ok,
+                    otherwise,
+                    &why,
+                    advice::redis(s.name),
+                )
+            })),
+            Err(error) => found.push(DoctorCheck::new("redis", of("settings"), "unreadable", "readable").judged(
+                false,
+                CheckVerdict::Warning,
+                &format!("whether it keeps what it has after a fail-over cannot be checked from here: {error}"),
+                "run seckill doctor from a host that reaches it, or look there: CONFIG GET append*",
+            )),
+        }
     }
     found
 }

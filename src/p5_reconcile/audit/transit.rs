@@ -1,34 +1,69 @@
-//! The units between two buckets: transfer records hold them, and units that left a bucket and are in no record are lost.
+//! The units between two buckets: transfer records hold them. Units that left a bucket and are in no record are lost, and units of
+//! a record that its target refuses stay between the buckets.
 //!
-//! That happens when Redis promotes a server that lacks a received transfer, after the source has forgotten its record. The
-//! buckets are read twice: when both reads are equal, nothing happened between them.
+//! Units are lost when Redis promotes a server that lacks a received transfer, after the source has forgotten its record. A record
+//! is refused when what the target remembers of its source is damaged (window 111): the sums of the books hold then, and the units
+//! are never sold. The buckets are read twice: when both reads are equal, nothing happened between them.
 
 use super::finding::FindingKind;
 use super::run::AuditRun;
+use crate::domain::sale::MetaState;
 use crate::p5_reconcile::context::ReconcileError;
-use crate::store::redis::Bucket;
+use crate::store::redis::{Between, Bucket, Transfer};
 
-/// Reports units that left a bucket and are in no record.
+/// A transfer that was begun and not forgotten.
+struct PendingTransfer {
+    transfer: Transfer,
+    /// What the target was given last from its source; `None` when that cannot be read.
+    last_given: Option<u64>,
+}
+
+/// Reports units that left a bucket and are in no record, and records that their target refuses.
 pub(super) async fn compare(run: &mut AuditRun<'_>) -> Result<(), ReconcileError> {
     if run.audit.counted.in_transit <= 0 {
         return Ok(());
     }
     let before = buckets(run).await?;
-    let mut recorded = 0;
-    for source in 0..run.context.shards {
-        let transfers = run.context.redis.transfers.pending(&run.sale.sale_id, source).await?;
-        recorded += transfers.iter().map(|transfer| transfer.units).sum::<i64>();
-    }
+    let pending = pending(run).await?;
     let after = buckets(run).await?;
     let (Some(before), Some(after)) = (before, after) else { return Ok(()) };
+    if before != after {
+        return Ok(());
+    }
+    let recorded: i64 = pending.iter().map(|pending| pending.transfer.units).sum();
     let lost = after.iter().map(|bucket| bucket.sent - bucket.received).sum::<i64>() - recorded;
-    if before == after && lost > 0 {
+    if lost > 0 {
         let detail = format!(
             "{lost} units left a bucket and reached no other: a server was replaced by one that lacked them; `seckill sale rebuild` brings them back"
         );
         run.find(FindingKind::Unbalanced, None, detail);
     }
+    for PendingTransfer { transfer, .. } in pending.iter().filter(|pending| is_refused(pending, &after, run.sale.epoch))
+    {
+        let Transfer { source, target, number, units, .. } = transfer;
+        let detail = format!(
+            "{units} units stay between shards {source} and {target}: shard {target} refuses transfer {number}, because it cannot read what it was given before; `seckill sale rebuild` brings them back"
+        );
+        run.find(FindingKind::Unbalanced, None, detail);
+    }
     Ok(())
+}
+
+/// A sale that is frozen, or of which one shard is in another epoch, is rebuilt, and its units are counted again.
+fn is_refused(pending: &PendingTransfer, buckets: &[Bucket], epoch: u32) -> bool {
+    let in_step = buckets.iter().all(|bucket| bucket.state != MetaState::Frozen && bucket.epoch == epoch);
+    in_step && (pending.last_given.is_none() || pending.transfer.epoch != epoch)
+}
+
+async fn pending(run: &AuditRun<'_>) -> Result<Vec<PendingTransfer>, ReconcileError> {
+    let (transfers, sale, mut found) = (&run.context.redis.transfers, &run.sale.sale_id, Vec::new());
+    for source in 0..run.context.shards {
+        for transfer in transfers.pending(sale, source).await? {
+            let last_given = transfers.last_given(sale, Between { source, target: transfer.target }).await?;
+            found.push(PendingTransfer { transfer, last_given });
+        }
+    }
+    Ok(found)
 }
 
 async fn buckets(run: &AuditRun<'_>) -> Result<Option<Vec<Bucket>>, ReconcileError> {

@@ -26,8 +26,12 @@ pub async fn finish_transfers(transfers: &Transfers, shards: u16, sale: &Sale) -
                 Given::Before => {}
                 // The keys of a closed sale are removed already: its units are not for sale any more.
                 Given::KeysMissing if sale.status == SaleStatus::Closed => {}
-                // Frozen or lost: the rebuild comes first, and counts these units again.
-                Given::KeysMissing | Given::Refused => continue,
+                // Frozen or lost: the rebuild comes first, and counts these units again. What is refused without that is a finding
+                // of the audit (`audit/transit.rs`).
+                Given::KeysMissing | Given::Refused => {
+                    tracing::info!(phase = "p5_reconcile", sale = %id, ?transfer, "units stay between two buckets: the target takes none");
+                    continue;
+                }
             }
             transfers.forget(id, &transfer).await?;
         }

@@ -3,6 +3,7 @@
 //! Input: the settings. Output: connections, and which server they are to. The certificates are read once for each
 //! [`DatabaseAddress`]. A crash leaves nothing.
 
+use super::checks::{self, Check};
 use super::database_state::DatabaseState;
 use crate::config::Mysql;
 use crate::store::address_in_use::AddressInUse;
@@ -142,6 +143,8 @@ pub(crate) struct AddressState {
     pub(crate) address: String,
     /// In two words, or why there is no connection.
     pub(crate) found: Result<&'static str, String>,
+    /// Whether its commits are on its disk; nothing without a connection.
+    pub(crate) of_disk: Vec<Check>,
 }
 
 impl DatabaseAddress {
@@ -149,14 +152,13 @@ impl DatabaseAddress {
     pub(super) async fn states(&self) -> Vec<AddressState> {
         let mut states = Vec::new();
         for (index, server) in self.servers.iter().enumerate() {
-            let found = match tokio::time::timeout(self.connect_timeout, server.connect(index, false)).await {
-                Ok(Ok(Established { is_galera: true, .. })) => Ok("node of Galera"),
-                Ok(Ok(Established { is_read_only: true, .. })) => Ok("read-only"),
-                Ok(Ok(_primary)) => Ok("takes writes"),
-                Ok(Err(error)) => Err(error.to_string()),
-                Err(_elapsed) => Err("connecting took too long".to_owned()),
+            let reading = tokio::time::timeout(self.connect_timeout, server.state(index));
+            let read = reading.await.unwrap_or_else(|_elapsed| Err("connecting took too long".to_owned()));
+            let (found, of_disk) = match read {
+                Ok((found, of_disk)) => (Ok(found), of_disk),
+                Err(error) => (Err(error), Vec::new()),
             };
-            states.push(AddressState { address: server.shown(), found });
+            states.push(AddressState { address: server.shown(), found, of_disk });
         }
         states
     }
@@ -178,6 +180,18 @@ impl DatabaseServer {
         let url = Url::parse(&self.url).ok();
         let host = url.as_ref().and_then(Url::host_str).unwrap_or("unreadable address").to_owned();
         url.and_then(|url| url.port()).map_or(host.clone(), |port| format!("{host}:{port}"))
+    }
+
+    /// What it is, and its settings.
+    async fn state(&self, server: usize) -> Result<(&'static str, Vec<Check>), String> {
+        let mut established = self.connect(server, false).await.map_err(|error| error.to_string())?;
+        let found = match &established {
+            Established { is_galera: true, .. } => "node of Galera",
+            Established { is_read_only: true, .. } => "read-only",
+            Established { .. } => "takes writes",
+        };
+        let of_disk = checks::of_server(&mut established.conn).await.map_err(|error| error.to_string())?;
+        Ok((found, of_disk))
     }
 
     async fn connect(&self, server: usize, must_write: bool) -> ConnectionResult<Established> {

@@ -2,8 +2,9 @@
 
 use super::fault::DbError;
 use super::pool::Db;
+use diesel::QueryResult;
 use diesel::sql_types::{BigInt, Text};
-use diesel_async::RunQueryDsl;
+use diesel_async::{AsyncMysqlConnection, RunQueryDsl};
 use std::collections::HashMap;
 
 /// One setting, what it is and what it should be.
@@ -71,24 +72,11 @@ pub async fn checks(db: &Db) -> Result<Vec<Check>, DbError> {
     variables.extend(status);
     let variables: HashMap<String, String> = variables.into_iter().map(|v| (v.name, v.value)).collect();
     let value = |name: &str| variables.get(name).cloned().unwrap_or_default();
-    let is = |name: &'static str, expected: &'static str| {
-        let value = value(name);
-        Check { name, ok: value.eq_ignore_ascii_case(expected), value, expected }
-    };
-    let mut checks = vec![is("innodb_flush_log_at_trx_commit", "1"), is("read_only", "OFF")];
-    if value("log_bin").eq_ignore_ascii_case("ON") {
-        checks.push(is("sync_binlog", "1"));
-    }
+    let mut checks = of_disk(&value);
+    checks.push(is(&value, "read_only", "OFF"));
     if variables.contains_key("super_read_only") {
-        checks.push(is("super_read_only", "OFF"));
+        checks.push(is(&value, "super_read_only", "OFF"));
     }
-    let doublewrite = value("innodb_doublewrite");
-    checks.push(Check {
-        name: "innodb_doublewrite",
-        ok: doublewrite_mends_pages(&doublewrite),
-        value: doublewrite,
-        expected: "on",
-    });
     let mode = value("sql_mode");
     checks.push(Check { name: "sql_mode", ok: mode.contains("STRICT_"), value: mode, expected: "strict" });
     // MySQL and newer MariaDB call it by the first name, older MariaDB by the second.
@@ -115,18 +103,40 @@ pub async fn checks(db: &Db) -> Result<Vec<Check>, DbError> {
     Ok(checks)
 }
 
+fn is(value: &impl Fn(&str) -> String, name: &'static str, expected: &'static str) -> Check {
+    let value = value(name);
+    Check { name, ok: value.eq_ignore_ascii_case(expected), value, expected }
+}
+
+/// Whether a commit that was answered is on this server's disk: also of a server that a fail-over would promote.
+fn of_disk(value: &impl Fn(&str) -> String) -> Vec<Check> {
+    let mut checks = vec![is(value, "innodb_flush_log_at_trx_commit", "1")];
+    if value("log_bin").eq_ignore_ascii_case("ON") {
+        checks.push(is(value, "sync_binlog", "1"));
+    }
+    let doublewrite = value("innodb_doublewrite");
+    checks.push(Check {
+        name: "innodb_doublewrite",
+        ok: doublewrite_mends_pages(&doublewrite),
+        value: doublewrite,
+        expected: "on",
+    });
+    checks
+}
+
+/// The same, read on a connection of its own: of one server of several.
+pub(super) async fn of_server(conn: &mut AsyncMysqlConnection) -> QueryResult<Vec<Check>> {
+    let variables: Vec<Variable> = diesel::sql_query(VARIABLES).load(conn).await?;
+    let variables: HashMap<String, String> = variables.into_iter().map(|v| (v.name, v.value)).collect();
+    Ok(of_disk(&|name: &str| variables.get(name).cloned().unwrap_or_default()))
+}
+
 /// What holds only together with other servers: of a Galera node its cluster, with semi-synchronous replication its replicas.
 fn of_cluster(value: &impl Fn(&str) -> String) -> Vec<Check> {
     let is_on = |name: &str| ["ON", "1"].iter().any(|on| value(name).eq_ignore_ascii_case(on));
     let mut checks = Vec::new();
     if is_on("wsrep_on") {
-        let is = |name: &'static str, expected: &'static str| Check {
-            name,
-            ok: value(name).eq_ignore_ascii_case(expected),
-            value: value(name),
-            expected,
-        };
-        checks.extend([is("wsrep_cluster_status", "Primary"), is("wsrep_local_state_comment", "Synced")]);
+        checks.extend([is(value, "wsrep_cluster_status", "Primary"), is(value, "wsrep_local_state_comment", "Synced")]);
         let size = value("wsrep_cluster_size");
         let ok = size.parse::<u32>().is_ok_and(|nodes| nodes >= GALERA_NODES);
         checks.push(Check { name: "wsrep_cluster_size", value: size, expected: "3 or more", ok });

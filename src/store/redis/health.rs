@@ -78,6 +78,12 @@ impl RedisHealth {
         self.redis.connection.is_connected()
     }
 
+    /// Whether a replica takes the place of its server by itself.
+    #[must_use]
+    pub(crate) fn promotes(&self) -> bool {
+        !self.redis.connection.is_single()
+    }
+
     /// Reads the settings the guarantees depend on, of every server that can be asked; with `redis.wait_replicas` also the
     /// replicas.
     pub async fn settings(&self) -> Result<Vec<Setting>, RedisFault> {
@@ -99,25 +105,22 @@ impl RedisHealth {
     }
 
     async fn settings_of(&self, node: &Node) -> Result<Vec<Setting>, RedisFault> {
-        let mut found = Vec::new();
-        for (name, expected, why, weight) in WANTED {
-            let value = config_value(node, name).await?;
-            let required = self.requires(weight);
-            found.push(Setting {
-                name,
-                server: None,
-                ok: value == expected,
-                value,
-                expected: expected.into(),
-                why,
-                weight,
-                required,
-            });
-        }
+        let mut found = self.kept_by(node).await?;
         self.replica_settings(node, &mut found).await?;
         if !self.redis.connection.is_single() {
             found.extend(self.cluster(node).await?);
             found.iter_mut().for_each(|setting| setting.server = Some(node.address.clone()));
+        }
+        Ok(found)
+    }
+
+    /// Whether a server keeps what it has.
+    pub(super) async fn kept_by(&self, node: &Node) -> Result<Vec<Setting>, RedisFault> {
+        let mut found = Vec::new();
+        for (name, expected, why, weight) in WANTED {
+            let value = config_value(node, name).await?;
+            let (ok, required) = (value == expected, self.requires(weight));
+            found.push(Setting { name, server: None, ok, value, expected: expected.into(), why, weight, required });
         }
         Ok(found)
     }

@@ -17,6 +17,7 @@ mod ledger;
 mod outbox;
 mod rates;
 mod rebuild;
+mod replica_health;
 mod rights;
 mod rooms;
 mod sale_cache;

@@ -4,7 +4,7 @@
 //! only when the replicas have the take, and the take is forgotten only when they have the gift (window 15): else a promotion
 //! of one side would bring the units twice, or not at all.
 
-use super::connection::{RedisFault, integer, list, text};
+use super::connection::{RedisFault, integer, list, optional_text, text};
 use super::keyspace::Keyspace;
 use super::scripts::{BUCKET, TRANSFER_FORGET, TRANSFER_GIVE, TRANSFER_TAKE};
 use crate::domain::ids::SaleId;
@@ -162,6 +162,14 @@ impl Transfers {
             .chunks(2)
             .map(|pair| read(pair).ok_or_else(|| RedisFault::Contract(format!("transfer of {sale} is {pair:?}"))))
             .collect()
+    }
+
+    /// The number of the last transfer that the target was given from this source; `None` when it cannot be read, and then the
+    /// target takes no transfer from that source any more.
+    pub(crate) async fn last_given(&self, sale: &SaleId, between: Between) -> Result<Option<u64>, RedisFault> {
+        let (meta, mark) = (self.redis.keys.meta(between.target, sale), format!("from:{}", between.source));
+        let mark = self.redis.hand_out("HGET", 0, vec![text(meta), text(mark)]).await?;
+        Ok(optional_text(&mark).map_or(Some(0), |mark| mark.parse().ok()))
     }
 
     /// One bucket of the sale; `None` when its keys are missing.

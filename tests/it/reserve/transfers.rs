@@ -99,6 +99,31 @@ fn every_step_may_come_twice_and_late() {
     });
 }
 
+/// Window 111. The books balance: the units are recorded as under way.
+#[test]
+fn a_transfer_that_its_target_goes_on_refusing_is_a_finding_until_it_is_given() {
+    run(async {
+        let world = World::with(&NO_REPAIR, &["redis.shards=2"]).await;
+        let (sale, redis) = (world.sale("refused", 40, None).await, &world.servers.redis);
+        let shown = sales::get(&world.servers.db, &sale).await.unwrap().unwrap();
+        let stranded = take(redis, &sale, 3).await;
+        assert!(world.audit(&sale, Window::Now).await.findings.is_empty(), "under way is not stuck");
+        let meta = redis.keys.meta(1, &sale);
+        world.redis(&["HSET", &meta, "from:0", "many"]).await;
+        assert_eq!(redis.transfers.give(&sale, &stranded).await.unwrap(), Given::Refused, "damaged");
+        let finish = async || finish_transfers(&redis.transfers, 2, &shown).await.unwrap();
+        assert_eq!(finish().await, 0);
+        let audit = world.audit(&sale, Window::Now).await;
+        let details: Vec<&str> = audit.findings.iter().map(|finding| finding.detail.as_str()).collect();
+        assert!(details.len() == 1 && details[0].contains("shard 1 refuses transfer 1"), "{details:?}");
+        assert!(details[0].starts_with("10 units stay between shards 0 and 1"), "{details:?}");
+        world.redis(&["HDEL", &meta, "from:0"]).await;
+        assert_eq!((finish().await, stocks(redis, &sale).await), (1, (10, 30)));
+        assert!(world.audit(&sale, Window::Now).await.consistent());
+        world.finish().await;
+    });
+}
+
 #[test]
 fn a_rebuild_counts_units_between_two_buckets_once() {
     run(async {

@@ -88,3 +88,28 @@ fn doctor_sees_a_cluster_that_has_lost_a_part() {
         world.stop().await;
     });
 }
+
+/// Any replica may be promoted: what it does not keep is lost then.
+#[test]
+fn doctor_names_a_replica_that_would_not_keep_what_it_has() {
+    run_waiting(async {
+        let cluster = Cluster::start(3, 1, &[]).await;
+        let shards = format!("redis.shards={SHARDS}");
+        let set = ["redis.mode=cluster", &shards, "redis.wait_replicas=1"];
+        let world = World::on_redis(&cluster.url(), "cluster-replica", &[], &set).await;
+        world.sale("replica", 10, None).await;
+        let sets = [world.own_sets(), vec!["redis.wait_replicas=1".to_owned()]].concat();
+        let of_replicas = |verdict: &str| {
+            let (_, found, text) = doctor_says(&sets);
+            let lines: Vec<String> = found(verdict).into_iter().filter(|line| line.contains("of replica")).collect();
+            (lines, text)
+        };
+        let (fine, text) = of_replicas("fine");
+        assert_eq!((of_replicas("wrong").0.len(), fine.len()), (0, 12), "four settings of three replicas: {text}");
+        let replica = cluster.replica_of(&cluster.nodes()[0]).await;
+        replica.call(&["CONFIG", "SET", "appendfsync", "everysec"]).await;
+        let (wrong, text) = of_replicas("wrong");
+        assert_eq!(wrong, [format!("redis appendfsync of replica 127.0.0.1:{}", replica.port())], "{text}");
+        world.stop().await;
+    });
+}

@@ -1,7 +1,7 @@
-//! The broker dies under the consumer, or takes no messages of it.
+//! The broker dies under the consumer, takes no messages of it, or takes its messages back.
 
 use crate::support::downstream::Downstream;
-use crate::support::fault_injection::{breakable_servers, memory_alarm};
+use crate::support::fault_injection::{breakable_servers, consumer_timeout, memory_alarm};
 use crate::support::world::{ALONE, World, eventually, run};
 use seckill::dev::ServerKind;
 use seckill::roles::Role::{Api, Consumer, Relay};
@@ -48,6 +48,46 @@ fn a_broker_that_takes_no_messages_is_drained_all_the_same_and_gets_the_events_l
         downstream.read().await;
         assert_eq!(downstream.told.len(), 201);
         consumer.stop().await;
+        world.finish().await;
+    });
+}
+
+/// Window 56. A consumer keeps what it has in hand while the database is away; after `consumer_timeout` the broker closes its
+/// channel.
+#[test]
+fn a_broker_that_takes_messages_back_in_a_long_outage_loses_and_doubles_none() {
+    run(async {
+        let mut servers = breakable_servers().await;
+        let world = World::on_breakable(&servers, "takenback", &[Api, Relay], &ALONE).await;
+        let sale = world.sale("takenback", 100, Some(1)).await;
+        world.sell(&sale, 50).await;
+        eventually("everything in the queue", async || world.waiting_in("seckill.orders").await == 50).await;
+        consumer_timeout(&servers, 1_000).await;
+        servers.server(ServerKind::Mysql).unwrap().pause().unwrap();
+        let consumer = world.extra_roles(&[Consumer], |_| {});
+        let channels = async || {
+            let program = "lists:usort([pid_to_list(P) || C <- rabbit_amqqueue:consumers_all(<<\"takenback\">>), \
+                           {channel_pid, P} <- C]).\n";
+            let answer = servers.ask_broker(program).await.expect("the broker answers");
+            answer.split('"').filter(|part| part.starts_with('<')).map(str::to_owned).collect::<Vec<String>>()
+        };
+        let mut first = Vec::new();
+        eventually("it consumes", async || {
+            first = channels().await;
+            !first.is_empty()
+        })
+        .await;
+        eventually("a channel of it is closed", async || {
+            let open = channels().await;
+            first.iter().any(|channel| !open.contains(channel))
+        })
+        .await;
+        servers.server(ServerKind::Mysql).unwrap().resume().unwrap();
+        eventually("50 orders", async || world.orders(&sale).await == 50).await;
+        eventually("empty queues", async || world.waiting_in("seckill.").await == 0).await;
+        assert_eq!(world.rows("failed_request", "1 = 1").await, 0, "nobody's attempts were spent");
+        consumer.stop().await;
+        consumer_timeout(&servers, 1_800_000).await;
         world.finish().await;
     });
 }

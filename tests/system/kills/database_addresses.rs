@@ -100,6 +100,12 @@ fn dead_and_read_only_addresses_are_passed_over_and_the_doctor_names_them() {
         assert!(ports[1..].iter().all(|port| found("fine").contains(&named(port))), "{text}");
         assert!(text.contains("read-only") && text.contains("takes writes"), "{text}");
         assert_eq!(found("wrong"), Vec::<String>::new(), "{text}");
+        // The one that a fail-over would promote may lose what it commits. The one in use is well.
+        sql(&pair.root(1), "SET GLOBAL innodb_flush_log_at_trx_commit = 2").await;
+        let (code, found, text) = doctor(&settings);
+        let weak = format!("mysql innodb_flush_log_at_trx_commit of 127.0.0.1:{}", ports[1]);
+        assert_eq!((found("wrong"), code), (vec![weak], Some(2)), "{text}");
+        sql(&pair.root(1), "SET GLOBAL innodb_flush_log_at_trx_commit = 1").await;
         // Two that take writes are no pair any more.
         pair.takes_writes(1, true).await;
         let (code, found, text) = doctor(&settings);

@@ -28,6 +28,7 @@ pub(super) use values::{integer, list, optional_text, text};
 use crate::config::Redis;
 use crate::store::tls::Trust;
 use fred::types::Value;
+use fred::types::config::Server;
 use std::sync::Arc;
 use std::time::Duration;
 use topology::RedisTopology;
@@ -87,6 +88,11 @@ impl RedisConnection {
     /// Every server that has data, each once.
     pub(super) fn primaries(&self) -> Vec<Arc<Node>> {
         self.topology.primaries()
+    }
+
+    /// A connection to one more server, such as a replica, with the same credentials.
+    pub(super) fn connect_to(&self, server: &Server) -> Result<Node, RedisFault> {
+        self.topology.connect_to(server)
     }
 
     /// The fault for "no server is known", with what the first servers had against it.

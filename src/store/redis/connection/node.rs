@@ -69,7 +69,7 @@ impl Node {
     }
 
     /// Waits for the first connection.
-    pub(super) async fn wait_connected(&self) -> bool {
+    pub(in crate::store::redis) async fn wait_connected(&self) -> bool {
         if let Some(barrier) = self.barrier.get()
             && !barrier.link.wait_connected().await
         {
@@ -79,7 +79,7 @@ impl Node {
     }
 
     /// Closes the connections after what was sent is answered.
-    pub(super) async fn quit(&self) {
+    pub(in crate::store::redis) async fn quit(&self) {
         quit(self.open()).await;
     }
 

@@ -109,6 +109,11 @@ impl RedisTopology {
         each_once(self.table().ranges.iter().map(|range| range.server.clone()))
     }
 
+    /// A connection to one more server.
+    pub(super) fn connect_to(&self, server: &Server) -> Result<Node, RedisFault> {
+        Node::start(server, &self.config, &self.settings)
+    }
+
     /// Waits until every server that has data is connected.
     pub(super) async fn wait_connected(&self) {
         while self.table().ranges.is_empty() {
