@@ -9,6 +9,7 @@ use super::events::{KeyedEvents, PAUSE_AFTER_FAILURE, bundles};
 use crate::config;
 use crate::domain::fault::{Fault, Progress};
 use crate::domain::ids::RequestId;
+use crate::faults::crash_point;
 use crate::runtime::Worker;
 use crate::store::mysql::order_life::{self, WAITING_ROWS_MAX};
 use crate::store::mysql::{Db, DbError, events};
@@ -102,6 +103,7 @@ impl EventPublisher {
             self.paused_until = Instant::now() + PAUSE_AFTER_FAILURE;
             return false;
         }
+        crash_point!(EventsConfirmed);
         true
     }
 }
