@@ -33,6 +33,7 @@ export const orderWords = {
   'refund-CANCELLED': ['the order was cancelled', '订单已取消'],
   'refund-OTHER_AMOUNT': ['of another amount than the order', '与订单金额不符'],
   'refund-OTHER_CURRENCY': ['in another currency than the order', '与订单币种不符'],
+  'refund-PAYMENT_ID_TAKEN': ['another payment has its id', '编号属于另一笔付款'],
   refunds: ['Money that has to go back', '待退款项'],
   'refunds-words': ['Payments that no order could take, oldest first. Send the money back at your payment provider, then mark it here.', '没有订单可接收的付款，最早在前。请先在支付渠道退款，再在此标记。'],
   'no-refunds': ['No money has to go back.', '没有待退款项。'],
