@@ -110,6 +110,12 @@ impl NewSale {
                 "0 to 1,000,000,000,000",
                 "0 至 1,000,000,000,000",
             ),
+            (
+                self.price_cents > 0 || self.pay_within_s.is_none(),
+                "price_cents",
+                "1 to 1,000,000,000,000 where the sale has a payment step (pay_within_s): nobody pays for what costs nothing",
+                "1 至 1,000,000,000,000（有付款环节 pay_within_s 的活动）：免费的订单没有人付款",
+            ),
             (capitals, "currency", "three capital letters, e.g. CNY", "三个大写字母，例如 CNY"),
             (self.ends_at > self.starts_at, "ends_at", "a time after starts_at", "晚于 starts_at 的时间"),
             (
@@ -178,17 +184,18 @@ mod tests {
     #[test]
     fn every_rule_names_its_field() {
         type Change = fn(&mut NewSale);
-        let broken: [(&str, Change); 13] = [
+        let broken: [(&str, Change); 14] = [
             ("product", |new| new.product = " ".to_owned()),
             ("title", |new| new.title = "题".repeat(201)),
             ("stock", |new| new.stock = -1),
             ("stock", |new| new.stock = STOCK_MAX + 1),
             ("limit", |new| new.limit = Some(0)),
             ("price_cents", |new| new.price_cents = -1),
+            ("price_cents", |new| new.pay_within_s = Some(60)),
             ("currency", |new| new.currency = "yuan".to_owned()),
             ("ends_at", |new| new.ends_at = new.starts_at),
-            ("pay_within_s", |new| new.pay_within_s = Some(0)),
-            ("pay_within_s", |new| new.pay_within_s = Some(PAY_WITHIN_S_MAX + 1)),
+            ("pay_within_s", |new| (new.price_cents, new.pay_within_s) = (1, Some(0))),
+            ("pay_within_s", |new| (new.price_cents, new.pay_within_s) = (1, Some(PAY_WITHIN_S_MAX + 1))),
             ("pay_grace_s", |new| new.pay_grace_s = PAY_GRACE_S_MAX + 1),
             ("limit_returns", |new| new.limit_returns = true),
             ("ends_at", |new| std::mem::swap(&mut new.starts_at, &mut new.ends_at)),
@@ -197,5 +204,6 @@ mod tests {
             assert_eq!(new(change).unwrap_err().field, field);
         }
         assert!(new(|new| new.title = "题".repeat(200)).is_ok());
+        assert!(new(|new| (new.price_cents, new.pay_within_s) = (1, Some(60))).is_ok());
     }
 }
