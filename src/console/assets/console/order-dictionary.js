@@ -53,7 +53,7 @@ export const orderWords = {
   'payment-terms': ['Payment', '付款'],
   'no-payment-step': ['This sale has no payment step.', '该活动没有付款环节。'],
   'pay-within': ['Time to pay', '付款期限'],
-  'pay-within-hint': ['Seconds, 1 to 2,592,000. Empty: no payment step.', '秒，1 至 2,592,000；留空：无付款环节。'],
+  'pay-within-hint': ['Seconds, 1 to 2,592,000; needs a price. Empty: no payment step.', '秒，1 至 2,592,000，需要价格；留空：无付款环节。'],
   'pay-grace': ['Grace', '宽限'],
   'pay-grace-hint': ['Seconds from the deadline that buyers see to the one that is enforced.', '从买家看到的期限到实际期限的秒数。'],
   'limit-returns': ['An order that ends unpaid gives its buyer’s limit back', '未付款而结束的订单归还买家限购额度'],
