@@ -90,6 +90,35 @@ impl BadSale {
 }
 
 impl NewSale {
+    /// The rules of the payment step.
+    fn payment_step_holds(&self) -> Result<(), BadSale> {
+        let rules = [
+            (
+                self.price_cents > 0 || self.pay_within_s.is_none(),
+                "price_cents",
+                "1 to 1,000,000,000,000 where the sale has a payment step (pay_within_s): nobody pays for what costs nothing",
+                "1 至 1,000,000,000,000（有付款环节 pay_within_s 的活动）：免费的订单没有人付款",
+            ),
+            (
+                self.pay_within_s.is_none_or(|s| (1..=PAY_WITHIN_S_MAX).contains(&s)),
+                "pay_within_s",
+                "1 to 2,592,000 seconds, or none for no payment step",
+                "1 至 2,592,000 秒，或留空无付款环节",
+            ),
+            (self.pay_grace_s <= PAY_GRACE_S_MAX, "pay_grace_s", "0 to 86,400 seconds", "0 至 86,400 秒"),
+            (
+                !self.limit_returns || self.pay_within_s.is_some(),
+                "limit_returns",
+                "false where the sale has no payment step (pay_within_s)",
+                "无付款环节（pay_within_s）时为 false",
+            ),
+        ];
+        match rules.into_iter().find(|(holds, ..)| !holds) {
+            Some((_, field, expected, chinese)) => Err(BadSale { field, expected, chinese }),
+            None => Ok(()),
+        }
+    }
+
     /// The sale as a draft.
     pub(crate) fn draft(self) -> Result<Sale, BadSale> {
         let text = |text: &str, max: usize| !text.trim().is_empty() && text.chars().count() <= max;
@@ -110,31 +139,13 @@ impl NewSale {
                 "0 to 1,000,000,000,000",
                 "0 至 1,000,000,000,000",
             ),
-            (
-                self.price_cents > 0 || self.pay_within_s.is_none(),
-                "price_cents",
-                "1 to 1,000,000,000,000 where the sale has a payment step (pay_within_s): nobody pays for what costs nothing",
-                "1 至 1,000,000,000,000（有付款环节 pay_within_s 的活动）：免费的订单没有人付款",
-            ),
             (capitals, "currency", "three capital letters, e.g. CNY", "三个大写字母，例如 CNY"),
             (self.ends_at > self.starts_at, "ends_at", "a time after starts_at", "晚于 starts_at 的时间"),
-            (
-                self.pay_within_s.is_none_or(|s| (1..=PAY_WITHIN_S_MAX).contains(&s)),
-                "pay_within_s",
-                "1 to 2,592,000 seconds, or none for no payment step",
-                "1 至 2,592,000 秒，或留空无付款环节",
-            ),
-            (self.pay_grace_s <= PAY_GRACE_S_MAX, "pay_grace_s", "0 to 86,400 seconds", "0 至 86,400 秒"),
-            (
-                !self.limit_returns || self.pay_within_s.is_some(),
-                "limit_returns",
-                "false where the sale has no payment step (pay_within_s)",
-                "无付款环节（pay_within_s）时为 false",
-            ),
         ];
         if let Some((_, field, expected, chinese)) = rules.into_iter().find(|(holds, ..)| !holds) {
             return Err(BadSale { field, expected, chinese });
         }
+        self.payment_step_holds()?;
         Ok(Sale {
             sale_id: self.id,
             product_id: self.product,
