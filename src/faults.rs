@@ -84,7 +84,8 @@ coded! {
         AfterTrim = "F21",
         /// DLQ replay: the entry is landed, the row of the act and the removal are to come.
         ReplayTaken = "F22",
-        /// P1 warm-up, three times: Redis knows and the database does not; it does, its grant is not given; it is, unmarked.
+        /// P1 warm-up, three times: Redis knows and the database does not; it does, its grant is not given; it is, unmarked. Every other
+        /// grant, of a top-up or of units that came back, once: it is given, unmarked.
         ActivationHalf = "F23",
         /// P5 rebuild, twice: the next epoch is begun; its records are loaded, its stock is not set.
         RebuildHalf = "F24",
@@ -100,6 +101,18 @@ coded! {
         PaymentCommitted = "F31",
         /// P6: a cancellation is written, not committed.
         CancelWritten = "F32",
+        /// P6: it is committed, Redis does not have its grant.
+        CancelCommitted = "F33",
+        /// P6: the start of a payment and its act are written, not committed.
+        PayingWritten = "F34",
+        /// P6: that is committed, who told of it has no answer.
+        PayingCommitted = "F35",
+        /// P6: money is marked as sent back, with the act, not committed.
+        RefundWritten = "F36",
+        /// P6: that is committed, who told of it has no answer.
+        RefundCommitted = "F37",
+        /// P4: the broker has the events that waited in the database, they are not deleted.
+        EventsConfirmed = "F38",
         /// P6: due deliveries of a webhook are read, none is sent.
         WebhookChosen = "F40",
         /// P6: the receiver has answered, the result is not recorded.
@@ -108,6 +121,10 @@ coded! {
         WebhookRecorded = "F42",
         /// An operator's change of a sale is in the database, Redis does not have it.
         SaleChanged = "F43",
+        /// A clone is in the database, with its first grant; its act is not recorded.
+        CloneWritten = "F39",
+        /// P6: deliveries wait again, the act that they were replayed by is not recorded.
+        WebhookReplayed = "F44",
         /// P2: units are out of one bucket, in a transfer record, not in the other.
         AfterTake = "F25",
         /// P2: the units are in the other bucket, the record is not forgotten.

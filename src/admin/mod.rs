@@ -14,6 +14,7 @@ mod openapi;
 mod orders;
 mod pipeline;
 mod problems;
+mod proven;
 mod readiness;
 mod refunds;
 mod routes;

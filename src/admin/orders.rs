@@ -7,8 +7,7 @@ use super::json_api::{AdminAnswer, JsonBody, OperatorCall, ReadProblems, WritePr
 use super::state::Admin;
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::order_life::OrderState;
-use crate::domain::payment::{PaymentState, Price};
-use crate::domain::states::P6Fulfil;
+use crate::domain::payment::Price;
 use crate::http::problem::{Kind, Problem};
 use crate::p6_fulfil::{self, OrderDocument, OrderWork, OrdersForm, PaymentForm, checked_payment_id};
 use crate::store::mysql::order_life::{self, Cancelled, Payment, PaymentAnswer, PaymentStart, RefundMark};
@@ -105,7 +104,8 @@ crate::http::openapi::problem_responses! {
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PaidBody {
-    /// The provider's id of the payment: a repeated call with the same id changes nothing.
+    /// The provider's id of the payment: a repeated call with the same id changes nothing. The same id with another order, amount or
+    /// currency is other money, which has to go back.
     #[schema(min_length = 1, max_length = 128)]
     payment_id: String,
     /// In the smallest unit of the currency.
@@ -124,7 +124,8 @@ pub(super) struct PaidBody {
     params(OrderPath), request_body = PaidBody,
     responses(
         (status = 200, description = "The money is on record. `code` is P6-F1 when the order is paid, P6-F4 when the money has \
-            to go back; `reason` says why", body = Value),
+            to go back; `reason` says why. Where another payment has the id, `payment.payment_id` is the id that this one has \
+            instead", body = Value),
         WriteProblems,
     )
 )]
@@ -139,22 +140,12 @@ pub(super) async fn paid(
     let price = Price { amount_cents: amount, currency };
     let told = PaymentForm { payment_id, price }.of(request_id)?;
     let work = OrderWork { context: &admin.fulfil, request_id, actor: &actor };
-    match p6_fulfil::receive_payment(work, &told).await?.answer {
-        PaymentAnswer::Recorded(_, row) => {
-            let state = match row.state {
-                PaymentState::Applied => P6Fulfil::Paid,
-                PaymentState::RefundNeeded | PaymentState::Refunded => P6Fulfil::RefundNeeded,
-            };
-            let order = order_life::get(&admin.servers.db, request_id).await?.map(OrderDocument::with_buyer);
-            answer(json!({
-                "code": state.code(), "label": state.label(), "reason": row.reason, "payment": payment(&row), "order": order,
-            }))
-        }
-        PaymentAnswer::IdTaken(row) => Err(Kind::Conflict.because(format!(
-            "payment_id {} is on record for order {} with {} {}; a payment has its own id",
-            row.payment_id, row.request_id, row.amount_cents, row.currency
-        ))),
-    }
+    let PaymentAnswer { row, .. } = p6_fulfil::receive_payment(work, &told).await?;
+    let state = p6_fulfil::payment_state(&row);
+    let order = order_life::get(&admin.servers.db, request_id).await?.map(OrderDocument::with_buyer);
+    answer(json!({
+        "code": state.code(), "label": state.label(), "reason": row.reason, "payment": payment(&row), "order": order,
+    }))
 }
 
 #[derive(Deserialize, utoipa::ToSchema)]
@@ -253,7 +244,7 @@ pub(super) async fn cancel(
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RefundedBody {
-    /// The provider's id of the payment.
+    /// The payment's id, as it is on record.
     #[schema(min_length = 1, max_length = 128)]
     payment_id: String,
     /// The operator, for the record.

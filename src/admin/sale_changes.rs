@@ -35,6 +35,7 @@ pub(super) struct EditBody {
     product: Option<String>,
     #[schema(min_length = 1, max_length = 200)]
     title: Option<String>,
+    /// In the currency's smallest unit; from 1 where there is a payment step.
     #[schema(minimum = 0, maximum = 1_000_000_000_000_i64)]
     price_cents: Option<i64>,
     /// Three capital letters.

@@ -38,6 +38,7 @@ pub(super) struct NewSaleBody {
     /// Most units a buyer may have; no limit when left out.
     #[schema(minimum = 1)]
     limit: Option<u32>,
+    /// In the currency's smallest unit; from 1 with `pay_within_s`.
     #[serde(default)]
     #[schema(minimum = 0, maximum = 1_000_000_000_000_i64)]
     price_cents: i64,

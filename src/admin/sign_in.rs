@@ -1,8 +1,10 @@
 //! Who may call the admin API, and what (F10): `admin.token` may do everything, a named token what its role says.
 //!
-//! Input: the head of a call. Output: who it is, or a problem. A wrong token is counted and answered late, and only a few are waited
-//! on at a time, so that guessing is slow and costs the others nothing. A write that a role does not allow is on record.
+//! Input: the head of a call. Output: who it is, or a problem. A token that was not proven from the caller's address before needs one
+//! of a few places and is answered late, right or wrong alike: else the answer to a guess would tell at any rate which it was. So
+//! guessing is slow, and costs those nothing whose token is proven. A write that a role does not allow is on record.
 
+use super::proven::ProvenTokens;
 use super::state::Admin;
 use crate::config::{Admin as AdminSettings, OperatorRole, Secret};
 use crate::domain::operator::{ActOutcome, ActTarget, Actor, Operation, OperatorAct};
@@ -12,13 +14,14 @@ use actix_web::dev::ServiceRequest;
 use actix_web::http::Method;
 use actix_web::{HttpMessage, web};
 use sha2::{Digest, Sha256};
+use std::net::IpAddr;
 use std::time::Duration;
 use subtle::ConstantTimeEq;
 use tokio::sync::Semaphore;
 
-/// An answer to a wrong token takes this long.
+/// An answer to a token that is not proven takes this long.
 const SLOWED: Duration = Duration::from_millis(500);
-/// Wrong tokens that are answered late at a time; more hear 429 at once.
+/// Tokens that are waited on at a time; more hear 429 at once.
 const SLOWED_MAX: usize = 16;
 
 /// Who signed in.
@@ -82,6 +85,18 @@ pub(super) struct SignIn {
     admin: Secret,
     named: Vec<(SignedIn, Vec<u8>)>,
     slowed: Semaphore,
+    proven: ProvenTokens,
+}
+
+/// What a token came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum TokenVerdict {
+    /// It is this one's.
+    Right(SignedIn),
+    /// Nobody's.
+    Wrong,
+    /// It was not looked at, because others are waited on.
+    TooMany,
 }
 
 impl SignIn {
@@ -97,22 +112,46 @@ impl SignIn {
             .map(|token| (SignedIn { id: token.name.clone(), role: Some(token.role) }, digest(&token.sha256)));
         let named = named.collect();
         metrics::counter!("seckill_admin_sign_in_failures_total").increment(0);
-        Self { admin: settings.token.clone(), named, slowed: Semaphore::new(SLOWED_MAX) }
+        Self {
+            admin: settings.token.clone(),
+            named,
+            slowed: Semaphore::new(SLOWED_MAX),
+            proven: ProvenTokens::default(),
+        }
     }
 
     /// In constant time, over all of them: the answer must not tell how much of a guess was right.
-    fn holder(&self, given: &[u8]) -> Option<SignedIn> {
+    fn holder(&self, given: &[u8], digest: &[u8]) -> Option<SignedIn> {
         let admin = self.admin.expose().as_bytes();
         let is_admin = !admin.is_empty() && bool::from(given.ct_eq(admin));
-        let digest = Sha256::digest(given);
         let mut holder = None;
         for (signed_in, known) in &self.named {
-            if !given.is_empty() && bool::from(digest[..].ct_eq(known.as_slice())) {
+            if !given.is_empty() && bool::from(digest.ct_eq(known.as_slice())) {
                 holder = Some(signed_in.clone());
             }
         }
         if is_admin { Some(SignedIn { id: "admin.token".to_owned(), role: None }) } else { holder }
     }
+
+    /// A token from an address. Whether it is right decides nothing before its time is up.
+    async fn verdict(&self, given: &[u8], from: Option<IpAddr>) -> TokenVerdict {
+        let digest: [u8; 32] = Sha256::digest(given).into();
+        let of = |holder: Option<SignedIn>| holder.map_or(TokenVerdict::Wrong, TokenVerdict::Right);
+        if self.proven.is_known(from, &digest) {
+            return of(self.holder(given, &digest));
+        }
+        let Ok(_place) = self.slowed.try_acquire() else { return TokenVerdict::TooMany };
+        tokio::time::sleep(SLOWED).await;
+        let holder = self.holder(given, &digest);
+        if holder.is_some() {
+            self.proven.remember(from, digest);
+        }
+        of(holder)
+    }
+}
+
+fn no_token() -> Problem {
+    Kind::Unauthorized.because("the admin API needs: Authorization: Bearer <admin.token or a named token>")
 }
 
 /// Lets a call through, with who it is among its extensions.
@@ -120,18 +159,21 @@ pub(super) async fn check(request: &ServiceRequest) -> Result<(), Problem> {
     let admin = request.app_data::<web::Data<Admin>>().ok_or(Kind::Internal)?;
     let given = request.headers().get("authorization").and_then(|value| value.to_str().ok()).unwrap_or("");
     let given = given.strip_prefix("Bearer ").unwrap_or("").trim();
-    let Some(signed_in) = admin.sign_in.holder(given.as_bytes()) else {
-        if !given.is_empty() {
+    if given.is_empty() {
+        return Err(no_token());
+    }
+    let peer = request.peer_addr();
+    let signed_in = match admin.sign_in.verdict(given.as_bytes(), peer.map(|address| address.ip())).await {
+        TokenVerdict::Right(signed_in) => signed_in,
+        refused @ (TokenVerdict::Wrong | TokenVerdict::TooMany) => {
+            // Not looked at counts, too: a counter that left the right ones out would tell which they are.
             metrics::counter!("seckill_admin_sign_in_failures_total").increment(1);
-            tracing::warn!(peer = ?request.peer_addr(), "a wrong token for the admin API");
-            let Ok(_place) = admin.sign_in.slowed.try_acquire() else {
-                return Err(Kind::RateLimited.because_both("too many wrong tokens", "错误的令牌过多"));
-            };
-            tokio::time::sleep(SLOWED).await;
+            tracing::warn!(?peer, "a wrong token for the admin API, or too many at a time");
+            return Err(match refused {
+                TokenVerdict::TooMany => Kind::RateLimited.because_both("too many wrong tokens", "错误的令牌过多"),
+                TokenVerdict::Wrong | TokenVerdict::Right(_) => no_token(),
+            });
         }
-        return Err(
-            Kind::Unauthorized.because("the admin API needs: Authorization: Bearer <admin.token or a named token>")
-        );
     };
     let needed = Needed::of(request.method(), request.path());
     if !signed_in.may(needed) {
@@ -179,5 +221,34 @@ mod tests {
         for (method, path, expected) in calls {
             assert_eq!(roles.map(|role| of(role).may(Needed::of(&method, path))), expected, "{method} {path}");
         }
+    }
+
+    /// Of `admin.token` "right", and of no other.
+    fn sign_in() -> SignIn {
+        SignIn {
+            admin: Secret::new("right".to_owned()),
+            named: Vec::new(),
+            slowed: Semaphore::new(SLOWED_MAX),
+            proven: ProvenTokens::default(),
+        }
+    }
+
+    #[tokio::test]
+    async fn without_a_place_a_right_token_that_is_not_proven_is_told_what_a_guess_is_told() {
+        let sign_in = sign_in();
+        let (here, there) = (Some(IpAddr::from([127, 0, 0, 1])), Some(IpAddr::from([127, 0, 0, 2])));
+        let admin = TokenVerdict::Right(SignedIn { id: "admin.token".into(), role: None });
+        let places = sign_in.slowed.acquire_many(16).await.unwrap();
+        assert_eq!(sign_in.verdict(b"right", here).await, TokenVerdict::TooMany);
+        assert_eq!(sign_in.verdict(b"wrong", here).await, TokenVerdict::TooMany);
+        drop(places);
+        assert_eq!(sign_in.verdict(b"wrong", here).await, TokenVerdict::Wrong);
+        assert_eq!(sign_in.verdict(b"right", here).await, admin);
+        let places = sign_in.slowed.acquire_many(16).await.unwrap();
+        assert_eq!(sign_in.verdict(b"right", here).await, admin, "proven");
+        assert_eq!(sign_in.verdict(b"wrong", here).await, TokenVerdict::TooMany);
+        // Its owner uses it all the time; who guesses it elsewhere learns nothing by that.
+        assert_eq!(sign_in.verdict(b"right", there).await, TokenVerdict::TooMany);
+        drop(places);
     }
 }

@@ -66,10 +66,8 @@ async fn pay_order(public: &PublicApi, Caller(visitor): Caller, request_id: Requ
         Kind::Unavailable
             .because_both("the payment cannot be recorded right now; repeat it", "付款暂时无法记录，请重试")
     })?;
-    let PaymentAnswer::Recorded(_, row) = paid.answer else {
-        return Err(Kind::Conflict.because_both("another payment has this id", "该付款编号已用于另一笔付款"));
-    };
-    let state = paid.state.map(|state| (state.code(), state.label()));
-    let (code, label) = state.unzip();
+    let PaymentAnswer { row, .. } = paid;
+    let state = p6_fulfil::payment_state(&row);
+    let (code, label) = (state.code(), state.label());
     Ok(json!({ "code": code, "label": label, "reason": row.reason, "order": orders.one(&visitor, request_id).await? }))
 }

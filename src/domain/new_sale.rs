@@ -90,6 +90,35 @@ impl BadSale {
 }
 
 impl NewSale {
+    /// The rules of the payment step.
+    fn payment_step_holds(&self) -> Result<(), BadSale> {
+        let rules = [
+            (
+                self.price_cents > 0 || self.pay_within_s.is_none(),
+                "price_cents",
+                "1 to 1,000,000,000,000 where the sale has a payment step (pay_within_s): nobody pays for what costs nothing",
+                "1 至 1,000,000,000,000（有付款环节 pay_within_s 的活动）：免费的订单没有人付款",
+            ),
+            (
+                self.pay_within_s.is_none_or(|s| (1..=PAY_WITHIN_S_MAX).contains(&s)),
+                "pay_within_s",
+                "1 to 2,592,000 seconds, or none for no payment step",
+                "1 至 2,592,000 秒，或留空无付款环节",
+            ),
+            (self.pay_grace_s <= PAY_GRACE_S_MAX, "pay_grace_s", "0 to 86,400 seconds", "0 至 86,400 秒"),
+            (
+                !self.limit_returns || self.pay_within_s.is_some(),
+                "limit_returns",
+                "false where the sale has no payment step (pay_within_s)",
+                "无付款环节（pay_within_s）时为 false",
+            ),
+        ];
+        match rules.into_iter().find(|(holds, ..)| !holds) {
+            Some((_, field, expected, chinese)) => Err(BadSale { field, expected, chinese }),
+            None => Ok(()),
+        }
+    }
+
     /// The sale as a draft.
     pub(crate) fn draft(self) -> Result<Sale, BadSale> {
         let text = |text: &str, max: usize| !text.trim().is_empty() && text.chars().count() <= max;
@@ -112,23 +141,11 @@ impl NewSale {
             ),
             (capitals, "currency", "three capital letters, e.g. CNY", "三个大写字母，例如 CNY"),
             (self.ends_at > self.starts_at, "ends_at", "a time after starts_at", "晚于 starts_at 的时间"),
-            (
-                self.pay_within_s.is_none_or(|s| (1..=PAY_WITHIN_S_MAX).contains(&s)),
-                "pay_within_s",
-                "1 to 2,592,000 seconds, or none for no payment step",
-                "1 至 2,592,000 秒，或留空无付款环节",
-            ),
-            (self.pay_grace_s <= PAY_GRACE_S_MAX, "pay_grace_s", "0 to 86,400 seconds", "0 至 86,400 秒"),
-            (
-                !self.limit_returns || self.pay_within_s.is_some(),
-                "limit_returns",
-                "false where the sale has no payment step (pay_within_s)",
-                "无付款环节（pay_within_s）时为 false",
-            ),
         ];
         if let Some((_, field, expected, chinese)) = rules.into_iter().find(|(holds, ..)| !holds) {
             return Err(BadSale { field, expected, chinese });
         }
+        self.payment_step_holds()?;
         Ok(Sale {
             sale_id: self.id,
             product_id: self.product,
@@ -178,17 +195,18 @@ mod tests {
     #[test]
     fn every_rule_names_its_field() {
         type Change = fn(&mut NewSale);
-        let broken: [(&str, Change); 13] = [
+        let broken: [(&str, Change); 14] = [
             ("product", |new| new.product = " ".to_owned()),
             ("title", |new| new.title = "题".repeat(201)),
             ("stock", |new| new.stock = -1),
             ("stock", |new| new.stock = STOCK_MAX + 1),
             ("limit", |new| new.limit = Some(0)),
             ("price_cents", |new| new.price_cents = -1),
+            ("price_cents", |new| new.pay_within_s = Some(60)),
             ("currency", |new| new.currency = "yuan".to_owned()),
             ("ends_at", |new| new.ends_at = new.starts_at),
-            ("pay_within_s", |new| new.pay_within_s = Some(0)),
-            ("pay_within_s", |new| new.pay_within_s = Some(PAY_WITHIN_S_MAX + 1)),
+            ("pay_within_s", |new| (new.price_cents, new.pay_within_s) = (1, Some(0))),
+            ("pay_within_s", |new| (new.price_cents, new.pay_within_s) = (1, Some(PAY_WITHIN_S_MAX + 1))),
             ("pay_grace_s", |new| new.pay_grace_s = PAY_GRACE_S_MAX + 1),
             ("limit_returns", |new| new.limit_returns = true),
             ("ends_at", |new| std::mem::swap(&mut new.starts_at, &mut new.ends_at)),
@@ -197,5 +215,6 @@ mod tests {
             assert_eq!(new(change).unwrap_err().field, field);
         }
         assert!(new(|new| new.title = "题".repeat(200)).is_ok());
+        assert!(new(|new| (new.price_cents, new.pay_within_s) = (1, Some(60))).is_ok());
     }
 }

@@ -1,6 +1,13 @@
 //! Payments: money is recorded first, then the order is tried; what no order can take has to go back.
 
+use super::ids::RequestId;
 use super::order_life::OrderState;
+use xxhash_rust::xxh64::xxh64;
+
+/// Longest id of a payment, bytes.
+pub(crate) const PAYMENT_ID_BYTES_MAX: usize = 128;
+/// What an id gets that tells its payment from another one of the same id: `~` and 16 hexadecimal digits.
+const MARK_BYTES: usize = 17;
 
 /// Where a payment is, as stored in `payments.state`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -51,11 +58,13 @@ pub enum RefundReason {
     OtherAmount,
     /// It is in another currency than the order.
     OtherCurrency,
+    /// Another payment has its id: for another order, or of another amount or currency.
+    PaymentIdTaken,
 }
 
 impl RefundReason {
     /// Every reason, in the order of declaration.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::NoOrder,
         Self::NoPaymentStep,
         Self::AlreadyPaid,
@@ -63,6 +72,7 @@ impl RefundReason {
         Self::Cancelled,
         Self::OtherAmount,
         Self::OtherCurrency,
+        Self::PaymentIdTaken,
     ];
 
     /// The stable code.
@@ -76,6 +86,7 @@ impl RefundReason {
             Self::Cancelled => "CANCELLED",
             Self::OtherAmount => "OTHER_AMOUNT",
             Self::OtherCurrency => "OTHER_CURRENCY",
+            Self::PaymentIdTaken => "PAYMENT_ID_TAKEN",
         }
     }
 
@@ -109,6 +120,16 @@ pub fn refund_reason(state: Option<OrderState>, asked: &Price, told: &Price) -> 
     }
 }
 
+/// The id under which money is recorded when another payment has the id that was told: that one, and a mark made of what this money is.
+/// So a repeat finds it, and a person sees what the provider calls it. An id that would get too long loses its end.
+#[must_use]
+pub(crate) fn id_beside(told: &str, request_id: RequestId, price: &Price) -> String {
+    let Price { amount_cents, currency } = price;
+    let mark = xxh64(format!("{told} {request_id} {amount_cents} {currency}").as_bytes(), 0);
+    let kept: String = told.chars().take(PAYMENT_ID_BYTES_MAX - MARK_BYTES).collect();
+    format!("{kept}~{mark:016x}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::order_life::{OrderEvent, OrderTransition};
@@ -118,6 +139,27 @@ mod tests {
     fn codes_round_trip() {
         assert!(PaymentState::ALL.iter().all(|state| PaymentState::from_code(state.code()) == Some(*state)));
         assert!(RefundReason::ALL.iter().all(|reason| RefundReason::from_code(reason.code()) == Some(*reason)));
+    }
+
+    #[test]
+    fn the_same_money_always_gets_the_same_id_beside_another_and_other_money_another_one() {
+        let of = |told: &str, request_id, amount_cents, currency: &str| {
+            let price = Price { amount_cents, currency: currency.to_owned() };
+            id_beside(told, RequestId::new(request_id).unwrap(), &price)
+        };
+        let first = of("pi_1", 7, 500, "CNY");
+        assert!(first.starts_with("pi_1~") && first.len() == 4 + MARK_BYTES, "{first}");
+        assert_eq!(first, of("pi_1", 7, 500, "CNY"));
+        let long = "x".repeat(PAYMENT_ID_BYTES_MAX);
+        let others = [
+            of("pi_1", 8, 500, "CNY"),
+            of("pi_1", 7, 501, "CNY"),
+            of("pi_1", 7, 500, "USD"),
+            of("pi_2", 7, 500, "CNY"),
+        ];
+        assert!(!others.contains(&first), "{others:?}");
+        assert_eq!(of(&long, 7, 500, "CNY").len(), PAYMENT_ID_BYTES_MAX);
+        assert_ne!(of(&long, 7, 500, "CNY"), of(&format!("{}y", &long[1..]), 7, 500, "CNY"), "its end counts");
     }
 
     #[test]

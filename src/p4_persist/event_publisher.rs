@@ -10,6 +10,7 @@ use super::unreadable_events::UnreadableEvents;
 use crate::config;
 use crate::domain::fault::{Fault, Progress};
 use crate::domain::ids::RequestId;
+use crate::faults::crash_point;
 use crate::runtime::Worker;
 use crate::store::mysql::order_life;
 use crate::store::mysql::waiting_page::WaitingPage;
@@ -115,6 +116,7 @@ impl EventPublisher {
             self.paused_until = Instant::now() + PAUSE_AFTER_FAILURE;
             return false;
         }
+        crash_point!(EventsConfirmed);
         true
     }
 }

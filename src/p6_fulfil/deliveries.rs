@@ -7,6 +7,7 @@ use super::form::{BadForm, bad};
 use crate::config::Webhook;
 use crate::domain::operator::{ActTarget, Actor, Operation, OperatorAct};
 use crate::domain::webhook::DeliveryState;
+use crate::faults::crash_point;
 use crate::store::mysql::webhooks::{self, DeliveriesFilter, ListedDelivery, PAGE_MAX};
 use crate::store::mysql::{Db, DbError, acts};
 use chrono::{DateTime, SecondsFormat};
@@ -199,6 +200,7 @@ impl ReplayForm {
             let target = known.first().map_or_else(|| "no delivery".to_owned(), |first| format!("delivery {first}"));
             (ReplayedDeliveries { replayed: known.len(), unknown }, target, after)
         };
+        crash_point!(WebhookReplayed);
         record(db, actor, target, after).await?;
         Ok(done)
     }

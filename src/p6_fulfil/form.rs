@@ -2,12 +2,10 @@
 
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::order_life::OrderState;
-use crate::domain::payment::Price;
+use crate::domain::payment::{PAYMENT_ID_BYTES_MAX, Price};
 use crate::domain::snowflake::first_id_at;
 use crate::store::mysql::order_life::{NewPayment, OrdersQuery, PAGE_MAX};
 
-/// Longest payment id, bytes.
-const PAYMENT_ID_BYTES_MAX: usize = 128;
 /// Highest amount, in the currency's smallest unit: 2^53 - 1, which every reader of JSON takes.
 const AMOUNT_MAX: i64 = 9_007_199_254_740_991;
 

@@ -22,5 +22,7 @@ pub(crate) use deliveries::{DeliveriesForm, DeliveryDocument, ReplayForm, Webhoo
 pub(crate) use document::OrderDocument;
 pub use expiry::Expiry;
 pub(crate) use form::{BadForm, OrdersForm, PaymentForm, checked_payment_id};
-pub(crate) use orders::{OrderWork, cancel_by_buyer, cancel_by_operator, receive_payment, refund_done, start_payment};
+pub(crate) use orders::{
+    OrderWork, cancel_by_buyer, cancel_by_operator, payment_state, receive_payment, refund_done, start_payment,
+};
 pub use webhooks::{WebhookSender, WebhookSetupError};

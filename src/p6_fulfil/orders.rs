@@ -10,7 +10,7 @@ use crate::domain::operator::{ActOutcome, ActTarget, Actor, Operation, OperatorA
 use crate::domain::payment::PaymentState;
 use crate::domain::states::{P6Fulfil, State};
 use crate::store::mysql::order_life::{
-    self, CancelRequest, Cancelled, NewPayment, PaymentAnswer, PaymentStart, PaymentTold, RefundMark,
+    self, CancelRequest, Cancelled, NewPayment, Payment, PaymentAnswer, PaymentStart, PaymentTold, RefundMark,
 };
 use crate::store::mysql::{DbError, acts};
 use crate::telemetry::count;
@@ -22,14 +22,6 @@ pub(crate) struct OrderWork<'a> {
     pub(crate) context: &'a FulfilContext,
     pub(crate) request_id: RequestId,
     pub(crate) actor: &'a Actor,
-}
-
-/// What became of a payment.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct PaidOrder {
-    pub(crate) answer: PaymentAnswer,
-    /// `P6-F1` or `P6-F4`; none when another payment has the id.
-    pub(crate) state: Option<P6Fulfil>,
 }
 
 impl OrderWork<'_> {
@@ -50,39 +42,36 @@ impl OrderWork<'_> {
     }
 }
 
-/// Records a payment and tries its order; the money is on record in any case. Repeating is safe.
+/// Records a payment and tries its order; the money is on record in any case. Returns whether it was new, and the payment. Repeating is
+/// safe.
 ///
 /// # Errors
 /// [`DbError`]; repeating finds out what was decided.
-pub(crate) async fn receive_payment(work: OrderWork<'_>, payment: &NewPayment) -> Result<PaidOrder, DbError> {
+pub(crate) async fn receive_payment(work: OrderWork<'_>, payment: &NewPayment) -> Result<PaymentAnswer, DbError> {
     let price = &payment.price;
     let asked = json!({ "payment_id": payment.payment_id, "amount": price.amount_cents, "currency": price.currency });
     let act = work.act(Operation::OrderPaid, asked);
     let answer = order_life::receive(&work.context.db, payment, Some(&act)).await?;
-    let (state, code, told) = match &answer {
-        PaymentAnswer::Recorded(told, row) => match row.state {
-            PaymentState::Applied => (Some(P6Fulfil::Paid), "APPLIED", *told),
-            PaymentState::RefundNeeded | PaymentState::Refunded => {
-                (Some(P6Fulfil::RefundNeeded), row.reason.as_deref().unwrap_or("REFUND_NEEDED"), *told)
-            }
-        },
-        PaymentAnswer::IdTaken(_) => (None, "PAYMENT_ID_TAKEN", PaymentTold::Now),
-    };
-    if told == PaymentTold::Now {
-        if let Some(state) = state {
-            count(State::P6(state), 1);
-        }
-        if state == Some(P6Fulfil::RefundNeeded) {
+    let PaymentAnswer { told, row } = &answer;
+    if *told == PaymentTold::Now {
+        count(State::P6(payment_state(row)), 1);
+        if row.state != PaymentState::Applied {
+            let code = row.reason.as_deref().unwrap_or("REFUND_NEEDED");
             tracing::error!(
-                phase = "p6_fulfil", request_id = %work.request_id, payment = payment.payment_id, code,
+                phase = "p6_fulfil", request_id = %work.request_id, payment = row.payment_id, code,
                 "money that no order can take: it has to go back"
             );
         }
     }
-    if state.is_none() {
-        work.record(act, code, false).await?;
+    Ok(answer)
+}
+
+/// What a payment is told as: `P6-F1`, or `P6-F4` also when the money went back.
+pub(crate) const fn payment_state(row: &Payment) -> P6Fulfil {
+    match row.state {
+        PaymentState::Applied => P6Fulfil::Paid,
+        PaymentState::RefundNeeded | PaymentState::Refunded => P6Fulfil::RefundNeeded,
     }
-    Ok(PaidOrder { answer, state })
 }
 
 /// A buyer starts to pay: the deadline moves, once.

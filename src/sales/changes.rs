@@ -58,11 +58,13 @@ impl SaleControl {
         }
     }
 
-    /// Creates a draft with the terms of `id`; returns it.
+    /// Creates a draft with the terms of `id`; returns it. A crash before the act is recorded leaves the draft; a repeat finds it, and is
+    /// on record as one that failed.
     pub(crate) async fn clone_sale(&self, id: &SaleId, form: &CloneForm) -> Result<Sale, SaleControlError> {
         let SeenSale { sale, .. } = self.seen(id).await?;
         let new = form.draft(&sale).map_err(ChangeRefusal::from)?;
         sales::create(&self.db, &new).await?;
+        crash_point!(CloneWritten);
         Ok(new)
     }
 

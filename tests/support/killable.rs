@@ -162,9 +162,14 @@ impl KillableProcess {
         assert!(code.is_none() && log.contains("dying at a crash point"), "{point}: {code:?} {log}");
     }
 
+    /// Whether it is gone.
+    pub fn has_died(&self) -> bool {
+        !runs(self.program.pid())
+    }
+
     /// Waits until it has died at its crash point.
     pub async fn died(&self) {
-        eventually("it dies at its crash point", async || !runs(self.program.pid())).await;
+        eventually("it dies at its crash point", async || self.has_died()).await;
     }
 
     /// SIGKILL.

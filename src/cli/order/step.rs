@@ -33,25 +33,20 @@ pub(super) async fn paid(
     let (context, actor) = (servers.fulfil_context(&settings), context::operator());
     let done = p6_fulfil::receive_payment(OrderWork { context: &context, request_id, actor: &actor }, &payment).await;
     servers.redis.quit().await;
-    match done?.answer {
-        PaymentAnswer::Recorded(told, row) => {
-            let before = if told == PaymentTold::Before { " (it was on record before)" } else { "" };
-            if row.state == PaymentState::Applied {
-                output::line(&format!("the order is paid{before}"));
-                return Ok(0);
-            }
-            let reason = row.reason.unwrap_or_default();
-            Err(Failure::Failed(format!(
-                "the payment is on record as {}, no order takes it: {reason}{before}; send the money back, then: seckill order \
-                 refunded {request_id} --payment-id {payment_id}",
-                row.state.code()
-            )))
-        }
-        PaymentAnswer::IdTaken(row) => Err(Failure::Failed(format!(
-            "payment id {payment_id} is on record for order {} with {} {}; a payment has its own id",
-            row.request_id, row.amount_cents, row.currency
-        ))),
+    let PaymentAnswer { told, row } = done?;
+    let before = if told == PaymentTold::Before { " (it was on record before)" } else { "" };
+    if row.state == PaymentState::Applied {
+        output::line(&format!("the order is paid{before}"));
+        return Ok(0);
     }
+    let reason = row.reason.unwrap_or_default();
+    // Where another payment has the id that was told, this one has another.
+    Err(Failure::Failed(format!(
+        "the payment is on record as {}, no order takes it: {reason}{before}; send the money back, then: seckill order refunded \
+         {request_id} --payment-id {}",
+        row.state.code(),
+        row.payment_id
+    )))
 }
 
 pub(super) async fn refunded(

@@ -21,7 +21,7 @@ pub(in crate::cli) struct SaleEditArgs {
     /// What a buyer reads
     #[arg(long)]
     title: Option<String>,
-    /// Price of one unit in the currency's smallest unit
+    /// Price of one unit in the currency's smallest unit; from 1 where there is a payment step
     #[arg(long, allow_negative_numbers = true)]
     price_cents: Option<i64>,
     /// ISO 4217 code

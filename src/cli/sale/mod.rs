@@ -104,7 +104,7 @@ pub(super) struct SaleCreateArgs {
     /// Most units a buyer may have; 1: one per user; left out: no limit
     #[arg(long)]
     limit: Option<u32>,
-    /// Price of one unit in the currency's smallest unit
+    /// Price of one unit in the currency's smallest unit; from 1 with --pay-within-s
     #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
     price_cents: i64,
     /// ISO 4217 code

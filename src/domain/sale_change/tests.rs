@@ -8,7 +8,7 @@ const NOW_MS: i64 = 1_800_000_000_000;
 const HOUR_MS: i64 = 3_600_000;
 
 fn sale(starts_in_ms: i64, status: SaleStatus) -> Sale {
-    let text = r#"{"id":"s","product":"p","title":"t","stock":5,"limit":1,"pay_within_s":60,"limit_returns":true,
+    let text = r#"{"id":"s","product":"p","title":"t","stock":5,"limit":1,"price_cents":5,"pay_within_s":60,"limit_returns":true,
         "starts_at":"2026-01-01T10:00:00+08:00","ends_at":"2026-01-01T12:00:00+08:00"}"#;
     let new: NewSale = serde_json::from_str(text).unwrap();
     let (starts_at_ms, ends_at_ms) = (NOW_MS + starts_in_ms, NOW_MS + starts_in_ms + HOUR_MS);
@@ -42,6 +42,7 @@ fn an_edit_is_refused_with_the_field_or_the_reason() {
         ("{}", "body"),
         (r#"{"title":" "}"#, "title"),
         (r#"{"price_cents":-1}"#, "price_cents"),
+        (r#"{"price_cents":0}"#, "price_cents"),
         (r#"{"currency":"yuan"}"#, "currency"),
         (r#"{"limit":0}"#, "limit"),
         (r#"{"pay_within_s":0}"#, "pay_within_s"),
@@ -72,6 +73,8 @@ fn the_start_moves_before_it_and_the_end_until_it_and_neither_into_the_past() {
         bad.field
     };
     assert_eq!(field(moved(&early, Some(3 * HOUR_MS), None)), "ends_at", "the end stays behind the start");
+    let free = Sale { price_cents: 0, ..early };
+    assert!(moved(&free, None, Some(9 * HOUR_MS)).is_ok(), "as it was made by a build without the rule");
     let running = sale(-1, SaleStatus::Warmed);
     assert_eq!(moved(&running, Some(HOUR_MS), None), Err(ChangeRefusal::StartSettled(running.starts_at_ms)));
     assert_eq!(moved(&running, Some(-1), Some(9)).unwrap().ends_at_ms, NOW_MS + 9, "the same start is no change");

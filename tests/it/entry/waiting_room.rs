@@ -1,9 +1,10 @@
 //! A sale with a waiting room is bought of by those it let go, and by nobody else.
 
+use crate::support::orders::LONG;
 use crate::support::waiting_rooms::buyers;
 use crate::support::world::{Answer, World, eventually, run};
 use reqwest::Method;
-use seckill::domain::ids::SaleId;
+use seckill::domain::ids::{RequestId, SaleId};
 use seckill::roles::Role;
 
 #[test]
@@ -149,6 +150,42 @@ fn a_sold_out_sale_ends_the_waiting() {
         world.sale_control().top_up(&sale, "more", 1).await.unwrap();
         eventually("the entry has seen it", async || world.enter_room(&sale, "loser").await.status == 200).await;
         world.wait_turn(&sale, "loser").await;
+        world.finish().await;
+    });
+}
+
+#[test]
+fn a_room_of_a_sold_out_sale_goes_on_when_an_order_expires_or_is_cancelled() {
+    run(async {
+        let world = World::with(&Role::ALL, &[]).await;
+        let sale = world.sale_with("back", 1, |sale| (sale.waiting_room, sale.payment) = (true, Some(LONG))).await;
+        let mut last = None;
+        for (n, user) in ["alice", "bob", "carol"].into_iter().enumerate() {
+            let ticket = match n {
+                0 => world.wait_turn(&sale, user).await,
+                _ => {
+                    eventually("no more than one unit", async || {
+                        let answer = world.enter_room(&sale, user).await;
+                        (answer.status, answer.code().as_str()) == (410, "P1-S2")
+                    })
+                    .await;
+                    let (owner, order) = last.expect("an owner");
+                    match n {
+                        1 => world.overdue(order).await,
+                        _ => assert_eq!(world.cancel_mine(owner, order).await.text("state"), "CANCELLED"),
+                    }
+                    eventually("the entry has seen it", async || world.enter_room(&sale, user).await.status == 200)
+                        .await;
+                    world.wait_turn(&sale, user).await
+                }
+            };
+            let token = world.token_for(&sale, user, Some(&ticket)).await.text("token");
+            let bought = world.buy(&sale, user, 1, Some(&token)).await;
+            assert_eq!(bought.status, 202, "{bought:?}");
+            let order = RequestId::parse(&bought.text("request_id")).unwrap();
+            eventually("an order", async || world.order_in("UNPAID", order).await).await;
+            last = Some((user, order));
+        }
         world.finish().await;
     });
 }

@@ -26,6 +26,15 @@ fn a_buyer_sees_the_deadline_pays_and_sees_the_order_paid() {
         let mine = world.my_order("alice", alice).await;
         assert_eq!((mine.status, mine.text("state"), mine.code()), (200, "UNPAID".into(), "P6-F0".into()));
         assert_eq!(world.my_order("bob", alice).await.status, 404, "another's");
+        // Whether somebody has this order is nobody else's business.
+        let unknown = seckill::domain::ids::RequestId::new(7).unwrap();
+        let said = async |id| {
+            let answer = world.cancel_mine("bob", id).await;
+            (answer.status, answer.code(), answer.text("detail").replace(&id.to_string(), "ID"))
+        };
+        assert_eq!(said(alice).await, said(unknown).await);
+        assert_eq!(said(alice).await.0, 404);
+        assert!(world.order_in("UNPAID", alice).await);
 
         let paid = admin.pay(alice, "pi_1").await;
         assert_eq!((paid.status, paid.code()), (200, "P6-F1".to_owned()), "{paid:?}");
@@ -46,7 +55,7 @@ fn money_that_no_order_can_take_is_on_record_and_listed_until_it_went_back() {
         let admin = world.admin_port();
         let sale = world.paying_sale("refund", 5, Some(1), LONG).await;
         let plain = world.sale("plain", 5, Some(1)).await;
-        let (alice, bob) = (world.ordered(&sale, "alice").await, world.ordered(&sale, "bob").await);
+        let alice = world.ordered(&sale, "alice").await;
         let stateless = world.ordered(&plain, "alice").await;
         let reason = |answer: Answer| (answer.status, answer.code(), answer.text("reason"));
         let needed = |why: &str| (200, "P6-F4".to_owned(), why.to_owned());
@@ -60,13 +69,11 @@ fn money_that_no_order_can_take_is_on_record_and_listed_until_it_went_back() {
         assert_eq!(reason(admin.pay(stateless, "no-step").await), needed("NO_PAYMENT_STEP"));
         let unknown = seckill::domain::ids::RequestId::new(7).unwrap();
         assert_eq!(reason(admin.pay(unknown, "nowhere").await), needed("NO_ORDER"));
-        let taken = admin.pay(bob, "second").await;
-        assert_eq!((taken.status, taken.code()), (409, "CONFLICT".to_owned()), "{taken:?}");
         for bad in [
             json!({ "payment_id": "", "amount": 1, "currency": "CNY" }),
             json!({ "payment_id": "x", "amount": -1, "currency": "CNY" }),
         ] {
-            assert_eq!(admin.post(&format!("/orders/{bob}/paid"), bad).await.status, 422);
+            assert_eq!(admin.post(&format!("/orders/{alice}/paid"), bad).await.status, 422);
         }
         assert_eq!(world.rows("payments", "TRUE").await, 6, "malformed ones are not recorded");
         let refunds = admin.get("/refunds").await;
@@ -87,6 +94,44 @@ fn money_that_no_order_can_take_is_on_record_and_listed_until_it_went_back() {
         );
         eventually("its unit is back", async || world.servers.redis.stock.units(&sale, 0).await.unwrap() == Some(4))
             .await;
+        world.finish().await;
+    });
+}
+
+/// The money of the second payment came in, whatever went wrong with its name.
+#[test]
+fn money_under_an_id_that_another_payment_has_is_on_record_and_goes_back() {
+    run(async {
+        let world = World::start().await;
+        let admin = world.admin_port();
+        let sale = world.paying_sale("taken", 5, Some(1), LONG).await;
+        let (alice, bob) = (world.ordered(&sale, "alice").await, world.ordered(&sale, "bob").await);
+        assert_eq!(admin.pay(alice, "pi_1").await.code(), "P6-F1");
+        let mut recorded = Vec::new();
+        // For another order, of another amount, in another currency; each told twice.
+        for (order, amount, currency) in [(bob, 100, "CNY"), (alice, 99, "CNY"), (alice, 100, "USD")] {
+            let body = json!({ "payment_id": "pi_1", "amount": amount, "currency": currency });
+            let path = format!("/orders/{order}/paid");
+            let (first, repeat) = (admin.post(&path, body.clone()).await, admin.post(&path, body).await);
+            let said = (first.status, first.code(), first.text("reason"));
+            assert_eq!(said, (200, "P6-F4".to_owned(), "PAYMENT_ID_TAKEN".to_owned()), "{first:?}");
+            assert_eq!(repeat.json["payment"], first.json["payment"], "a repeat finds it");
+            let payment = &first.json["payment"];
+            assert_eq!((&payment["amount"], &payment["currency"]), (&json!(amount), &json!(currency)));
+            let name = payment["payment_id"].as_str().unwrap().to_owned();
+            assert!(name.starts_with("pi_1~"), "the provider's id is to be seen: {name}");
+            recorded.push((order, name));
+        }
+        assert_eq!(world.rows("payments", "state = 'APPLIED'").await, 1);
+        assert_eq!(world.rows("payments", "state = 'REFUND_NEEDED' AND reason = 'PAYMENT_ID_TAKEN'").await, 3);
+        assert_eq!((world.order_in("PAID", alice).await, world.order_in("UNPAID", bob).await), (true, true));
+        assert_eq!(admin.get("/refunds?sale=taken").await.json["count"], 3);
+        for (order, name) in recorded {
+            let back = admin.post(&format!("/orders/{order}/refunded"), json!({ "payment_id": name })).await;
+            assert_eq!((back.status, &back.json["payment"]["state"]), (200, &json!("REFUNDED")), "{back:?}");
+        }
+        assert_eq!(admin.pay(alice, "pi_1").await.code(), "P6-F1", "the first one stays what it was");
+        assert_eq!(admin.pay(bob, "pi_2").await.code(), "P6-F1", "and bob can pay");
         world.finish().await;
     });
 }

@@ -29,6 +29,25 @@ fn who_did_not_pay_may_buy_again_where_the_sale_says_so() {
         eventually("two of three are free", async || world.buy(&three, "bob", 2, None).await.status == 202).await;
         assert_eq!(world.buy(&three, "bob", 1, None).await.status, 409);
         eventually("counted", async || world.rows("purchases", "user_id = 'bob' AND quantity = 3").await == 1).await;
+
+        // The same when the buyer cancels.
+        let bought = world.buy(&three, "carol", 2, None).await;
+        let first = seckill::domain::ids::RequestId::parse(&bought.text("request_id")).unwrap();
+        let second = world.ordered(&three, "carol").await;
+        eventually("landed", async || world.rows("purchases", "user_id = 'carol' AND quantity = 3").await == 1).await;
+        assert_eq!(world.buy(&three, "carol", 1, None).await.status, 409);
+        for _ in 0..2 {
+            assert_eq!(world.cancel_mine("carol", first).await.text("state"), "CANCELLED");
+            assert_eq!(
+                world.rows("purchases", "user_id = 'carol' AND quantity = 1").await,
+                1,
+                "a repeat returns nothing"
+            );
+        }
+        eventually("two of three are free", async || world.buy(&three, "carol", 2, None).await.status == 202).await;
+        assert_eq!(world.buy(&three, "carol", 1, None).await.status, 409);
+        assert!(world.order_in("UNPAID", second).await);
+        eventually("counted", async || world.rows("purchases", "user_id = 'carol' AND quantity = 3").await == 1).await;
         world.finish().await;
     });
 }

@@ -3,6 +3,7 @@
 mod acts;
 mod api;
 mod controls;
+mod counted;
 mod crash;
 mod events;
 mod expiry;

@@ -93,6 +93,39 @@ fn a_leader_that_is_killed_while_it_sends_is_followed_by_one_that_sends_it_again
     });
 }
 
+#[test]
+fn a_replay_that_dies_before_its_act_is_done_and_a_repeat_is_on_record() {
+    run(async {
+        let receiver = HookReceiver::start().await;
+        let world = World::with_hook(&[Api, Relay, Consumer], &[], &receiver).await;
+        let sale = world.paying_sale("replayed", 10, Some(1), LONG).await;
+        let (alice, bob) = (world.ordered(&sale, "alice").await, world.ordered(&sale, "bob").await);
+        world.sql("UPDATE webhook_deliveries SET state = 'DEAD', attempts = 9").await;
+        let first =
+            world.number("SELECT CAST(MIN(delivery_id) AS SIGNED) AS n FROM webhook_deliveries").await.to_string();
+        for (n, args) in
+            [vec!["webhook", "replay", &first], vec!["webhook", "replay", "--dead"]].into_iter().enumerate()
+        {
+            let died = world.cli_with_faults("F44=return", &args);
+            assert_eq!(died.code, None, "{died:?}");
+            let waiting = world.rows("webhook_deliveries", "state = 'WAITING' AND attempts = 0").await;
+            assert_eq!(usize::try_from(waiting).unwrap(), n + 1, "{args:?}: it is done");
+            assert_eq!(world.rows("operator_acts", "TRUE").await, 0, "{args:?}: and not on record");
+        }
+        // By its number, because none is dead any more.
+        world.cli(&["webhook", "replay", &first]).exits(0);
+        assert_eq!(world.rows("operator_acts", "action = 'webhook.replay' AND outcome = 'ok'").await, 1);
+        let reconcile = world.extra_roles(&[Reconcile], |_| {});
+        for id in [alice, bob] {
+            receiver.hears("order.confirmed", id).await;
+        }
+        eventually("all is delivered", async || world.deliveries("DELIVERED").await == 2).await;
+        assert_eq!(receiver.taken().into_values().collect::<Vec<u32>>(), [1, 1], "each once");
+        reconcile.stop().await;
+        world.finish().await;
+    });
+}
+
 /// On Galera two processes on different nodes may both lead.
 #[test]
 fn a_try_that_two_processes_made_counts_once_and_what_arrived_is_not_dead() {

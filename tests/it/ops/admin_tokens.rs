@@ -9,9 +9,12 @@ use serde_json::json;
 /// SHA-256 of `viewer-token`, `operator-token` and `shop-token`.
 const TOKENS: &str = "admin.tokens=viewer:view:VIEWER,li:operate:OPERATOR,shop:money:SHOP";
 
-fn tokens() -> String {
+fn hex(token: &str) -> String {
     use sha2::{Digest, Sha256};
-    let hex = |token: &str| Sha256::digest(token).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    Sha256::digest(token).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn tokens() -> String {
     TOKENS
         .replace("VIEWER", &hex("viewer-token"))
         .replace("OPERATOR", &hex("operator-token"))
@@ -63,11 +66,15 @@ fn a_named_token_may_do_what_its_role_says_and_everything_is_on_record() {
     });
 }
 
+/// Tokens that are right and that nobody has used yet.
+const UNUSED: usize = 40;
+
 #[test]
-fn a_flood_of_wrong_tokens_is_refused_and_the_right_one_gets_in() {
+fn a_flood_of_wrong_tokens_is_refused_and_a_proven_one_gets_in() {
     run(async {
         let world = World::with(&[Api], &[]).await;
         let admin = world.admin_port();
+        assert_eq!(admin.get("/sales").await.status, 200, "proven");
         let guesses = (0..60).map(|n| {
             let (admin, token) = (&admin, format!("guess-{n}"));
             async move { admin.call("get", "/sales", Some(&token), None).await.status }
@@ -77,6 +84,28 @@ fn a_flood_of_wrong_tokens_is_refused_and_the_right_one_gets_in() {
         assert!(answers.iter().all(|status| [401, 429].contains(status)), "{answers:?}");
         assert!(answers.contains(&429), "only some are waited on");
         assert_eq!(admin.call("get", "/sales", None, None).await.status, 401);
+        world.finish().await;
+    });
+}
+
+#[test]
+fn a_right_token_that_was_not_used_yet_is_answered_no_sooner_than_a_guess() {
+    run(async {
+        let named = (0..UNUSED).map(|n| format!("t{n}:view:{}", hex(&format!("right-{n}")))).collect::<Vec<_>>();
+        let world = World::with(&[Api], &[&format!("admin.tokens={}", named.join(","))]).await;
+        let admin = world.admin_port();
+        assert_eq!(admin.get("/sales").await.status, 200, "proven");
+        let ask = async |token: String| admin.call("get", "/sales", Some(&token), None).await.status;
+        let guesses = (0..UNUSED).map(|n| ask(format!("guess-{n}")));
+        let unused = (0..UNUSED).map(|n| ask(format!("right-{n}")));
+        let (wrong, right, proven) =
+            tokio::join!(futures::future::join_all(guesses), futures::future::join_all(unused), admin.get("/sales"),);
+        assert_eq!(proven.status, 200);
+        assert!(wrong.iter().all(|status| [401, 429].contains(status)), "{wrong:?}");
+        assert!(right.iter().all(|status| [200, 429].contains(status)), "{right:?}");
+        // Without a place it is told what a guess is told.
+        let late = right.iter().position(|status| *status == 429).expect("some without a place");
+        assert_eq!(ask(format!("right-{late}")).await, 200, "when nobody guesses any more");
         world.finish().await;
     });
 }

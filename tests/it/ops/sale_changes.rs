@@ -120,6 +120,13 @@ fn what_is_refused_says_what_would_be_accepted_and_changes_nothing() {
             ("early/edit", json!({ "title": "x", "version": 7 }), 409, "it has version 1 now", "版本 1"),
             ("early/reschedule", json!({ "starts_at": past() }), 422, "at least 30 seconds from now", "30 秒"),
             ("early/reschedule", json!({ "ends_at": past() }), 422, "ends_at: expected", "ends_at：应为"),
+            (
+                "early/edit",
+                json!({ "price_cents": 0, "pay_within_s": 60 }),
+                422,
+                "price_cents: expected 1 to 1,000,000,000,000 where the sale has a payment step",
+                "price_cents：应为",
+            ),
             ("running/edit", json!({ "title": "x" }), 409, "until 30 s before that", "30 秒"),
             (
                 "running/reschedule",
@@ -140,6 +147,8 @@ fn what_is_refused_says_what_would_be_accepted_and_changes_nothing() {
         assert!(unknown.status == 400 && unknown.text("detail").contains("`title`"), "{unknown:?}");
         let usage = world.cli(&["sale", "edit", "early", "--price-cents", "-1"]).exits(64);
         assert!(usage.err.contains("--price-cents: expected 0 to"), "{usage:?}");
+        let free = world.cli(&["sale", "edit", "early", "--price-cents", "0", "--pay-within-s", "60"]).exits(64);
+        assert!(free.err.contains("--price-cents: expected 1 to") && free.err.contains("pay_within_s"), "{free:?}");
         assert!(world.cli(&["sale", "edit", "early"]).exits(64).err.contains("at least one field"));
         assert!(world.cli(&["sale", "hide", "running"]).exits(1).err.contains("pause it first"));
         for (sale, version) in [(&early, 1), (&running, 1)] {

@@ -169,6 +169,37 @@ fn a_close_that_dies_before_redis_is_finished_by_the_reconciler() {
 }
 
 #[test]
+fn a_clone_that_dies_before_its_act_is_there_once_and_its_repeat_says_so() {
+    run(async {
+        let world = World::with(&[Api, Relay, Consumer], &[]).await;
+        let sale = world.sale("model", 10, Some(1)).await;
+        let (starts, ends) = (world.stored(&sale).await.starts_at_ms, now_ms() + HOUR_MS);
+        let at = |ms| chrono::DateTime::from_timestamp_millis(ms).unwrap().to_rfc3339();
+        let (starts, ends) = (at(starts), at(ends));
+        let clone = ["sale", "clone", "model", "--id", "again", "--starts-at", &starts, "--ends-at", &ends];
+        let died = world.cli_with_faults("F39=return", &clone);
+        assert_eq!(died.code, None, "{died:?}");
+        let there = async || {
+            (world.rows("sales", "sale_id = 'again'").await, world.rows("stock_grants", "sale_id = 'again'").await)
+        };
+        assert_eq!(there().await, (1, 1), "with its first grant");
+        assert_eq!(world.rows("operator_acts", "sale_id = 'again'").await, 0, "not on record");
+        let repeat = world.cli(&clone).exits(1);
+        assert!(repeat.err.contains("again"), "{repeat:?}");
+        assert_eq!(there().await, (1, 1), "once");
+        assert_eq!(
+            world.rows("operator_acts", "sale_id = 'again' AND outcome = 'failed' AND code = 'EXISTS'").await,
+            1
+        );
+        world.cli(&["sale", "warm", "again"]).exits(0);
+        let again = seckill::domain::ids::SaleId::parse("again").unwrap();
+        world.bought(&again, "alice").await;
+        assert_eq!(world.servers.redis.stock.units(&again, 0).await.unwrap(), Some(9));
+        world.finish().await;
+    });
+}
+
+#[test]
 fn what_a_frozen_sale_is_rebuilt_with_are_the_terms_that_it_was_given_meanwhile() {
     run(async {
         let world =

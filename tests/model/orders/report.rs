@@ -17,7 +17,8 @@ A second model, beside the one above: one sale with a payment step, and what bec
   answer; starts of a payment; cancels by the buyer and by an operator; money that goes back;
 - two processes that expire orders and give grants (two leaders for a while, the api, P5). Each reads overdue orders,
   expires any batch of them in one transaction with its grant `return-<batch>`, reads open grants, gives them to Redis,
-  marks them. It dies between any two of these, which are the places of F27 to F29 and F32, and forgets what it did;
+  marks them. It dies between any two of these, which are the places of F23, F27 to F29, F32 and F33, and forgets what
+  it did;
 - a Redis that is emptied, a rebuild in three steps that dies between any two, and orders that expire meanwhile;
 - a database of another host that takes over with a clock behind. It forgets nothing.
 

@@ -53,7 +53,7 @@ pub enum Cancelled {
 /// Cancels the order of a request. Repeating is safe. Its buyer's limit stays used, because Redis still knows him; only an unpaid
 /// order whose sale has `limit_returns` gives it back, in Redis too.
 pub async fn cancel(db: &Db, request: CancelRequest<'_>) -> Result<Cancelled, DbError> {
-    retried!(db.run("order_cancel", async |conn| {
+    let cancelled = retried!(db.run("order_cancel", async |conn| {
         conn.transaction(async |conn| {
             let Some(order) = lock(conn, request.request_id).await? else { return Ok(Cancelled::NoOrder) };
             if request.buyer.is_some_and(|buyer| *buyer != order.user_id) {
@@ -75,7 +75,11 @@ pub async fn cancel(db: &Db, request: CancelRequest<'_>) -> Result<Cancelled, Db
             Ok(Cancelled::Now(order.sale_id, order.quantity, refunds))
         })
         .await
-    }))
+    }))?;
+    if matches!(cancelled, Cancelled::Now(..)) {
+        crash_point!(CancelCommitted);
+    }
+    Ok(cancelled)
 }
 
 async fn in_transaction(

@@ -1,8 +1,8 @@
 //! Payments as a provider tells of them (L3). The money is recorded first and in any case; then the order is tried.
 //!
 //! One transaction: the order is locked, the payment gets its row, the order becomes PAID or the row says why the money has to go
-//! back. The provider's id is unique, so a repeat finds what was decided. There is no look at the clock: as long as an order is
-//! UNPAID its units are held, and the sweep decides when they are not.
+//! back. The provider's id is unique, so a repeat finds what was decided; other money under the same id gets a row beside it. There is
+//! no look at the clock: as long as an order is UNPAID its units are held, and the sweep decides when they are not.
 
 use super::super::columns::{ByteText, UnixMs};
 use super::super::fault::DbError;
@@ -14,7 +14,7 @@ use super::{LockedOrder, lock, movable, moved_away, retried};
 use crate::domain::ids::RequestId;
 use crate::domain::operator::OperatorAct;
 use crate::domain::order_life::{OrderEvent, OrderState, OrderTransition};
-use crate::domain::payment::{PaymentState, Price, RefundReason, refund_reason};
+use crate::domain::payment::{PaymentState, Price, RefundReason, id_beside, refund_reason};
 use crate::domain::webhook::WebhookSubscriptions;
 use crate::faults::crash_point;
 use diesel::prelude::*;
@@ -73,25 +73,57 @@ pub enum PaymentTold {
     Before,
 }
 
-/// What became of a payment.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PaymentAnswer {
-    /// It is on record, with this decision.
-    Recorded(PaymentTold, Payment),
-    /// Another payment has this id: for another order, or of another amount. Nothing was recorded.
-    IdTaken(Payment),
+impl NewPayment {
+    fn is_on_record_as(&self, row: &Payment) -> bool {
+        row.request_id == self.request_id
+            && row.amount_cents == self.price.amount_cents
+            && row.currency == self.price.currency
+    }
 }
 
-/// Records a payment and tries its order, with the act that it is. Repeating is safe, and is no act.
+/// What became of a payment: it is on record, with this decision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PaymentAnswer {
+    /// Whether it was new.
+    pub told: PaymentTold,
+    /// The payment. Its id is another one than was told where another payment has that one.
+    pub row: Payment,
+}
+
+/// Records a payment and tries its order, with the act that it is. Repeating is safe, and is no act. An id that another payment has, for
+/// another order or of another amount, loses no money: it is recorded beside that one, and has to go back.
 ///
 /// # Errors
 /// [`DbError`]; after [`DbError::Unavailable`] and [`DbError::Timeout`] it is unknown, and a repeat finds out.
 pub async fn receive(db: &Db, payment: &NewPayment, act: Option<&OperatorAct>) -> Result<PaymentAnswer, DbError> {
+    let answer = on_record(db, payment, None, act).await?;
+    if payment.is_on_record_as(&answer.row) {
+        return Ok(answer);
+    }
+    let payment_id = id_beside(&payment.payment_id, payment.request_id, &payment.price);
+    let beside = NewPayment { payment_id, ..payment.clone() };
+    let answer = on_record(db, &beside, Some(RefundReason::PaymentIdTaken), act).await?;
+    if beside.is_on_record_as(&answer.row) {
+        return Ok(answer);
+    }
+    Err(DbError::Other(format!(
+        "payment ids {} and {} are both another payment's",
+        payment.payment_id, beside.payment_id
+    )))
+}
+
+/// The payment that has this id: recorded now, or before; with `taken` it is money that goes back for that.
+async fn on_record(
+    db: &Db,
+    payment: &NewPayment,
+    taken: Option<RefundReason>,
+    act: Option<&OperatorAct>,
+) -> Result<PaymentAnswer, DbError> {
     let mut known = by_id(db, &payment.payment_id).await?;
     let mut told = PaymentTold::Before;
     if known.is_none() {
         let recorded = retried!(db.run("payment_receive", async |conn| {
-            conn.transaction(async |conn| in_transaction(conn, payment, act, db.webhooks()).await).await
+            conn.transaction(async |conn| in_transaction(conn, (payment, taken), act, db.webhooks()).await).await
         }));
         match recorded {
             Ok(()) => told = PaymentTold::Now,
@@ -103,23 +135,21 @@ pub async fn receive(db: &Db, payment: &NewPayment, act: Option<&OperatorAct>) -
         known = by_id(db, &payment.payment_id).await?;
     }
     let row = known.ok_or_else(|| DbError::Other(format!("payment {} is not on record", payment.payment_id)))?;
-    let same = row.request_id == payment.request_id
-        && row.amount_cents == payment.price.amount_cents
-        && row.currency == payment.price.currency;
-    Ok(if same { PaymentAnswer::Recorded(told, row) } else { PaymentAnswer::IdTaken(row) })
+    Ok(PaymentAnswer { told, row })
 }
 
 async fn in_transaction(
     conn: &mut Conn,
-    payment: &NewPayment,
+    (payment, taken): (&NewPayment, Option<RefundReason>),
     act: Option<&OperatorAct>,
     webhooks: &WebhookSubscriptions,
 ) -> Result<(), DbError> {
     let order = lock(conn, payment.request_id).await?;
-    let reason = order.as_ref().map_or(Some(RefundReason::NoOrder), |order| {
+    let tried = order.as_ref().map_or(Some(RefundReason::NoOrder), |order| {
         let asked = Price { amount_cents: order.amount_cents, currency: order.currency.clone() };
         refund_reason(order.state, &asked, &payment.price)
     });
+    let reason = taken.or(tried);
     let state = if reason.is_some() { PaymentState::RefundNeeded } else { PaymentState::Applied };
     let row = (
         payments::payment_id.eq(payment.payment_id.as_bytes()),
@@ -192,7 +222,7 @@ pub enum PaymentStart {
 
 /// A payment is started: the deadline moves by the time to pay, once, and that is an act. Repeating is safe.
 pub async fn start(db: &Db, request_id: RequestId, act: Option<&OperatorAct>) -> Result<PaymentStart, DbError> {
-    retried!(db.run("payment_start", async |conn| {
+    let started = retried!(db.run("payment_start", async |conn| {
         conn.transaction(async |conn| {
             let Some(order) = lock(conn, request_id).await? else { return Ok(PaymentStart::NoOrder) };
             let Some(state) = order.state else { return Ok(PaymentStart::Refused(None)) };
@@ -224,11 +254,16 @@ pub async fn start(db: &Db, request_id: RequestId, act: Option<&OperatorAct>) ->
             if moved > 0 {
                 let done = DoneToOrder { code: "DEADLINE_MOVED", ok: true, after: Some(json!({ "pay_by_ms": pay_by_ms })) };
                 acts::write(conn, act, Some(&order), done).await?;
+                crash_point!(PayingWritten);
             }
             Ok(PaymentStart::Until(pay_by_ms))
         })
         .await
-    }))
+    }))?;
+    if matches!(started, PaymentStart::Until(_)) {
+        crash_point!(PayingCommitted);
+    }
+    Ok(started)
 }
 
 /// The payments of an order, oldest first.

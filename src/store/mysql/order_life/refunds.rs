@@ -10,6 +10,7 @@ use super::payments::{PAYMENTS_MAX, Payment, by_id};
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::operator::OperatorAct;
 use crate::domain::payment::PaymentState;
+use crate::faults::crash_point;
 use diesel::prelude::*;
 use diesel::sql_types::BigInt;
 use diesel_async::{AsyncConnection, RunQueryDsl};
@@ -51,12 +52,16 @@ pub async fn refunded(
                     let of = payments::table.find(payment_id.as_bytes()).select(payments::sale_id);
                     let sale: Option<Vec<u8>> = of.first(conn).await?;
                     acts::write_refunded(conn, act, sale.as_deref()).await?;
+                    crash_point!(RefundWritten);
                 }
                 Ok::<_, DbError>(marked)
             })
             .await
         })
         .await?;
+    if marked > 0 {
+        crash_point!(RefundCommitted);
+    }
     let Some(row) = by_id(db, payment_id).await?.filter(|row| row.request_id == request_id) else {
         return Ok(RefundMark::NoPayment);
     };

@@ -93,6 +93,8 @@ pub(crate) struct WritePlan<'a> {
     pub events: Vec<NewEventRow>,
     /// What each sale gives.
     pub shares: BTreeMap<&'a SaleId, SaleShare>,
+    /// Orders that have to be paid.
+    pub(crate) unpaid_count: usize,
 }
 
 impl<'a> WritePlan<'a> {
@@ -114,6 +116,7 @@ impl<'a> WritePlan<'a> {
         let mut orders = Values::insert(if payable { PAYABLE_COLUMNS } else { ORDER_COLUMNS }, group.len());
         let mut shares = BTreeMap::new();
         let mut events = Vec::new();
+        let mut unpaid_count = 0;
         let mut of_sale: Option<(&SaleId, &SaleFacts)> = None;
         for accepted in group {
             let sale_id = &accepted.purchase.sale_id;
@@ -126,6 +129,7 @@ impl<'a> WritePlan<'a> {
             if !facts.policy.allows(0, accepted.purchase.quantity) {
                 return Ok(Err(Obstacle::LimitPassed));
             }
+            unpaid_count += usize::from(facts.payment.is_some());
             add_outcome(&mut outcomes, accepted);
             add_order(&mut orders, accepted, facts, source)?;
             if payable {
@@ -140,7 +144,7 @@ impl<'a> WritePlan<'a> {
         }
         let mut opening = [write::OPEN, &outcomes.finish(), &orders.finish(), &flows(&shares)].join("; ");
         deliveries.append_to(&mut opening);
-        Ok(Ok(Self { opening, events, shares }))
+        Ok(Ok(Self { opening, events, shares, unpaid_count }))
     }
 }
 

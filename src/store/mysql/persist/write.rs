@@ -15,7 +15,9 @@ use super::super::schema::{outcome_event, request_outcome, sales};
 use super::plan::{SaleShare, WritePlan};
 use super::text::Values;
 use crate::domain::ids::SaleId;
+use crate::domain::states::{P6Fulfil, State};
 use crate::faults::{crash_point, left_out};
+use crate::telemetry::count;
 use diesel::dsl::exists;
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Binary, Unsigned};
@@ -40,9 +42,10 @@ pub(crate) enum Blocked {
     Stock,
 }
 
-/// Writes the plan in one transaction. `None`: committed. `Some`: rolled back because of this.
+/// Writes the plan in one transaction. `None`: committed, and its new orders that have to be paid are counted. `Some`: rolled back
+/// because of this.
 pub(crate) async fn transact(db: &Db, name: &'static str, plan: &WritePlan<'_>) -> Result<Option<Blocked>, DbError> {
-    db.run(name, async |conn| {
+    let written = db.run(name, async |conn| {
         match in_transaction(conn, plan).await {
             Ok(()) => Ok(None),
             Err(Halt::Because(blocked)) => Ok(Some(blocked)),
@@ -50,8 +53,12 @@ pub(crate) async fn transact(db: &Db, name: &'static str, plan: &WritePlan<'_>) 
             Err(Halt::Db(DbError::Duplicate(key))) => Err(DbError::Other(format!("unexpected duplicate of {key}"))),
             Err(Halt::Db(error)) => Err(error),
         }
-    })
-    .await
+    });
+    let blocked = written.await?;
+    if blocked.is_none() {
+        count(State::P6(P6Fulfil::Unpaid), plan.unpaid_count);
+    }
+    Ok(blocked)
 }
 
 /// All or nothing. After an error of the database the caller closes the connection, which rolls back where the statement
