@@ -3,6 +3,7 @@
 use crate::cli::failure::Failure;
 use crate::cli::{context, output};
 use crate::config::Layers;
+use crate::domain::currency::amount_text;
 use crate::domain::ids::RequestId;
 use crate::domain::payment::{PaymentState, Price};
 use crate::p6_fulfil::{self, OrderWork, PaymentForm};
@@ -48,8 +49,9 @@ pub(super) async fn paid(
             )))
         }
         PaymentAnswer::IdTaken(row) => Err(Failure::Failed(format!(
-            "payment id {payment_id} is on record for order {} with {} {}; a payment has its own id",
-            row.request_id, row.amount_cents, row.currency
+            "payment id {payment_id} is on record for order {} with {}; a payment has its own id",
+            row.request_id,
+            amount_text(row.amount_cents, &row.currency)
         ))),
     }
 }

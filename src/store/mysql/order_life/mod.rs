@@ -23,7 +23,10 @@ pub use deadline::{BATCH_MAX, ExpiredBatch, OverdueOrder, expire, overdue, overd
 pub use events::{WAITING_ROWS_MAX, WaitingEvents, delete as delete_events, waiting as waiting_events};
 pub use lists::{ListedOrder, OrdersQuery, PAGE_MAX, find, get, of_requests};
 pub use payments::{NewPayment, Payment, PaymentAnswer, PaymentStart, PaymentTold, payments_of, receive, start};
-pub use refunds::{REFUNDS_COUNTED_MAX, RefundMark, refunded, refunds_needed, refunds_needed_count};
+pub use refunds::{
+    NeededRefunds, REFUNDS_COUNTED_MAX, REFUNDS_PAGE_MAX, RefundMark, RefundPlace, RefundsFilter, refunded,
+    refunds_needed, refunds_needed_count,
+};
 
 use super::codes::read_sale_id;
 use super::fault::DbError;
