@@ -75,7 +75,7 @@ pub(super) enum OrderCommand {
         #[arg(long)]
         sale: Option<SaleId>,
         /// Most payments, 1 to 1000
-        #[arg(long, default_value_t = REFUNDS_PAGE)]
+        #[arg(long, default_value_t = REFUNDS_PAGE, value_parser = clap::value_parser!(u16).range(1..=1000))]
         limit: u16,
         /// Those behind the page before: its `next`
         #[arg(long)]
