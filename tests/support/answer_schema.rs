@@ -37,6 +37,9 @@ impl Checked<'_> {
             }
             return;
         }
+        for one in schema["allOf"].as_array().into_iter().flatten() {
+            self.check(one, value, found);
+        }
         let named = match &schema["type"] {
             Value::Null => return,
             Value::Array(types) => types.iter().filter_map(Value::as_str).collect(),
