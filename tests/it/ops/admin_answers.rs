@@ -1,4 +1,4 @@
-//! What the admin API answers about orders, money, acts and webhooks is what its document says of it (L4, L13).
+//! What the admin API answers about orders, money, acts and webhooks is what its document says of it.
 
 use crate::support::admin_port::AdminPort;
 use crate::support::answer::Answer;

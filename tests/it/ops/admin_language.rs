@@ -1,4 +1,4 @@
-//! The admin API tells a problem in the language of its caller, whatever the problem is (L13).
+//! The admin API tells a problem in the language of its caller, whatever the problem is.
 
 use crate::support::admin_port::AdminPort;
 use crate::support::orders::LONG;
