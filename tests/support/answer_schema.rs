@@ -40,10 +40,12 @@ impl Checked<'_> {
         for one in schema["allOf"].as_array().into_iter().flatten() {
             self.check(one, value, found);
         }
-        let named = match &schema["type"] {
-            Value::Null => return,
-            Value::Array(types) => types.iter().filter_map(Value::as_str).collect(),
-            one => vec![one.as_str().expect("a type")],
+        if schema["type"].is_null() {
+            return;
+        }
+        let named: Vec<&str> = match schema["type"].as_array() {
+            Some(types) => types.iter().filter_map(Value::as_str).collect(),
+            None => vec![schema["type"].as_str().expect("a type")],
         };
         if !named.iter().any(|name| is_of(name, value)) {
             return found.push(format!("{}: {value} is none of {named:?}", self.place));
