@@ -79,7 +79,7 @@ pub(super) struct RunsQuery {
 pub(super) async fn runs(admin: web::Data<Admin>, query: web::Query<RunsQuery>) -> AdminAnswer {
     let limit = query.limit.unwrap_or(RUNS);
     if !(1..=100).contains(&limit) {
-        return Err(Kind::Unprocessable.because("limit: expected 1 to 100"));
+        return Err(Kind::Unprocessable.because_both("limit: expected 1 to 100", "limit：应为 1 至 100"));
     }
     let runs = audit_store::last_runs(&admin.servers.db, limit).await?;
     answer(json!({ "runs": runs.iter().map(run).collect::<Vec<_>>() }))

@@ -26,7 +26,10 @@ fn source(word: Option<&str>) -> Result<Option<DlqSource>, Problem> {
         None => Ok(None),
         Some("relay") => Ok(Some(DlqSource::Relay)),
         Some("mq") => Ok(Some(DlqSource::Mq)),
-        Some(other) => Err(Kind::Unprocessable.because(format!("source: {other:?}, expected relay or mq"))),
+        Some(other) => Err(Kind::Unprocessable.because_both(
+            format!("source: {other:?}, expected relay or mq"),
+            format!("source：{other:?}，应为 relay 或 mq"),
+        )),
     }
 }
 
@@ -140,7 +143,7 @@ pub(super) async fn replay(
     call: OperatorCall,
 ) -> AdminAnswer {
     if body.reason.is_some() {
-        return Err(Kind::Unprocessable.because("reason: only for giving up"));
+        return Err(Kind::Unprocessable.because_both("reason: only for giving up", "reason：仅用于放弃"));
     }
     answer(admin.apply_to_dlq(DlqAction::Replay, &body, call.actor(body.by.as_deref())?).await?)
 }

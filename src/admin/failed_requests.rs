@@ -39,13 +39,18 @@ pub(super) struct FailedRequestsQuery {
 pub(super) async fn list(admin: web::Data<Admin>, query: web::Query<FailedRequestsQuery>) -> AdminAnswer {
     let FailedRequestsQuery { status, sale_id, after, limit } = query.into_inner();
     let known = |code: String| {
-        FailureStatus::from_code(&code)
-            .ok_or_else(|| Kind::Unprocessable.because("status: expected open, failed_final or resolved"))
+        FailureStatus::from_code(&code).ok_or_else(|| {
+            Kind::Unprocessable.because_both(
+                "status: expected open, failed_final or resolved",
+                "status：应为 open、failed_final 或 resolved",
+            )
+        })
     };
     let status = status.map(known).transpose()?;
     let limit = limit.unwrap_or(PAGE_MAX);
     if !(1..=PAGE_MAX).contains(&limit) {
-        return Err(Kind::Unprocessable.because(format!("limit: expected 1 to {PAGE_MAX}")));
+        return Err(Kind::Unprocessable
+            .because_both(format!("limit: expected 1 to {PAGE_MAX}"), format!("limit：应为 1 至 {PAGE_MAX}")));
     }
     let rows = failed_requests::list(&admin.servers.db, &FailedRequestFilter { status, sale_id, after, limit }).await?;
     let more = i64::try_from(rows.len()).is_ok_and(|count| count == limit);

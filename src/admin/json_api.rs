@@ -14,6 +14,7 @@ use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::fmt::Display;
 use std::future::{Ready, ready};
 
 /// Longest body, bytes: a thousand request ids fit.
@@ -54,25 +55,40 @@ impl<T: DeserializeOwned + 'static> FromRequest for JsonBody<T> {
         async move {
             let body = body.await;
             if !is_json {
-                return Err(Kind::WrongMediaType.because("send Content-Type: application/json"));
+                return Err(Kind::WrongMediaType
+                    .because_both("send Content-Type: application/json", "请以 Content-Type: application/json 发送"));
             }
-            let too_large = |_| Kind::BodyTooLarge.because(format!("the body has more than {BODY_BYTES_MAX} bytes"));
+            let too_large = |_| {
+                let english = format!("the body has more than {BODY_BYTES_MAX} bytes");
+                Kind::BodyTooLarge.because_both(english, format!("请求体超过 {BODY_BYTES_MAX} 字节"))
+            };
             let body = body.map_err(too_large)?;
             if body.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
-                return Err(Kind::BadRequest.because("the body is not a JSON object, expected at least {}"));
+                return Err(Kind::BadRequest.because_both(
+                    "the body is not a JSON object, expected at least {}",
+                    "请求体不是 JSON 对象，至少应为 {}",
+                ));
             }
-            let unexpected = |error| Kind::BadRequest.because(format!("the body is not as expected: {error}"));
-            serde_json::from_slice(&body).map(Self).map_err(unexpected)
+            serde_json::from_slice(&body).map(Self).map_err(|error| unexpected_body(&error))
         }
         .boxed_local()
     }
 }
 
+/// A body that is JSON, with other fields or values than the call has.
+pub(super) fn unexpected_body(error: &impl Display) -> Problem {
+    Kind::BadRequest.because_both(format!("the body is not as expected: {error}"), format!("请求体不符合要求：{error}"))
+}
+
+/// The same of a query.
+pub(super) fn unexpected_query(error: &impl Display) -> Problem {
+    Kind::BadRequest
+        .because_both(format!("the query is not as expected: {error}"), format!("查询参数不符合要求：{error}"))
+}
+
 /// How queries are read: one that does not fit is a problem that says why.
 pub(super) fn query_config() -> web::QueryConfig {
-    web::QueryConfig::default().error_handler(|error, _request| {
-        Kind::BadRequest.because(format!("the query is not as expected: {error}")).into()
-    })
+    web::QueryConfig::default().error_handler(|error, _request| unexpected_query(&error).into())
 }
 
 /// A call of an operator, for the record. The address is that of the connection, so of a proxy if there is one: headers about the

@@ -11,6 +11,8 @@ mod failed_requests;
 mod flows;
 mod json_api;
 mod openapi;
+mod order_export;
+mod order_steps;
 mod orders;
 mod pipeline;
 mod problems;

@@ -4,7 +4,8 @@ use super::json_api::{AdminAnswer, ReadProblems, answer};
 use super::sign_in::SignedIn;
 use super::state::Admin;
 use super::{
-    acts, audits, dlq, failed_requests, orders, pipeline, refunds, sale_changes, sale_creation, sales, webhooks,
+    acts, audits, dlq, failed_requests, order_export, order_steps, orders, pipeline, refunds, sale_changes,
+    sale_creation, sales, webhooks,
 };
 use crate::http::openapi::{ADMIN_TOKEN, ProblemBody, ProblemCodes, ProblemResponse};
 use actix_web::{HttpMessage, HttpRequest, web};
@@ -17,8 +18,8 @@ use utoipa::OpenApi;
     paths(
         sales::list, sale_creation::create, sales::show, sale_changes::edit, sale_changes::reschedule,
         sale_changes::hide, sale_changes::publish, sale_changes::clone_sale, sales::warm, sales::pause, sales::resume, sales::top_up, sales::reclaim,
-        sales::rebuild, sales::close, orders::find, orders::show, orders::paid, orders::paying, orders::cancel,
-        orders::refunded, refunds::list, audits::audit, audits::runs, acts::list, dlq::list, dlq::replay, dlq::give_up,
+        sales::rebuild, sales::close, orders::find, order_export::export, orders::show, order_steps::paid, order_steps::paying,
+        order_steps::cancel, order_steps::refunded, refunds::list, audits::audit, audits::runs, acts::list, dlq::list, dlq::replay, dlq::give_up,
         failed_requests::list, webhooks::overview, webhooks::list, webhooks::show, webhooks::replay, pipeline::pipeline, json, whoami
     ),
     components(schemas(ProblemBody), responses(ProblemResponse)),

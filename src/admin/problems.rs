@@ -89,21 +89,30 @@ impl From<ChangeRefusal> for Problem {
 
 impl From<ReconcileError> for Problem {
     fn from(error: ReconcileError) -> Self {
-        let kind = match &error {
-            ReconcileError::OtherShards(..) => Kind::Conflict,
-            ReconcileError::Redis(_) | ReconcileError::Database(_) | ReconcileError::Moved => Kind::Unavailable,
+        let english = error.to_string();
+        let (kind, chinese) = match error {
+            ReconcileError::Redis(fault) => (Kind::Unavailable, format!("Redis 没有完成：{fault}")),
+            ReconcileError::Database(error) => return error.into(),
+            ReconcileError::OtherShards(theirs, ours) => (
+                Kind::Conflict,
+                format!("活动以 redis.shards = {theirs} 预热，本进程为 {ours}；活动存续期间不能更改，请改回"),
+            ),
+            ReconcileError::Moved => (Kind::Unavailable, "核对期间该活动的记录被清理，请再次核对".to_owned()),
         };
-        kind.because(error.to_string())
+        kind.because_both(english, chinese)
     }
 }
 
 impl From<DlqError> for Problem {
     fn from(error: DlqError) -> Self {
-        let kind = match &error {
-            DlqError::Busy(_) => Kind::Conflict,
-            DlqError::Redis(_) | DlqError::Database(_) | DlqError::Rabbit(_) => Kind::Unavailable,
+        let english = error.to_string();
+        let (kind, chinese) = match error {
+            DlqError::Busy(why) => (Kind::Conflict, format!("现在无法处理，请稍后再试：{why}")),
+            DlqError::Redis(fault) => (Kind::Unavailable, format!("Redis 没有完成：{fault}")),
+            DlqError::Database(error) => return error.into(),
+            DlqError::Rabbit(error) => (Kind::Unavailable, format!("RabbitMQ 没有完成：{error}")),
         };
-        kind.because(error.to_string())
+        kind.because_both(english, chinese)
     }
 }
 
@@ -116,5 +125,38 @@ impl From<BadSale> for Problem {
 impl From<BadForm> for Problem {
     fn from(bad: BadForm) -> Self {
         Kind::Unprocessable.because_both(bad.to_string(), format!("{}：应为{}", bad.field, bad.chinese))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::redis::RedisFault;
+    use actix_web::body::MessageBody;
+    use actix_web::test::TestRequest;
+
+    /// What a client reads that prefers this language.
+    fn detail(problem: &Problem, language: &str) -> String {
+        let request = TestRequest::default().insert_header(("Accept-Language", language)).to_http_request();
+        let body = problem.respond(request.headers()).into_body().try_into_bytes().unwrap();
+        serde_json::from_slice::<serde_json::Value>(&body).unwrap()["detail"].as_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn what_an_audit_or_the_dead_letter_queues_met_is_said_in_the_callers_language() {
+        let away = || RedisFault::Unknown("no answer".to_owned());
+        let problems: [(Problem, u16); 6] = [
+            (ReconcileError::Redis(away()).into(), 503),
+            (ReconcileError::OtherShards(4, 2).into(), 409),
+            (ReconcileError::Moved.into(), 503),
+            (DlqError::Busy("another process works on it".to_owned()).into(), 409),
+            (DlqError::Redis(away()).into(), 503),
+            (DlqError::Database(DbError::Timeout("slow".to_owned())).into(), 503),
+        ];
+        for (problem, status) in problems {
+            let (english, chinese) = (detail(&problem, "en"), detail(&problem, "zh-CN"));
+            assert_eq!(problem.kind().status(), status, "{english}");
+            assert!(english.is_ascii() && !chinese.is_ascii(), "{english} / {chinese}");
+        }
     }
 }

@@ -1,13 +1,11 @@
 //! Money that has to go back, listed for operators and the shop's backend.
 
 use super::json_api::{AdminAnswer, ReadProblems, answer};
-use super::orders::payment;
 use super::state::Admin;
 use crate::domain::ids::SaleId;
-use crate::store::mysql::order_life;
+use crate::p6_fulfil::{REFUNDS_PAGE, RefundsForm, RefundsPage};
 use actix_web::web;
 use serde::Deserialize;
-use serde_json::json;
 
 #[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -16,15 +14,21 @@ pub(super) struct RefundsQuery {
     /// Only of this sale.
     #[param(value_type = Option<String>, pattern = "^[A-Za-z0-9_-]{1,64}$")]
     sale: Option<SaleId>,
+    /// `next` of the page before.
+    cursor: Option<String>,
+    /// How many; 1,000 when left out. 0: only the count.
+    #[param(minimum = 0, maximum = 1000)]
+    limit: Option<u16>,
 }
 
 /// List payments whose money has to go back, oldest first.
 #[utoipa::path(
     get, path = "/admin/v1/refunds", operation_id = "list_refunds", tag = "orders",
     params(RefundsQuery),
-    responses((status = 200, description = "At most 1,000 payments, and how many there are", body = Value), ReadProblems)
+    responses((status = 200, description = "Payments, how many there are on all pages, and `next` when there are more", body = RefundsPage), ReadProblems)
 )]
 pub(super) async fn list(admin: web::Data<Admin>, query: web::Query<RefundsQuery>) -> AdminAnswer {
-    let (payments, count) = order_life::refunds_needed(&admin.servers.db, query.sale.as_ref()).await?;
-    answer(json!({ "payments": payments.iter().map(payment).collect::<Vec<_>>(), "count": count }))
+    let RefundsQuery { sale, cursor, limit } = query.into_inner();
+    let form = RefundsForm { sale, cursor, limit: limit.unwrap_or(REFUNDS_PAGE) };
+    answer(RefundsPage::read(&admin.servers.db, &form.filter()?).await?)
 }

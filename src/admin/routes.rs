@@ -1,8 +1,8 @@
 //! The routes of the admin API, below `/admin/v1`. A method that a route does not have is refused with those that it has.
 
 use super::{
-    acts, audits, dlq, failed_requests, openapi, orders, pipeline, refunds, sale_changes, sale_creation, sales,
-    webhooks,
+    acts, audits, dlq, failed_requests, openapi, order_export, order_steps, orders, pipeline, refunds, sale_changes,
+    sale_creation, sales, webhooks,
 };
 use crate::http::problem::Kind;
 use actix_web::http::header::{ALLOW, HeaderValue};
@@ -26,11 +26,12 @@ pub(super) fn api_routes(config: &mut web::ServiceConfig) {
         .service(one("/sales/{sale_id}/close", "POST", [web::post().to(sales::close)]))
         .service(one("/sales/{sale_id}/audit", "GET", [web::get().to(audits::audit)]))
         .service(one("/orders", "GET", [web::get().to(orders::find)]))
+        .service(one("/orders/export", "GET", [web::get().to(order_export::export)]))
         .service(one("/orders/{request_id}", "GET", [web::get().to(orders::show)]))
-        .service(one("/orders/{request_id}/paid", "POST", [web::post().to(orders::paid)]))
-        .service(one("/orders/{request_id}/paying", "POST", [web::post().to(orders::paying)]))
-        .service(one("/orders/{request_id}/cancel", "POST", [web::post().to(orders::cancel)]))
-        .service(one("/orders/{request_id}/refunded", "POST", [web::post().to(orders::refunded)]))
+        .service(one("/orders/{request_id}/paid", "POST", [web::post().to(order_steps::paid)]))
+        .service(one("/orders/{request_id}/paying", "POST", [web::post().to(order_steps::paying)]))
+        .service(one("/orders/{request_id}/cancel", "POST", [web::post().to(order_steps::cancel)]))
+        .service(one("/orders/{request_id}/refunded", "POST", [web::post().to(order_steps::refunded)]))
         .service(one("/refunds", "GET", [web::get().to(refunds::list)]))
         .service(one("/audits", "GET", [web::get().to(audits::runs)]))
         .service(one("/acts", "GET", [web::get().to(acts::list)]))
@@ -53,8 +54,9 @@ fn one<const N: usize>(path: &str, allowed: &'static str, routes: [Route; N]) ->
 }
 
 async fn method_not_allowed(request: HttpRequest, allowed: &'static str) -> HttpResponse {
-    let detail = format!("{} {}, expected {allowed}", request.method(), request.path());
-    let mut answer = Kind::MethodNotAllowed.because(detail).respond(request.headers());
+    let call = format!("{} {}", request.method(), request.path());
+    let (english, chinese) = (format!("{call}, expected {allowed}"), format!("{call}，应为 {allowed}"));
+    let mut answer = Kind::MethodNotAllowed.because_both(english, chinese).respond(request.headers());
     answer.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
     answer
 }

@@ -3,7 +3,7 @@
 //! Input: the changes, and the version that the operator saw. Output: the change, on record; the sale as it is then. A crash leaves
 //! what `SaleControl::change` leaves.
 
-use super::json_api::{AdminAnswer, JsonBody, OperatorCall, WriteProblems, answer};
+use super::json_api::{AdminAnswer, JsonBody, OperatorCall, WriteProblems, answer, unexpected_body};
 use super::sale_write::{OperatorBody, SaleWrite};
 use super::state::Admin;
 use crate::domain::operator::Operation;
@@ -104,8 +104,7 @@ pub(super) struct CloneBody {
 
 /// Reads the form of a change, strictly.
 fn read<T: DeserializeOwned>(form: &Map<String, Value>) -> Result<T, Problem> {
-    serde_json::from_value(Value::Object(form.clone()))
-        .map_err(|error| Kind::BadRequest.because(format!("the body is not as expected: {error}")))
+    serde_json::from_value(Value::Object(form.clone())).map_err(|error| unexpected_body(&error))
 }
 
 /// Change the terms of a sale, until 30 seconds before its start.
@@ -198,7 +197,10 @@ pub(super) async fn clone_sale(
     call: OperatorCall,
 ) -> AdminAnswer {
     if body.version.is_some() {
-        return Err(Kind::BadRequest.because("version: expected none, a clone changes nothing of the other sale"));
+        return Err(Kind::BadRequest.because_both(
+            "version: expected none, a clone changes nothing of the other sale",
+            "version：不应给出，克隆不会更改原活动",
+        ));
     }
     let (form, actor): (CloneForm, _) = (read(&body.form)?, call.actor(body.by.as_deref())?);
     let asked = json!({ "of": path.sale_id, "form": body.form });

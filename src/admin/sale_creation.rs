@@ -1,10 +1,9 @@
 //! A new sale over HTTP: a draft, or opened at once.
 
-use super::json_api::{AdminAnswer, JsonBody, OperatorCall, WriteProblems, answer};
+use super::json_api::{AdminAnswer, JsonBody, OperatorCall, WriteProblems, answer, unexpected_body};
 use super::state::Admin;
 use crate::domain::new_sale::NewSale;
 use crate::domain::operator::Operation;
-use crate::http::problem::Kind;
 use crate::sales::SaleAct;
 use crate::store::mysql::sales;
 use actix_web::web;
@@ -87,8 +86,7 @@ pub(super) async fn create(
 ) -> AdminAnswer {
     let CreateBody { warm, by, sale } = body;
     let actor = call.actor(by.as_deref())?;
-    let new: NewSale = serde_json::from_value(Value::Object(sale))
-        .map_err(|error| Kind::BadRequest.because(format!("the body is not as expected: {error}")))?;
+    let new: NewSale = serde_json::from_value(Value::Object(sale)).map_err(|error| unexpected_body(&error))?;
     let sale = new.draft()?;
     let (id, sale_control) = (&sale.sale_id, &admin.sale_control);
     let asked = json!({ "units": sale.granted, "title": sale.title, "price_cents": sale.price_cents });

@@ -76,8 +76,10 @@ fn scope() -> impl actix_web::dev::HttpServiceFactory {
 }
 
 async fn no_such_route(request: HttpRequest) -> HttpResponse {
-    let what = format!("{} {}; the routes are listed in /admin/v1/openapi.json", request.method(), request.path());
-    Kind::NoSuchRoute.because(what).respond(request.headers())
+    let call = format!("{} {}", request.method(), request.path());
+    let english = format!("{call}; the routes are listed in /admin/v1/openapi.json");
+    let chinese = format!("{call}；可用的路径见 /admin/v1/openapi.json");
+    Kind::NoSuchRoute.because_both(english, chinese).respond(request.headers())
 }
 
 async fn guard(

@@ -151,7 +151,10 @@ impl SignIn {
 }
 
 fn no_token() -> Problem {
-    Kind::Unauthorized.because("the admin API needs: Authorization: Bearer <admin.token or a named token>")
+    Kind::Unauthorized.because_both(
+        "the admin API needs: Authorization: Bearer <admin.token or a named token>",
+        "管理接口需要请求头 Authorization: Bearer <admin.token 或具名令牌>",
+    )
 }
 
 /// Lets a call through, with who it is among its extensions.
@@ -207,6 +210,7 @@ mod tests {
         let of = |role| SignedIn { id: "x".into(), role };
         let calls = [
             (Method::GET, "/admin/v1/orders/7", [true, true, true, true]),
+            (Method::GET, "/admin/v1/orders/export", [true, true, true, true]),
             (Method::POST, "/admin/v1/sales/s/close", [false, true, false, true]),
             (Method::POST, "/admin/v1/sales/s/edit", [false, true, false, true]),
             (Method::POST, "/admin/v1/sales/s/clone", [false, true, false, true]),

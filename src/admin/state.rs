@@ -1,6 +1,7 @@
 //! What the handlers of the admin API share.
 
 use super::cached::Cached;
+use super::order_export::EXPORTS_MAX;
 use super::readiness::Readiness;
 use super::sign_in::SignIn;
 use crate::config::{Settings, Webhook};
@@ -17,7 +18,7 @@ use crate::sales::SaleControl;
 use crate::store::rabbit::QueueDepth;
 use serde_json::Value;
 use std::sync::Arc;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Semaphore};
 
 /// The snapshot of the pipeline and the list of sales are at most this old, milliseconds.
 const SNAPSHOT_MS: u64 = 1_000;
@@ -44,6 +45,8 @@ pub struct Admin {
     pub(super) parked: Cached<DlqListing>,
     /// Held while a replay or give-up is under way.
     pub(super) acting: Arc<Mutex<()>>,
+    /// A place for each export that is under way.
+    pub(super) exporting: Arc<Semaphore>,
 }
 
 impl Admin {
@@ -65,6 +68,7 @@ impl Admin {
             queues: Cached::new(QUEUES_MS),
             parked: Cached::new(PARKED_MS),
             acting: Arc::default(),
+            exporting: Arc::new(Semaphore::new(EXPORTS_MAX)),
         }
     }
 

@@ -3,22 +3,30 @@
 use super::json_api::{AdminAnswer, JsonBody, OperatorCall, ReadProblems, WriteProblems, answer};
 use super::state::Admin;
 use crate::http::problem::Kind;
-use crate::p6_fulfil::{DeliveriesForm, DeliveryDocument, ReplayForm, webhooks_overview};
+use crate::p6_fulfil::{
+    DeliveriesForm, DeliveriesPage, DeliveryDocument, ReplayForm, ReplayedDeliveries, WebhookDocument,
+    webhooks_overview,
+};
 use crate::store::mysql::webhooks;
 use actix_web::web;
-use serde::Deserialize;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
 
 /// Deliveries of a list when nothing else is asked for.
 const PAGE: u16 = 50;
 
+/// Webhooks, each with what of it waits and is dead.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct WebhooksAnswer {
+    webhooks: Vec<WebhookDocument>,
+}
+
 /// List the webhooks: what waits and what is dead.
 #[utoipa::path(
     get, path = "/admin/v1/webhooks", operation_id = "list_webhooks", tag = "webhooks",
-    responses((status = 200, description = "Those of the configuration, and those that have rows only", body = Value), ReadProblems)
+    responses((status = 200, description = "Those of the configuration, and those that have rows only", body = WebhooksAnswer), ReadProblems)
 )]
 pub(super) async fn overview(admin: web::Data<Admin>) -> AdminAnswer {
-    answer(json!({ "webhooks": webhooks_overview(&admin.servers.db, &admin.webhooks).await? }))
+    answer(WebhooksAnswer { webhooks: webhooks_overview(&admin.servers.db, &admin.webhooks).await? })
 }
 
 #[derive(Deserialize, utoipa::IntoParams)]
@@ -29,6 +37,8 @@ pub(super) struct DeliveriesQuery {
     state: Option<String>,
     /// Only of this webhook.
     webhook: Option<String>,
+    /// `next` of the page before.
+    cursor: Option<String>,
     /// How many; 50 when left out.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<u16>,
@@ -38,14 +48,12 @@ pub(super) struct DeliveriesQuery {
 #[utoipa::path(
     get, path = "/admin/v1/webhooks/deliveries", operation_id = "list_deliveries", tag = "webhooks",
     params(DeliveriesQuery),
-    responses((status = 200, description = "Deliveries, and how many there are", body = Value), ReadProblems)
+    responses((status = 200, description = "Deliveries, how many there are on all pages, and `next` when there are more", body = DeliveriesPage), ReadProblems)
 )]
 pub(super) async fn list(admin: web::Data<Admin>, query: web::Query<DeliveriesQuery>) -> AdminAnswer {
-    let DeliveriesQuery { state, webhook, limit } = query.into_inner();
-    let form = DeliveriesForm { state, webhook, limit: limit.unwrap_or(PAGE) };
-    let (rows, count) = webhooks::list(&admin.servers.db, &form.filter()?).await?;
-    let deliveries: Vec<_> = rows.into_iter().map(DeliveryDocument::of).collect();
-    answer(json!({ "deliveries": deliveries, "count": count }))
+    let DeliveriesQuery { state, webhook, cursor, limit } = query.into_inner();
+    let form = DeliveriesForm { state, webhook, cursor, limit: limit.unwrap_or(PAGE) };
+    answer(DeliveriesPage::read(&admin.servers.db, &form.filter()?).await?)
 }
 
 #[derive(Deserialize, utoipa::IntoParams)]
@@ -60,11 +68,17 @@ crate::http::openapi::problem_responses! {
     DeliveryProblems: 400, 401, 404, 429, 500, 503;
 }
 
+/// One delivery.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct DeliveryAnswer {
+    delivery: DeliveryDocument,
+}
+
 /// One delivery, with its event.
 #[utoipa::path(
     get, path = "/admin/v1/webhooks/deliveries/{delivery_id}", operation_id = "show_delivery", tag = "webhooks",
     params(DeliveryPath),
-    responses((status = 200, description = "The delivery", body = Value), DeliveryProblems)
+    responses((status = 200, description = "The delivery", body = DeliveryAnswer), DeliveryProblems)
 )]
 pub(super) async fn show(admin: web::Data<Admin>, path: web::Path<DeliveryPath>) -> AdminAnswer {
     let id = path.delivery_id;
@@ -74,7 +88,7 @@ pub(super) async fn show(admin: web::Data<Admin>, path: web::Path<DeliveryPath>)
         let chinese = format!("没有投递 {id}；已送达的投递在 webhook_delivery.retention_s 之后删除");
         return Err(Kind::DeliveryNotFound.because_both(english, chinese));
     };
-    answer(json!({ "delivery": DeliveryDocument::with_data(row) }))
+    answer(DeliveryAnswer { delivery: DeliveryDocument::with_data(row) })
 }
 
 #[derive(Deserialize, utoipa::ToSchema)]
@@ -96,7 +110,7 @@ pub(super) struct ReplayBody {
 #[utoipa::path(
     post, path = "/admin/v1/webhooks/replay", operation_id = "replay_deliveries", tag = "webhooks",
     request_body = ReplayBody,
-    responses((status = 200, description = "How many, and the numbers that are of no delivery", body = Value), WriteProblems)
+    responses((status = 200, description = "How many, and the numbers that are of no delivery", body = ReplayedDeliveries), WriteProblems)
 )]
 pub(super) async fn replay(
     admin: web::Data<Admin>,

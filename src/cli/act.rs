@@ -11,6 +11,9 @@ use std::path::Path;
 /// Longest words of a cell, characters; `--json` has all of them.
 const WORDS_CHARS_MAX: usize = 80;
 
+/// The highest number of an act: what the admin API's document calls int64.
+const ACT_ID_MAX: u64 = i64::MAX.unsigned_abs();
+
 /// `seckill act …`
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum ActCommand {
@@ -22,6 +25,9 @@ pub(super) enum ActCommand {
         /// At most this many
         #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1000))]
         limit: u32,
+        /// Only acts before this one: the last act_id of the page before
+        #[arg(long, value_name = "ACT", value_parser = clap::value_parser!(u64).range(1..=ACT_ID_MAX))]
+        before: Option<u64>,
         /// As JSON, with what was there before and after
         #[arg(long)]
         json: bool,
@@ -29,16 +35,18 @@ pub(super) enum ActCommand {
 }
 
 pub(super) async fn run(layers: &Layers, data_dir: &Path, command: ActCommand) -> Result<u8, Failure> {
-    let ActCommand::List { sale, limit, json } = command;
+    let ActCommand::List { sale, limit, before, json } = command;
     // Redis and the broker are not needed: acts can be read while they are down.
     let servers = Servers::new(&context::settings(layers, data_dir)?)?;
-    let found = acts::list(&servers.db, &acts::ActFilter { sale_id: sale, before: None, limit }).await?;
+    let found = acts::list(&servers.db, &acts::ActFilter { sale_id: sale, before, limit }).await?;
     if json {
         output::json(&found);
     } else if found.is_empty() {
         output::line("nothing was done yet");
     } else {
         output::table(["when", "who", "what", "to", "sale", "outcome", "reason"], found.iter().map(row));
+        let is_full = u32::try_from(found.len()).is_ok_and(|count| count == limit);
+        output::more("before", found.last().filter(|_| is_full).map(|act| act.act_id));
     }
     Ok(0)
 }

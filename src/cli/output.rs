@@ -20,6 +20,13 @@ pub fn remark(text: &str) {
     eprintln!("{text}");
 }
 
+/// Below a page that is not the last one: the argument that shows the next one.
+pub(crate) fn more(argument: &str, next: Option<impl std::fmt::Display>) {
+    if let Some(next) = next {
+        remark(&format!("there are more: --{argument} {next}"));
+    }
+}
+
 /// One JSON document on standard output, nothing else.
 pub fn json(value: &impl Serialize) {
     println!("{}", serde_json::to_string_pretty(value).unwrap_or_default());

@@ -3,7 +3,9 @@
 use super::failure::Failure;
 use super::{context, output};
 use crate::config::Layers;
-use crate::p6_fulfil::{BadForm, DeliveriesForm, DeliveryDocument, ReplayForm, WebhookDocument, webhooks_overview};
+use crate::p6_fulfil::{
+    BadForm, DeliveriesForm, DeliveriesPage, DeliveryDocument, ReplayForm, WebhookDocument, webhooks_overview,
+};
 use crate::roles::Servers;
 use crate::store::mysql::webhooks;
 use serde_json::json;
@@ -29,6 +31,9 @@ pub(super) enum WebhookCommand {
         /// Most deliveries, 1 to 500
         #[arg(long, default_value_t = 50)]
         limit: u16,
+        /// Those behind the page before: its `next`
+        #[arg(long)]
+        cursor: Option<String>,
         #[arg(long)]
         json: bool,
     },
@@ -66,14 +71,16 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: WebhookComman
         WebhookCommand::List { dead: false, state: None, webhook: Some(_), .. } => {
             Err(Failure::Usage("--webhook: only with --dead or --state".to_owned()))
         }
-        WebhookCommand::List { dead: false, state: None, webhook: None, limit: _, json } => {
+        WebhookCommand::List { dead: false, state: None, cursor: Some(_), .. } => {
+            Err(Failure::Usage("--cursor: only with --dead or --state".to_owned()))
+        }
+        WebhookCommand::List { dead: false, state: None, webhook: None, limit: _, cursor: None, json } => {
             show_overview(&webhooks_overview(&db, &settings.webhooks).await?, json);
             Ok(0)
         }
-        WebhookCommand::List { dead: _, state, webhook, limit, json } => {
-            let filter = DeliveriesForm { state, webhook, limit }.filter().map_err(usage)?;
-            let (rows, count) = webhooks::list(&db, &filter).await?;
-            show_list(rows.into_iter().map(DeliveryDocument::of).collect(), count, json);
+        WebhookCommand::List { dead: _, state, webhook, limit, cursor, json } => {
+            let filter = DeliveriesForm { state, webhook, cursor, limit }.filter().map_err(usage)?;
+            show_list(DeliveriesPage::read(&db, &filter).await?, json);
             Ok(0)
         }
         WebhookCommand::Show { id } => {
@@ -116,10 +123,11 @@ fn show_overview(found: &[WebhookDocument], json: bool) {
     );
 }
 
-fn show_list(deliveries: Vec<DeliveryDocument>, count: i64, json: bool) {
+fn show_list(page: DeliveriesPage, json: bool) {
     if json {
-        return output::json(&json!({ "deliveries": deliveries, "count": count }));
+        return output::json(&page);
     }
+    let DeliveriesPage { deliveries, count, next } = page;
     if deliveries.is_empty() {
         return output::line("no such delivery");
     }
@@ -133,4 +141,5 @@ fn show_list(deliveries: Vec<DeliveryDocument>, count: i64, json: bool) {
         }),
     );
     output::line(&format!("{shown} of {count}"));
+    output::more("cursor", next);
 }

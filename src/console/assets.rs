@@ -26,6 +26,7 @@ pub(super) const CONSOLE: &[Asset] = assets![
     "words.js" = "shared/words.js",
     "main.js" = "console/main.js",
     "api.js" = "console/api.js",
+    "roles.js" = "console/roles.js",
     "dictionary.js" = "console/dictionary.js",
     "states.js" = "console/states.js",
     "chart.js" = "console/chart.js",
@@ -98,6 +99,7 @@ impl Asset {
 mod tests {
     use super::*;
     use crate::domain::balance::BalanceSheet;
+    use crate::domain::currency::DIGITS;
     use crate::domain::order_life::OrderState;
     use crate::domain::payment::{PaymentState, RefundReason};
     use crate::domain::states;
@@ -130,6 +132,16 @@ mod tests {
                 assert_ne!(asset.kind(), "text/plain; charset=utf-8", "{}", asset.name);
             }
         }
+    }
+
+    /// The pages and the command line show the same amount.
+    #[test]
+    fn the_pages_know_the_same_digits_of_currencies_as_the_command_line() {
+        let words = CONSOLE.iter().find(|asset| asset.name == "words.js").map_or("", |asset| asset.text);
+        let table = words.split_once("const DIGITS = {").and_then(|(_, rest)| rest.split_once('}'));
+        let entries = table.map_or("", |(table, _)| table).split(',').map(str::trim).filter(|entry| !entry.is_empty());
+        let known = DIGITS.iter().map(|(code, digits)| format!("{code}: {digits}"));
+        assert_eq!(entries.collect::<Vec<_>>(), known.collect::<Vec<_>>());
     }
 
     /// Keys of the entries of a dictionary: lines of the form `key: ['English', 'Chinese'],`.

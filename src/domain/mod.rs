@@ -4,6 +4,7 @@
 //! translate between these types and the servers' bytes; the phases decide what to do next by asking the functions here.
 
 pub mod balance;
+pub(crate) mod currency;
 pub(crate) mod decimal;
 pub mod fault;
 pub mod ids;

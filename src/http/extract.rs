@@ -25,7 +25,8 @@ pub(crate) struct SaleInPath {
 pub(crate) fn path_config() -> web::PathConfig {
     web::PathConfig::default().error_handler(|error, _request| {
         let reason = if let PathError::Deserialize(reason) = &error { reason.to_string() } else { error.to_string() };
-        Kind::BadRequest.because(reason).into()
+        let chinese = format!("路径不符合要求：{reason}");
+        Kind::BadRequest.because_both(reason, chinese).into()
     })
 }
 

@@ -28,7 +28,7 @@ pub struct RequestHistory {
 impl RequestHistory {
     /// Whether any place has the request.
     pub(crate) const fn is_known(&self) -> bool {
-        let RequestRecords { decided, order, failure, payments } = &self.database;
+        let RequestRecords { decided, order, currency: _, failure, payments } = &self.database;
         let in_database = decided.is_some() || order.is_some() || failure.is_some() || !payments.is_empty();
         in_database || self.ledger.is_some() || self.outbox_entry.is_some() || !self.parked.is_empty()
     }

@@ -3,6 +3,7 @@
 //! Input: which deliveries. Output: documents; replayed deliveries wait again. A crash between the replay and the row of its act
 //! leaves the replay; a repeat sends once more, under the same ids.
 
+use super::cursors::{after_delivery, delivery_place};
 use super::form::{BadForm, bad};
 use crate::config::Webhook;
 use crate::domain::operator::{ActTarget, Actor, Operation, OperatorAct};
@@ -23,12 +24,18 @@ const DELIVERY_ID_MAX: u64 = i64::MAX.unsigned_abs();
 const NAME_CHARS_MAX: usize = 48;
 
 /// One delivery.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[schema(as = Delivery)]
 pub(crate) struct DeliveryDocument {
     pub(crate) delivery_id: u64,
     pub(crate) webhook: String,
+    /// The order, a decimal string.
     pub(crate) request_id: String,
+    /// The event.
+    #[schema(example = "order.paid")]
     pub(crate) r#type: String,
+    /// WAITING, DELIVERED or DEAD.
+    #[schema(example = "DEAD")]
     pub(crate) state: String,
     /// Tries so far.
     pub(crate) attempts: u16,
@@ -40,6 +47,7 @@ pub(crate) struct DeliveryDocument {
     pub(crate) problem: Option<String>,
     /// The event, where one delivery is shown.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
     pub(crate) data: Option<Box<RawValue>>,
 }
 
@@ -71,8 +79,29 @@ impl DeliveryDocument {
     }
 }
 
+/// A page of deliveries.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(crate) struct DeliveriesPage {
+    /// By webhook, those that wait or are dead for longest first.
+    pub(crate) deliveries: Vec<DeliveryDocument>,
+    /// How many there are on all pages.
+    pub(crate) count: i64,
+    /// `cursor` of the next page; null on the last one.
+    pub(crate) next: Option<String>,
+}
+
+impl DeliveriesPage {
+    /// The answer to `wanted`.
+    pub(crate) async fn read(db: &Db, wanted: &DeliveriesFilter) -> Result<Self, DbError> {
+        let (rows, count) = webhooks::list(db, wanted).await?;
+        let next = rows.last().filter(|_| rows.len() == usize::from(wanted.limit)).map(after_delivery);
+        Ok(Self { deliveries: rows.into_iter().map(DeliveryDocument::of).collect(), count, next })
+    }
+}
+
 /// A webhook, and what of it waits or is dead.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+#[schema(as = Webhook)]
 pub(crate) struct WebhookDocument {
     pub(crate) name: String,
     /// Whether it is in the configuration; else its rows are kept and not sent.
@@ -121,6 +150,8 @@ pub(crate) struct DeliveriesForm {
     /// DEAD when left out.
     pub(crate) state: Option<String>,
     pub(crate) webhook: Option<String>,
+    /// `next` of the page before.
+    pub(crate) cursor: Option<String>,
     pub(crate) limit: u16,
 }
 
@@ -142,7 +173,8 @@ impl DeliveriesForm {
         let Some(state) = self.state.as_deref().map_or(Some(DeliveryState::Dead), DeliveryState::from_code) else {
             return bad("state", "WAITING, DELIVERED or DEAD", "WAITING、DELIVERED 或 DEAD");
         };
-        Ok(DeliveriesFilter { state, webhook: checked_name(self.webhook)?, limit: self.limit })
+        let after = self.cursor.as_deref().map(delivery_place).transpose()?;
+        Ok(DeliveriesFilter { state, webhook: checked_name(self.webhook)?, after, limit: self.limit })
     }
 }
 
@@ -157,8 +189,9 @@ pub(crate) struct ReplayForm {
 }
 
 /// What was sent again.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub(crate) struct ReplayedDeliveries {
+    /// How many.
     pub(crate) replayed: usize,
     /// Ids of no delivery; it may have been deleted after its time.
     pub(crate) unknown: Vec<u64>,
@@ -221,8 +254,10 @@ mod tests {
         let field = |form: DeliveriesForm| form.filter().err().map(|bad| bad.field);
         assert_eq!(field(DeliveriesForm { limit: 1, ..DeliveriesForm::default() }), None);
         assert_eq!(field(DeliveriesForm::default()), Some("limit"));
-        assert_eq!(field(DeliveriesForm { limit: 1, state: Some("dead".into()), webhook: None }), Some("state"));
-        assert_eq!(field(DeliveriesForm { limit: 1, state: None, webhook: Some(String::new()) }), Some("webhook"));
+        let one = || DeliveriesForm { limit: 1, ..DeliveriesForm::default() };
+        assert_eq!(field(DeliveriesForm { state: Some("dead".into()), ..one() }), Some("state"));
+        assert_eq!(field(DeliveriesForm { webhook: Some(String::new()), ..one() }), Some("webhook"));
+        assert_eq!(field(DeliveriesForm { cursor: Some("7".into()), ..one() }), Some("cursor"));
         let field = |form: ReplayForm| form.checked().err().map(|bad| bad.field);
         assert_eq!(field(ReplayForm::default()), Some("delivery_ids"));
         assert_eq!(field(ReplayForm { delivery_ids: vec![1], dead: true, webhook: None }), Some("delivery_ids"));

@@ -2,7 +2,7 @@
 //! smallest unit.
 
 use crate::domain::ids::{RequestId, SaleId, UserId};
-use crate::store::mysql::order_life::ListedOrder;
+use crate::store::mysql::order_life::{ListedOrder, Payment};
 use chrono::{DateTime, SecondsFormat};
 use serde::Serialize;
 
@@ -42,6 +42,64 @@ pub(crate) struct OrderDocument {
     pub(crate) state_at: Option<String>,
     /// The deadline of its payment.
     pub(crate) pay_by: Option<String>,
+}
+
+/// A page of orders.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(crate) struct OrdersPage {
+    /// Newest first.
+    pub(crate) orders: Vec<OrderDocument>,
+    /// `cursor` of the next page; null on the last one.
+    #[schema(value_type = Option<String>, example = "254385310867492864")]
+    pub(crate) next: Option<RequestId>,
+}
+
+impl OrdersPage {
+    /// What was found when at most `limit` orders were asked for, for operators.
+    pub(crate) fn with_buyers(found: Vec<ListedOrder>, limit: u16) -> Self {
+        let next = (found.len() == usize::from(limit)).then(|| found.last().map(|order| order.request_id)).flatten();
+        Self { orders: found.into_iter().map(OrderDocument::with_buyer).collect(), next }
+    }
+}
+
+/// One payment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = Payment)]
+pub(crate) struct PaymentDocument {
+    /// The provider's id of it.
+    #[schema(example = "pi_3")]
+    pub(crate) payment_id: String,
+    /// The order that it is for, as told, a decimal string.
+    #[schema(value_type = String, example = "254385310867492864")]
+    pub(crate) request_id: RequestId,
+    /// In the smallest unit of the currency.
+    #[schema(example = 199_900)]
+    pub(crate) amount: i64,
+    /// ISO 4217 code.
+    #[schema(example = "CNY")]
+    pub(crate) currency: String,
+    /// APPLIED, REFUND_NEEDED or REFUNDED.
+    #[schema(example = "APPLIED")]
+    pub(crate) state: &'static str,
+    /// Why the money has to go back, or went; null while it is APPLIED.
+    #[schema(example = "ALREADY_PAID")]
+    pub(crate) reason: Option<String>,
+    /// When it was told, RFC 3339.
+    pub(crate) told_at: String,
+}
+
+impl PaymentDocument {
+    pub(crate) fn of(payment: Payment) -> Self {
+        Self {
+            payment_id: payment.payment_id,
+            request_id: payment.request_id,
+            amount: payment.amount_cents,
+            currency: payment.currency,
+            state: payment.state.code(),
+            reason: payment.reason,
+            told_at: time(payment.created_at_ms),
+        }
+    }
 }
 
 fn time(ms: i64) -> String {

@@ -9,20 +9,26 @@
 //! A crash between the two leaves an open grant, which the next sweep, P5 or the api gives. Redis never decides here: it is told.
 
 mod context;
+mod cursors;
 mod deliveries;
 mod document;
 mod expiry;
 mod form;
 mod orders;
 mod overdue;
+mod refunds;
 mod webhooks;
 
 pub(crate) use context::FulfilContext;
-pub(crate) use deliveries::{DeliveriesForm, DeliveryDocument, ReplayForm, WebhookDocument, webhooks_overview};
-pub(crate) use document::OrderDocument;
+pub(crate) use deliveries::{
+    DeliveriesForm, DeliveriesPage, DeliveryDocument, ReplayForm, ReplayedDeliveries, WebhookDocument,
+    webhooks_overview,
+};
+pub(crate) use document::{OrderDocument, OrdersPage, PaymentDocument};
 pub use expiry::Expiry;
 pub(crate) use form::{BadForm, OrdersForm, PaymentForm, checked_payment_id};
 pub(crate) use orders::{
     OrderWork, cancel_by_buyer, cancel_by_operator, payment_state, receive_payment, refund_done, start_payment,
 };
+pub(crate) use refunds::{REFUNDS_PAGE, RefundsForm, RefundsPage};
 pub use webhooks::{WebhookSender, WebhookSetupError};

@@ -12,7 +12,9 @@ use diesel_async::RunQueryDsl;
 use seckill::domain::ids::{RequestId, SaleId, UserId};
 use seckill::domain::order_life::OrderState;
 use seckill::domain::payment::Price;
-use seckill::store::mysql::order_life::{self as life, CancelRequest, NewPayment, OrdersQuery};
+use seckill::store::mysql::order_life::{
+    self as life, CancelRequest, NewPayment, OrdersQuery, REFUNDS_PAGE_MAX, RefundPlace, RefundsFilter,
+};
 use seckill::store::mysql::{Db, DbError};
 use serde_json::{Value, json};
 use std::time::Instant;
@@ -191,13 +193,19 @@ async fn single(measured: &mut Measured, rows: u64) {
         .await;
     // For a person, who gets their number too.
     let owed = rows / 50;
-    measured.ask("refunds needed", owed + 2_500, async |db| Ok(life::refunds_needed(db, None).await?.0.len())).await;
-    let big = SaleId::parse("big").unwrap();
-    measured
-        .ask("refunds needed of a sale", owed + 2_500, async |db| {
-            Ok(life::refunds_needed(db, Some(&big)).await?.0.len())
-        })
-        .await;
+    let first = RefundsFilter { limit: REFUNDS_PAGE_MAX, ..RefundsFilter::default() };
+    let of_sale = RefundsFilter { sale: sale("big"), ..first.clone() };
+    let found = life::refunds_needed(&measured.db, &first).await.unwrap();
+    let last = found.payments.last().unwrap();
+    let place = RefundPlace { state_at_ms: last.state_at_ms, payment_id: last.payment_id.clone() };
+    let second = RefundsFilter { after: Some(place), ..first.clone() };
+    for (question, wanted) in
+        [("refunds needed", &first), ("refunds needed: a later page", &second), ("refunds needed of a sale", &of_sale)]
+    {
+        measured
+            .ask(question, owed + 2_500, async |db| Ok(life::refunds_needed(db, wanted).await?.payments.len()))
+            .await;
+    }
 }
 
 /// Steps: an order is locked by its key.

@@ -55,6 +55,12 @@ impl AdminPort {
         Answer::of(self.request(Method::GET, path).bearer_auth(TOKEN)).await
     }
 
+    /// A look, with the token, of a client that prefers this language.
+    pub async fn get_in(&self, language: &str, path: &str) -> Answer {
+        let request = self.request(Method::GET, path).bearer_auth(TOKEN);
+        Answer::of(request.header("accept-language", language)).await
+    }
+
     /// A write, with the token.
     pub async fn post(&self, path: &str, body: Value) -> Answer {
         Answer::of(self.request(Method::POST, path).bearer_auth(TOKEN).json(&body)).await

@@ -5,6 +5,7 @@
 
 pub mod admin_port;
 pub mod answer;
+pub mod answer_schema;
 pub mod asyncapi;
 pub mod audits;
 pub mod backup;

@@ -4,8 +4,8 @@ use super::OrderFilter;
 use crate::cli::failure::Failure;
 use crate::cli::{context, output};
 use crate::config::Layers;
-use crate::domain::ids::SaleId;
-use crate::p6_fulfil::{OrderDocument, OrdersForm};
+use crate::domain::currency::amount_text;
+use crate::p6_fulfil::{BadForm, OrderDocument, OrdersForm, OrdersPage, PaymentDocument, RefundsForm, RefundsPage};
 use crate::roles::Servers;
 use crate::store::mysql::order_life::{self, OrdersQuery, PAGE_MAX};
 use serde_json::json;
@@ -19,11 +19,15 @@ impl OrderFilter {
             state: self.state.clone(),
             from_ms: self.from.map(|time| time.timestamp_millis()),
             to_ms: self.to.map(|time| time.timestamp_millis()),
-            cursor: None,
+            cursor: self.cursor,
             limit,
         };
-        form.query().map_err(|bad| Failure::Usage(format!("--{}: expected {}", bad.field, bad.expected)))
+        form.query().map_err(usage)
     }
+}
+
+fn usage(bad: BadForm) -> Failure {
+    Failure::Usage(format!("--{}: expected {}", bad.field, bad.expected))
 }
 
 pub(super) async fn list(
@@ -34,17 +38,17 @@ pub(super) async fn list(
 ) -> Result<u8, Failure> {
     let query = filter.query(limit)?;
     let servers = Servers::new(&context::settings(layers, data_dir)?)?;
-    let orders: Vec<_> =
-        order_life::find(&servers.db, &query).await?.into_iter().map(OrderDocument::with_buyer).collect();
+    let page = OrdersPage::with_buyers(order_life::find(&servers.db, &query).await?, limit);
     if json {
-        output::json(&json!({ "orders": orders }));
-    } else if orders.is_empty() {
+        output::json(&page);
+    } else if page.orders.is_empty() {
         output::line("no such order");
     } else {
         output::table(
             ["order", "sale", "buyer", "units", "amount", "state", "written", "pay by"],
-            orders.iter().map(row),
+            page.orders.iter().map(row),
         );
+        output::more("cursor", page.next);
     }
     Ok(0)
 }
@@ -56,7 +60,7 @@ fn row(order: &OrderDocument) -> [String; 8] {
         order.sale_id.to_string(),
         order.user_id.as_ref().map_or_else(dash, ToString::to_string),
         order.quantity.to_string(),
-        format!("{} {}", order.amount, order.currency),
+        amount_text(order.amount, &order.currency),
         order.state.map_or_else(dash, str::to_owned),
         order.created_at.clone(),
         order.pay_by.clone().unwrap_or_else(dash),
@@ -81,31 +85,28 @@ pub(super) async fn export(layers: &Layers, data_dir: &Path, filter: &OrderFilte
     }
 }
 
-pub(super) async fn refunds(
-    layers: &Layers,
-    data_dir: &Path,
-    sale: Option<&SaleId>,
-    json: bool,
-) -> Result<u8, Failure> {
+pub(super) async fn refunds(layers: &Layers, data_dir: &Path, form: RefundsForm, json: bool) -> Result<u8, Failure> {
+    let wanted = form.filter().map_err(usage)?;
     let servers = Servers::new(&context::settings(layers, data_dir)?)?;
-    let (payments, count) = order_life::refunds_needed(&servers.db, sale).await?;
+    let page = RefundsPage::read(&servers.db, &wanted).await?;
     if json {
-        output::json(&json!({ "payments": payments, "count": count }));
-    } else if payments.is_empty() {
+        output::json(&page);
+    } else if page.payments.is_empty() {
         output::line("no money has to go back");
     } else {
-        output::table(
-            ["payment", "order", "amount", "reason", "told"],
-            payments.iter().map(|payment| {
-                [
-                    payment.payment_id.clone(),
-                    payment.request_id.to_string(),
-                    format!("{} {}", payment.amount_cents, payment.currency),
-                    payment.reason.clone().unwrap_or_default(),
-                    output::time(payment.created_at_ms),
-                ]
-            }),
-        );
+        output::table(["payment", "order", "amount", "reason", "told"], page.payments.iter().map(refund_row));
+        output::line(&format!("{} of {}", page.payments.len(), page.count));
+        output::more("cursor", page.next);
     }
     Ok(0)
+}
+
+fn refund_row(payment: &PaymentDocument) -> [String; 5] {
+    [
+        payment.payment_id.clone(),
+        payment.request_id.to_string(),
+        amount_text(payment.amount, &payment.currency),
+        payment.reason.clone().unwrap_or_default(),
+        payment.told_at.clone(),
+    ]
 }

@@ -7,6 +7,7 @@ mod step;
 use super::failure::Failure;
 use crate::config::Layers;
 use crate::domain::ids::{RequestId, SaleId, UserId};
+use crate::p6_fulfil::{REFUNDS_PAGE, RefundsForm};
 use clap::builder::NonEmptyStringValueParser;
 use std::path::Path;
 
@@ -68,11 +69,17 @@ pub(super) enum OrderCommand {
         #[arg(long, value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
         payment_id: String,
     },
-    /// List payments whose money has to go back
+    /// List payments whose money has to go back, oldest first
     Refunds {
         /// Only of this sale
         #[arg(long)]
         sale: Option<SaleId>,
+        /// Most payments, 1 to 1000
+        #[arg(long, default_value_t = REFUNDS_PAGE, value_parser = clap::value_parser!(u16).range(1..=1000))]
+        limit: u16,
+        /// Those behind the page before: its `next`
+        #[arg(long)]
+        cursor: Option<String>,
         #[arg(long)]
         json: bool,
     },
@@ -111,6 +118,9 @@ pub(super) struct OrderFilter {
     /// Only accepted before this time, RFC 3339
     #[arg(long, value_name = "TIME")]
     to: Option<chrono::DateTime<chrono::Utc>>,
+    /// Only orders before this one: the last one of the page before, or of an export that was cut off
+    #[arg(long, value_name = "RID")]
+    cursor: Option<RequestId>,
 }
 
 pub(super) async fn run(layers: &Layers, data_dir: &Path, command: &OrderCommand) -> Result<u8, Failure> {
@@ -122,7 +132,10 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: &OrderCommand
             step::paid(layers, data_dir, *id, step::PaymentArgs { payment_id, amount_cents: *amount, currency }).await
         }
         OrderCommand::Refunded { id, payment_id } => step::refunded(layers, data_dir, *id, payment_id).await,
-        OrderCommand::Refunds { sale, json } => list::refunds(layers, data_dir, sale.as_ref(), *json).await,
+        OrderCommand::Refunds { sale, limit, cursor, json } => {
+            let form = RefundsForm { sale: sale.clone(), cursor: cursor.clone(), limit: *limit };
+            list::refunds(layers, data_dir, form, *json).await
+        }
         OrderCommand::Cancel { id, reason } => step::cancel(layers, data_dir, *id, reason).await,
     }
 }

@@ -3,6 +3,7 @@
 use crate::cli::failure::Failure;
 use crate::cli::{context, output};
 use crate::config::Layers;
+use crate::domain::currency::amount_text;
 use crate::domain::ids::RequestId;
 use crate::domain::ledger::LedgerState;
 use crate::domain::order_life::OrderState;
@@ -84,7 +85,7 @@ fn document(id: RequestId, history: &RequestHistory) -> Value {
         })),
         "order": database.order.as_ref().map(|order| json!({
             "sale_id": order.sale_id, "user_id": order.user_id, "quantity": order.quantity,
-            "amount_cents": order.amount_cents, "source": order.source,
+            "amount_cents": order.amount_cents, "currency": database.currency, "source": order.source,
             "accepted_at": output::time(order.accepted_at_ms), "created_at": output::time(order.created_at_ms),
             "cancelled_at": order.cancelled_at_ms.map(output::time), "cancelled_by": order.cancelled_by,
             "cancel_reason": order.cancel_reason, "state": order.state.map(OrderState::code),
@@ -110,10 +111,12 @@ fn order_words(database: &RequestRecords) -> (String, String, String) {
             let [by, reason] = [&order.cancelled_by, &order.cancel_reason].map(|text| text.as_deref().unwrap_or("-"));
             format!(", cancelled at {} by {by}: {reason}", output::time(at_ms))
         });
-        format!(
-            "{} bought {} for {} via {} at {at}{cancelled}",
-            order.user_id, order.quantity, order.amount_cents, order.source
-        )
+        // The currency is the sale's: without its row nobody knows it.
+        let amount = database
+            .currency
+            .as_ref()
+            .map_or_else(|| order.amount_cents.to_string(), |currency| amount_text(order.amount_cents, currency));
+        format!("{} bought {} for {amount} via {} at {at}{cancelled}", order.user_id, order.quantity, order.source)
     });
     let state = database.order.as_ref().and_then(|order| {
         let deadline = order.pay_by_ms.map_or_else(String::new, |ms| format!(", to be paid by {}", output::time(ms)));
@@ -121,8 +124,8 @@ fn order_words(database: &RequestRecords) -> (String, String, String) {
     });
     let payments = database.payments.iter().map(|payment| {
         let why = payment.reason.as_ref().map_or_else(String::new, |reason| format!(" ({reason})"));
-        let (id, amount, currency) = (&payment.payment_id, payment.amount_cents, &payment.currency);
-        format!("{id}: {amount} {currency}, {}{why}", payment.state.code())
+        let amount = amount_text(payment.amount_cents, &payment.currency);
+        format!("{}: {amount}, {}{why}", payment.payment_id, payment.state.code())
     });
     let payments = payments.collect::<Vec<_>>();
     (order, state.unwrap_or_else(none), if payments.is_empty() { none() } else { payments.join("\n") })

@@ -2,6 +2,7 @@
 
 use crate::cli::failure::Failure;
 use crate::cli::output;
+use crate::domain::currency::amount_text;
 use crate::domain::ids::SaleId;
 use crate::domain::order_life::PaymentTerms;
 use crate::domain::sale::Sale;
@@ -127,7 +128,7 @@ fn tables(shown: &SaleDetail) {
             ["title".to_owned(), format!("{} ({})", sale.title, sale.product_id)],
             ["status".to_owned(), sale.status.code().to_owned()],
             ["window".to_owned(), format!("{} to {}", output::time(sale.starts_at_ms), output::time(sale.ends_at_ms))],
-            ["price".to_owned(), format!("{} {}", sale.price_cents, sale.currency)],
+            ["price".to_owned(), amount_text(sale.price_cents, &sale.currency)],
             ["limit".to_owned(), sale.policy.limit().map_or_else(|| "none".to_owned(), |limit| limit.to_string())],
             ["granted / unsold".to_owned(), format!("{} / {}", sale.granted, sale.stock)],
             ["in transit".to_owned(), shown.in_transit.map_or_else(|| "not in redis".to_owned(), |n| n.to_string())],

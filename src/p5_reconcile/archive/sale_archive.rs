@@ -10,7 +10,8 @@ use crate::store::mysql::archive::{self, ArchiveSum, ArchiveTable, Archived};
 use crate::store::mysql::books::{self, Series};
 use crate::store::mysql::codes::FailureStatus;
 use crate::store::mysql::failed_requests::{self, FailedRequestFilter};
-use crate::store::mysql::{order_life, sales};
+use crate::store::mysql::order_life::{self, RefundsFilter};
+use crate::store::mysql::sales;
 use std::path::{Path, PathBuf};
 
 /// The archiving of one sale.
@@ -73,7 +74,8 @@ impl Archive {
         if !failed_requests::list(&self.context.db, &open).await?.is_empty() {
             return Err(ArchiveError::Open(id()));
         }
-        let (_, refunds) = order_life::refunds_needed(&self.context.db, Some(&self.sale_id)).await?;
+        let only_count = RefundsFilter { sale: Some(self.sale_id.clone()), ..RefundsFilter::default() };
+        let refunds = order_life::refunds_needed(&self.context.db, &only_count).await?.count;
         if refunds > 0 {
             return Err(ArchiveError::RefundsNeeded(id(), refunds));
         }

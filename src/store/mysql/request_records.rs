@@ -6,7 +6,7 @@ use super::fault::DbError;
 use super::order_life::{Payment, payments_of};
 use super::outcomes::{RequestOutcome, StoredOutcomeRow, outcomes_of};
 use super::pool::Db;
-use super::schema::{failed_request, orders, request_outcome};
+use super::schema::{failed_request, orders, request_outcome, sales};
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::order_life::OrderState;
 use crate::domain::outcome::Outcome;
@@ -61,6 +61,8 @@ pub struct RequestRecords {
     pub decided: Option<RequestOutcome>,
     /// Its row in `orders`.
     pub order: Option<OrderRecord>,
+    /// The currency of the order's sale, ISO 4217 code.
+    pub currency: Option<String>,
     /// Its row in `failed_request`.
     pub failure: Option<FailedRequest>,
     /// Its rows in `payments`, oldest first.
@@ -82,18 +84,21 @@ impl RequestRecords {
 pub async fn records_of(db: &Db, request_id: RequestId) -> Result<RequestRecords, DbError> {
     let id = request_id.get();
     // The outcome is read last: if an order is seen here, its outcome is seen, too.
-    let (order, failure, outcome) = db
+    let (order, currency, failure, outcome) = db
         .run("story_of", async |conn| {
             let order = orders::table.find(id).select(OrderRecord::as_select()).first(conn).await.optional()?;
+            let sale = order.as_ref().map_or(&[][..], |order: &OrderRecord| order.sale_id.as_str().as_bytes());
+            let currency = sales::table.find(sale).select(sales::currency).first(conn).await.optional()?;
             let failure =
                 failed_request::table.find(id).select(FailedRequest::as_select()).first(conn).await.optional()?;
             let outcome =
                 request_outcome::table.find(id).select(StoredOutcomeRow::as_select()).first(conn).await.optional()?;
-            Ok((order, failure, outcome))
+            Ok((order, currency, failure, outcome))
         })
         .await?;
     let payments = payments_of(db, request_id).await?;
-    Ok(RequestRecords { decided: outcome.map(StoredOutcomeRow::read).transpose()?, order, failure, payments })
+    let decided = outcome.map(StoredOutcomeRow::read).transpose()?;
+    Ok(RequestRecords { decided, order, currency, failure, payments })
 }
 
 /// A request that has its outcome.

@@ -1,6 +1,8 @@
 //! What operators use: the admin API, the command line, the configuration, metrics and alert rules.
 
+mod admin_answers;
 mod admin_api;
+mod admin_language;
 mod admin_tokens;
 mod alert_rules;
 mod archive;

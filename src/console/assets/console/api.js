@@ -2,8 +2,12 @@
 
 const TOKEN = 'seckill.token';
 const NAME = 'seckill.operator';
+const ROLE = 'seckill.role';
 const TIMEOUT_MS = 20_000;
+/** A smaller difference between two clocks than this is no difference: answers have whole seconds. */
+const CLOCK_MS = 1_000;
 let signedOut = () => {};
+let ahead = 0;
 
 /** An answer that is not a success, or none at all (status 0). */
 export class Problem extends Error {
@@ -19,13 +23,24 @@ export class Problem extends Error {
 export const onSignedOut = (handler) => { signedOut = handler; };
 export const isSignedIn = () => sessionStorage.getItem(TOKEN) !== null;
 export const operator = () => sessionStorage.getItem(NAME) ?? '';
+/** The role of the token: view, operate, money, or admin, which has all of them. */
+export const role = () => sessionStorage.getItem(ROLE) ?? 'admin';
+/** The server's time, Unix milliseconds: the clock of this computer may be wrong by hours. */
+export const serverNow = () => Date.now() + ahead;
+
+function learnTime(date, asked) {
+  const now = Date.parse(date ?? '') + 500 - (asked + Date.now()) / 2;
+  if (Math.abs(now - ahead) > CLOCK_MS) ahead = now;
+}
+
 export function signOut() {
   sessionStorage.removeItem(TOKEN);
 }
 
-async function send(method, path, token, body, timeoutMs) {
+async function send(method, path, token, body, timeoutMs, read = (answer) => answer.json().catch(() => ({}))) {
   const headers = { Authorization: `Bearer ${token}`, 'Accept-Language': document.documentElement.lang };
   if (body !== undefined) headers['Content-Type'] = 'application/json';
+  const asked = Date.now();
   let answer;
   try {
     const options = { method, headers, cache: 'no-store', signal: AbortSignal.timeout(timeoutMs) };
@@ -34,21 +49,22 @@ async function send(method, path, token, body, timeoutMs) {
   } catch (error) {
     throw new Problem(0, { detail: error.message });
   }
-  const document_ = await answer.json().catch(() => ({}));
-  if (!answer.ok) throw new Problem(answer.status, document_);
-  return document_;
+  learnTime(answer.headers.get('Date'), asked);
+  if (!answer.ok) throw new Problem(answer.status, await answer.json().catch(() => ({})));
+  return read(answer);
 }
 
 /** Tries a token; keeps it when it is right. */
 export async function signIn(token, name) {
-  await send('GET', '/whoami', token, undefined, TIMEOUT_MS);
+  const { may } = await send('GET', '/whoami', token, undefined, TIMEOUT_MS);
   sessionStorage.setItem(TOKEN, token);
+  sessionStorage.setItem(ROLE, may);
   sessionStorage.setItem(NAME, name);
 }
 
-async function call(method, path, body, timeoutMs = TIMEOUT_MS) {
+async function call(method, path, body, timeoutMs = TIMEOUT_MS, read = undefined) {
   try {
-    return await send(method, path, sessionStorage.getItem(TOKEN) ?? '', body, timeoutMs);
+    return await send(method, path, sessionStorage.getItem(TOKEN) ?? '', body, timeoutMs, read);
   } catch (problem) {
     if (problem.status === 401) signedOut();
     throw problem;
@@ -56,5 +72,7 @@ async function call(method, path, body, timeoutMs = TIMEOUT_MS) {
 }
 
 export const get = (path) => call('GET', path);
+/** A whole file; one that is cut off is an error. The header with the token does not go with a plain link. */
+export const file = (path, timeoutMs) => call('GET', path, undefined, timeoutMs, (answer) => answer.blob());
 /** A write, with who acts; `{}` when it says nothing but its address. A replay of thousands may take minutes. */
 export const post = (path, body = {}, timeoutMs = TIMEOUT_MS) => call('POST', path, { by: operator(), ...body }, timeoutMs);

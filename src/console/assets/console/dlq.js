@@ -4,6 +4,7 @@
 import { get, operator, post } from './api.js';
 import { confirm, toast } from './dialog.js';
 import { field, h, say, show } from './dom.js';
+import { guarded } from './roles.js';
 import { webhooksCard } from './webhooks.js';
 import { count, has, t, time } from './words.js';
 
@@ -102,6 +103,7 @@ export function dlqView() {
   function armed() {
     replay.disabled = chosen.size === 0;
     giveUp.disabled = chosen.size === 0;
+    for (const button of [replay, giveUp]) guarded('operate', button);
     if (chosen.size < listing.entries.length) everything.checked = false;
     say(replay, chosen.size ? t('replay-n', { n: chosen.size }) : t('replay'));
     say(giveUp, chosen.size ? t('give-up-n', { n: chosen.size }) : t('give-up'));

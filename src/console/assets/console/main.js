@@ -79,7 +79,7 @@ async function lookForRefunds() {
   if (Date.now() - refunds.askedAt < REFUNDS_MS) return;
   refunds.askedAt = Date.now();
   // Without an answer the last number stays; the pipeline's answer says that the process is away.
-  refunds.count = await get('/refunds').then((found) => found.count, () => refunds.count);
+  refunds.count = await get('/refunds?limit=0').then((found) => found.count, () => refunds.count);
 }
 
 async function look() {

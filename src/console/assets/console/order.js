@@ -3,6 +3,7 @@
 import { get, post } from './api.js';
 import { confirm, toast } from './dialog.js';
 import { field, h, say, show } from './dom.js';
+import { guarded } from './roles.js';
 import { count, has, price, t, time } from './words.js';
 
 const KINDS = { UNPAID: 'warn', PAID: 'good', EXPIRED: '', CANCELLED: '' };
@@ -59,7 +60,7 @@ function payments(rows, refunded) {
     h('td', { 'data-label': t('amount'), class: 'num' }, price(payment.amount, payment.currency)),
     h('td', { 'data-label': t('state') }, h('span', { class: `badge ${MONEY[payment.state] ?? ''}` }, t(`money-${payment.state}`))),
     h('td', { 'data-label': t('reason') }, reasonWords(payment.reason)),
-    h('td', { 'data-label': t('act') }, payment.state === 'REFUND_NEEDED' ? h('button', { type: 'button', on: { click: () => refundDialog(payment, refunded) } }, t('mark-refunded')) : '–'));
+    h('td', { 'data-label': t('act') }, payment.state === 'REFUND_NEEDED' ? guarded('money', h('button', { type: 'button', on: { click: () => refundDialog(payment, refunded) } }, t('mark-refunded'))) : '–'));
   if (!rows.length) return h('p', { class: 'quiet' }, t('no-payments'));
   const head = ['payment', 'amount', 'state', 'reason', 'act'].map((key) => h('th', { scope: 'col' }, t(key)));
   return h('table', { class: 'stack', id: 'payments' }, h('caption', { class: 'visually-hidden' }, t('payments')), h('thead', {}, h('tr', {}, head)), h('tbody', {}, rows.map(line)));
@@ -77,7 +78,7 @@ export function orderView(id) {
     show(money, payments(found.payments, load));
     // A cancelled order of a sale without a payment step has no state either; cancelling it again changes nothing.
     const stands = order.state === null || ['UNPAID', 'PAID'].includes(order.state);
-    show(actions, stands ? h('button', { type: 'button', class: 'danger', id: 'cancel-order', on: { click: () => cancelDialog(order, take) } }, t('cancel-order')) : '');
+    show(actions, stands ? guarded('operate or money', h('button', { type: 'button', class: 'danger', id: 'cancel-order', on: { click: () => cancelDialog(order, take) } }, t('cancel-order'))) : '');
     if (said) toast(said);
   }
   async function load() {

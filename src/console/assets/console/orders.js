@@ -1,13 +1,15 @@
 // Orders: find them by sale, buyer, state and time, and the money that has to go back.
 
-import { get } from './api.js';
+import { file, get } from './api.js';
 import { field, h, say, show } from './dom.js';
 import { reasonWords, refundDialog, stateBadge } from './order.js';
+import { guarded } from './roles.js';
 import { count, price, t, time } from './words.js';
 
 const PAGE = 50;
 const STATES = ['UNPAID', 'PAID', 'EXPIRED', 'CANCELLED'];
-const REFUNDS_SHOWN = 200;
+/** As long as the server lets an export take. */
+const EXPORT_TIMEOUT_MS = 3_600_000;
 
 /** Address of the page of one order. */
 export const orderLink = (requestId) => `#/order/${encodeURIComponent(requestId)}`;
@@ -23,6 +25,27 @@ function row(order) {
     cell('pay-by', order.pay_by ? time(Date.parse(order.pay_by)) : '–'));
 }
 
+/** Saves all orders that the filter finds, a line of JSON each. */
+function exportButton(query) {
+  const problem = h('span', { class: 'note bad', role: 'alert', id: 'export-problem', hidden: true });
+  const button = h('button', { type: 'button', id: 'export-orders' }, t('export-orders'));
+  button.addEventListener('click', async () => {
+    button.disabled = true;
+    problem.hidden = true;
+    try {
+      const address = URL.createObjectURL(await file(`/orders/export?${query()}`, EXPORT_TIMEOUT_MS));
+      h('a', { href: address, download: 'orders.ndjson' }).click();
+      // The browser has begun to save it by then.
+      setTimeout(() => URL.revokeObjectURL(address), 60_000);
+    } catch (error) {
+      say(problem, error.message);
+      problem.hidden = false;
+    }
+    button.disabled = false;
+  });
+  return [button, problem];
+}
+
 function finder(filter, find) {
   const text = (value, props) => h('input', { type: 'text', autocomplete: 'off', spellcheck: 'false', value, ...props });
   const inputs = {
@@ -36,7 +59,7 @@ function finder(filter, find) {
   const form = h('form', { class: 'card pad form', id: 'find-orders' },
     h('div', { class: 'grid' }, field('find-sale', t('sale-id'), inputs.sale), field('find-buyer', t('buyer'), inputs.buyer), field('find-state', t('state'), inputs.state, t('find-state-hint')),
       field('find-from', t('accepted-from'), inputs.from), field('find-to', t('accepted-to'), inputs.to), field('find-id', t('request-id'), id, t('find-id-hint'))),
-    h('div', { class: 'row' }, h('button', { type: 'submit', class: 'primary', id: 'find' }, t('find'))));
+    h('div', { class: 'row' }, h('button', { type: 'submit', class: 'primary', id: 'find' }, t('find')), exportButton(() => query())));
   form.addEventListener('submit', (event) => {
     event.preventDefault();
     if (id.value.trim()) {
@@ -46,7 +69,7 @@ function finder(filter, find) {
     find();
   });
   const query = () => {
-    const asked = new URLSearchParams({ limit: String(PAGE) });
+    const asked = new URLSearchParams();
     for (const name of ['sale', 'buyer', 'state']) if (inputs[name].value.trim()) asked.set(name, inputs[name].value.trim());
     for (const name of ['from', 'to']) if (inputs[name].value) asked.set(name, new Date(inputs[name].value).toISOString());
     return asked;
@@ -59,9 +82,11 @@ function refundsCard() {
   const body = h('tbody', { id: 'refunds' });
   const badge = h('span', { class: 'badge', id: 'refunds-count' }, '–');
   const problem = h('p', { class: 'note bad', role: 'alert', hidden: true });
-  const rest = h('p', { class: 'quiet', hidden: true });
+  const more = h('button', { type: 'button', id: 'more-refunds', hidden: true }, t('more'));
+  let rows = [];
+  let next = null;
   function line(payment) {
-    const button = h('button', { type: 'button', on: { click: () => refundDialog(payment, load) } }, t('mark-refunded'));
+    const button = guarded('money', h('button', { type: 'button', on: { click: () => refundDialog(payment, () => load()) } }, t('mark-refunded')));
     return h('tr', { data: { payment: payment.payment_id } },
       h('th', { scope: 'row' }, h('code', {}, payment.payment_id), h('div', { class: 'quiet small' }, time(Date.parse(payment.told_at)))),
       h('td', { 'data-label': t('request') }, h('a', { href: orderLink(payment.request_id) }, h('code', {}, payment.request_id))),
@@ -69,25 +94,29 @@ function refundsCard() {
       h('td', { 'data-label': t('reason') }, reasonWords(payment.reason)),
       h('td', { 'data-label': t('act') }, button));
   }
-  async function load() {
+  async function load(cursor) {
+    more.disabled = true;
     try {
-      const { payments, count: all } = await get('/refunds');
+      const page = await get(`/refunds?${new URLSearchParams({ limit: String(PAGE), ...(cursor ? { cursor } : {}) })}`);
+      rows = cursor ? [...rows, ...page.payments] : page.payments;
+      next = page.next;
       problem.hidden = true;
-      say(badge, count(all));
-      badge.className = `badge ${all ? 'bad' : 'good'}`;
-      show(body, payments.length ? payments.slice(0, REFUNDS_SHOWN).map(line) : h('tr', {}, h('td', { colspan: 5, class: 'quiet empty' }, `✓ ${t('no-refunds')}`)));
-      say(rest, t('more-findings', { n: count(all - REFUNDS_SHOWN) }));
-      rest.hidden = all <= REFUNDS_SHOWN;
+      more.hidden = next === null;
+      say(badge, count(page.count));
+      badge.className = `badge ${page.count ? 'bad' : 'good'}`;
+      show(body, rows.length ? rows.map(line) : h('tr', {}, h('td', { colspan: 5, class: 'quiet empty' }, `✓ ${t('no-refunds')}`)));
     } catch (error) {
       say(problem, error.message);
       problem.hidden = false;
     }
+    more.disabled = false;
   }
+  more.addEventListener('click', () => load(next));
   const head = ['payment', 'request', 'amount', 'reason', 'act'].map((key) => h('th', { scope: 'col' }, t(key)));
   return {
     load,
     element: h('section', { class: 'card pad' }, h('div', { class: 'spread' }, h('h2', {}, t('refunds'), ' ', badge)), h('p', { class: 'quiet' }, t('refunds-words')), problem,
-      h('table', { class: 'stack' }, h('caption', { class: 'visually-hidden' }, t('refunds')), h('thead', {}, h('tr', {}, head)), body), rest),
+      h('table', { class: 'stack' }, h('caption', { class: 'visually-hidden' }, t('refunds')), h('thead', {}, h('tr', {}, head)), body), h('div', { class: 'row' }, more)),
   };
 }
 
@@ -108,7 +137,7 @@ export function ordersView(argument) {
     asked = wanted;
     more.disabled = true;
     try {
-      const page = await get(`/orders?${cursor ? `${wanted}&cursor=${cursor}` : wanted}`);
+      const page = await get(`/orders?limit=${PAGE}&${cursor ? `${wanted}&cursor=${cursor}` : wanted}`);
       if (mine !== turn) return;
       rows = cursor ? [...rows, ...page.orders] : page.orders;
       next = page.next;

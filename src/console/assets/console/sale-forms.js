@@ -1,6 +1,6 @@
 // The forms of a sale: a new one, other terms, other times, a clone.
 
-import { post } from './api.js';
+import { post, serverNow } from './api.js';
 import { confirm, toast } from './dialog.js';
 import { check, field, h, say } from './dom.js';
 import { digits, t } from './words.js';
@@ -67,7 +67,7 @@ function termInputs(prefix, sale) {
 
 /** The form for a new sale; `created(id)` is called when it is there. */
 export function createForm(created) {
-  const now = Date.now();
+  const now = serverNow();
   const [id, stock, starts, ends] = [idInput(), number({ required: true, min: 0, max: 1_000_000_000, value: 100 }), moment(now), moment(now + DAY_MS)];
   const terms = termInputs('new');
   const hidden = check('new-hidden', t('hidden-at-first'), false);
@@ -131,7 +131,7 @@ export function rescheduleSale(sale, done) {
 
 /** A draft with the same terms. */
 export function cloneSale(sale) {
-  const start = Date.now() + DAY_MS;
+  const start = serverNow() + DAY_MS;
   const [id, stock, starts, ends] = [idInput(), number({ required: true, min: 0, max: 1_000_000_000, value: sale.granted }), moment(start), moment(start + sale.ends_at_ms - sale.starts_at_ms)];
   const hidden = check('clone-hidden', t('hidden-at-first'), sale.hidden);
   return confirm({

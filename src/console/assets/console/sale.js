@@ -1,9 +1,10 @@
 // One sale: its burn-down while it sells, its balance sheet (sheet.js), its shards, and the buttons, each with a question before it acts.
 
-import { get, post } from './api.js';
+import { get, post, serverNow } from './api.js';
 import { chart } from './chart.js';
 import { confirm, toast } from './dialog.js';
 import { field, h, say, show } from './dom.js';
+import { guarded } from './roles.js';
 import { cloneSale, editSale, rescheduleSale } from './sale-forms.js';
 import { burnDown, hiddenBadge, onTheWay, statusBadge } from './sales.js';
 import { sheetCard } from './sheet.js';
@@ -42,7 +43,7 @@ function closeForGood(id, done) {
 
 /** What can be done to the sale itself at this moment; the database judges again, by its own clock. */
 function lifeOf(sale) {
-  const now = Date.now();
+  const now = serverNow();
   const open = sale.status !== 'closed';
   const sells = sale.status === 'warmed' && sale.starts_at_ms <= now + START_SETTLED_MS && now < sale.ends_at_ms;
   return [open && now + START_SETTLED_MS < sale.starts_at_ms && 'edit', open && now < sale.ends_at_ms && 'reschedule', sale.hidden ? 'publish' : !sells && 'hide', 'clone'];
@@ -60,7 +61,7 @@ function buttons(id, sale, done) {
       done(answer, answer.reclaimed ? t('reclaimed', { n: count(answer.reclaimed.units) }) : t('nothing-to-reclaim'));
     },
   });
-  const button = (name, click, kind = '') => h('button', { type: 'button', id: `do-${name}`, class: kind, on: { click } }, t(name));
+  const button = (name, click, kind = '') => guarded('operate', h('button', { type: 'button', id: `do-${name}`, class: kind, on: { click } }, t(name)));
   const all = {
     warm: button('warm', ask('warm', 'warmed'), 'primary'),
     pause: button('pause', ask('pause', 'paused')),

@@ -1,7 +1,8 @@
 // Sales: the list with how far each has come.
 
-import { get } from './api.js';
+import { get, serverNow } from './api.js';
 import { h, say, show } from './dom.js';
+import { guarded } from './roles.js';
 import { createForm } from './sale-forms.js';
 import { count, price, t, time } from './words.js';
 
@@ -15,7 +16,7 @@ export function statusBadge(sale, state, remaining) {
   const kinds = { draft: '', warmed: 'good', paused: 'warn', closed: '' };
   const frozen = state === 'frozen' || state === null;
   if (sale.status === 'warmed' && frozen) return h('span', { class: 'badge bad' }, t(state === null ? 'status-keys-missing' : 'status-frozen'));
-  const now = Date.now();
+  const now = serverNow();
   let word = sale.status;
   if (word === 'warmed') word = now < sale.starts_at_ms ? 'soon' : now >= sale.ends_at_ms ? 'over' : 'selling';
   if (word === 'selling' && (remaining ?? sale.stock) === 0) return h('span', { class: 'badge blue' }, t('status-sold-out'));
@@ -63,7 +64,7 @@ export function salesView() {
   const problem = h('p', { class: 'note bad', role: 'alert', hidden: true });
   const form = createForm((id) => { location.hash = `#/sale/${encodeURIComponent(id)}`; });
   form.hidden = true;
-  const toggle = h('button', { type: 'button', id: 'new-sale', 'aria-expanded': 'false' }, t('new-sale'));
+  const toggle = guarded('operate', h('button', { type: 'button', id: 'new-sale', 'aria-expanded': 'false' }, t('new-sale')));
   toggle.addEventListener('click', () => {
     form.hidden = !form.hidden;
     toggle.setAttribute('aria-expanded', String(!form.hidden));

@@ -1,6 +1,6 @@
 // The balance sheet of one sale: the equations, the acceptance numbers, what is wrong and what to do about it.
 
-import { get } from './api.js';
+import { get, serverNow } from './api.js';
 import { h, show } from './dom.js';
 import { count, has, t, time } from './words.js';
 
@@ -82,7 +82,7 @@ export function sheetCard(id, told) {
       told(audit.counted);
       show(result, verdict(sheet), equations(sheet), findings(audit), buyers(sheet.suspects), numbers(audit),
         h('details', {}, h('summary', {}, t('counted')), everything(audit)),
-        h('p', { class: 'quiet small' }, t('examined', { n: count(audit.examined_count), at: time(Date.now()) })));
+        h('p', { class: 'quiet small' }, t('examined', { n: count(audit.examined_count), at: time(serverNow()) })));
     } catch (error) {
       show(result, h('p', { class: 'note bad', role: 'alert' }, error.message));
     }

@@ -3,6 +3,7 @@
 import { get, operator, post } from './api.js';
 import { confirm, toast } from './dialog.js';
 import { h, say, show } from './dom.js';
+import { guarded } from './roles.js';
 import { count, t } from './words.js';
 
 const ACT_TIMEOUT_MS = 600_000;
@@ -26,7 +27,7 @@ export function webhooksCard() {
   const problem = h('p', { class: 'note bad', role: 'alert', hidden: true });
   function row(webhook) {
     const cell = (key, ...content) => h('td', { 'data-label': t(key) }, content);
-    const replay = h('button', { type: 'button', on: { click: () => replayDialog(webhook, load) } }, t('webhook-replay'));
+    const replay = guarded('operate', h('button', { type: 'button', on: { click: () => replayDialog(webhook, load) } }, t('webhook-replay')));
     return h('tr', { data: { webhook: webhook.name } },
       h('th', { scope: 'row' }, h('code', {}, webhook.name), h('div', { class: 'quiet small' }, webhook.configured ? webhook.url : t('webhook-stranger'))),
       cell('webhook-waiting', h('span', { class: 'num' }, count(webhook.waiting)), webhook.waiting ? h('div', { class: 'quiet small' }, t('webhook-oldest', { n: count(webhook.oldest_s) })) : null),

@@ -58,21 +58,21 @@ export function time(ms) {
   return new Date(ms).toLocaleString(locale(), { dateStyle: 'medium', timeStyle: 'medium' });
 }
 
+/** Digits after the point of the currencies that have not two (ISO 4217), as domain/currency.rs has them: browsers do not agree. */
+const DIGITS = {
+  BHD: 3, BIF: 0, CLF: 4, CLP: 0, DJF: 0, GNF: 0, IQD: 3, ISK: 0, JOD: 3, JPY: 0, KMF: 0, KRW: 0, KWD: 3,
+  LYD: 3, OMR: 3, PYG: 0, RWF: 0, TND: 3, UGX: 0, UYI: 0, UYW: 4, VND: 0, VUV: 0, XAF: 0, XOF: 0, XPF: 0,
+};
+
 /** Digits after the point of a currency: two for yuan, none for yen, three for dinars. Two when nobody knows it. */
-export function digits(currency) {
-  try {
-    return new Intl.NumberFormat('en', { style: 'currency', currency }).resolvedOptions().maximumFractionDigits;
-  } catch {
-    return 2;
-  }
-}
+export const digits = (currency) => (Object.hasOwn(DIGITS, currency) ? DIGITS[currency] : 2);
 
 /** An amount in the currency's smallest unit. */
 export function price(amount, currency) {
   const places = digits(currency);
   const value = amount / 10 ** places;
   try {
-    return value.toLocaleString(locale(), { style: 'currency', currency });
+    return value.toLocaleString(locale(), { style: 'currency', currency, minimumFractionDigits: places, maximumFractionDigits: places });
   } catch {
     return `${value.toFixed(places)} ${currency}`;
   }

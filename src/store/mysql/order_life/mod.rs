@@ -24,7 +24,10 @@ pub(crate) use events::delete as delete_events;
 pub use events::{WaitingEvents, waiting as waiting_events};
 pub use lists::{ListedOrder, OrdersQuery, PAGE_MAX, find, get, of_requests};
 pub use payments::{NewPayment, Payment, PaymentAnswer, PaymentStart, PaymentTold, payments_of, receive, start};
-pub use refunds::{REFUNDS_COUNTED_MAX, RefundMark, refunded, refunds_needed, refunds_needed_count};
+pub use refunds::{
+    NeededRefunds, REFUNDS_COUNTED_MAX, REFUNDS_PAGE_MAX, RefundMark, RefundPlace, RefundsFilter, refunded,
+    refunds_needed, refunds_needed_count,
+};
 
 use super::codes::read_sale_id;
 use super::fault::DbError;

@@ -21,8 +21,8 @@ use diesel::prelude::*;
 use diesel_async::{AsyncConnection, RunQueryDsl};
 use serde_json::json;
 
-/// Most payments that a listing returns.
-pub(super) const PAYMENTS_MAX: i64 = 1000;
+/// Most payments of one order that are shown.
+const PAYMENTS_MAX: i64 = 1000;
 
 /// Money that a provider tells of.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,6 +58,10 @@ pub struct Payment {
     #[diesel(column_name = created_at, deserialize_as = UnixMs)]
     #[serde(skip)]
     pub created_at_ms: i64,
+    /// When it got its state, Unix milliseconds by the database's clock.
+    #[diesel(column_name = state_at, deserialize_as = UnixMs)]
+    #[serde(skip)]
+    pub state_at_ms: i64,
 }
 
 fn code_of<S: serde::Serializer>(state: &PaymentState, serializer: S) -> Result<S::Ok, S::Error> {

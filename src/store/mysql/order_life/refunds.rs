@@ -2,11 +2,12 @@
 //!
 //! A crash before COMMIT leaves the money on the list, after it a repeat finds the mark.
 
+use super::super::codes::datetime;
 use super::super::fault::DbError;
 use super::super::pool::Db;
 use super::super::schema::payments;
 use super::acts;
-use super::payments::{PAYMENTS_MAX, Payment, by_id};
+use super::payments::{Payment, by_id};
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::operator::OperatorAct;
 use crate::domain::payment::PaymentState;
@@ -17,6 +18,9 @@ use diesel_async::{AsyncConnection, RunQueryDsl};
 
 /// Most payments that [`refunds_needed_count`] counts.
 pub const REFUNDS_COUNTED_MAX: i64 = 10_000;
+
+/// Most payments of a page of [`refunds_needed`].
+pub const REFUNDS_PAGE_MAX: u16 = 1000;
 
 /// What became of the word that money went back.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,19 +93,56 @@ pub async fn refunds_needed_count(db: &Db) -> Result<i64, DbError> {
     Ok(n)
 }
 
-/// Payments whose money has to go back, oldest first, and how many there are; `sale`: of this sale only.
-pub async fn refunds_needed(db: &Db, sale: Option<&SaleId>) -> Result<(Vec<Payment>, i64), DbError> {
+/// Where a page of [`refunds_needed`] ended. It stays a place when that payment's money went back meanwhile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefundPlace {
+    /// Since when the money of the page's last payment has to go back, Unix milliseconds by the database's clock.
+    pub state_at_ms: i64,
+    /// That payment.
+    pub payment_id: String,
+}
+
+/// Which payments are asked for whose money has to go back.
+#[derive(Debug, Clone, Default)]
+pub struct RefundsFilter {
+    /// Of this sale only.
+    pub sale: Option<SaleId>,
+    /// Those behind this place.
+    pub after: Option<RefundPlace>,
+    /// Most payments, up to [`REFUNDS_PAGE_MAX`]; 0: only how many there are.
+    pub limit: u16,
+}
+
+/// Payments whose money has to go back, oldest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NeededRefunds {
+    /// One page of them.
+    pub payments: Vec<Payment>,
+    /// How many there are on all pages.
+    pub count: i64,
+}
+
+/// One page of the payments whose money has to go back.
+pub async fn refunds_needed(db: &Db, query: &RefundsFilter) -> Result<NeededRefunds, DbError> {
+    let after = query.after.as_ref().map(|place| Ok::<_, DbError>((datetime(place.state_at_ms)?, place)));
+    let after = after.transpose()?;
     db.run("refunds_needed", async |conn| {
         let needed = || {
             let all = payments::table.filter(payments::state.eq(PaymentState::RefundNeeded.code())).into_boxed();
-            match sale {
+            match &query.sale {
                 Some(sale) => all.filter(payments::sale_id.eq(sale.as_str().as_bytes())),
                 None => all,
             }
         };
-        let oldest = needed().order((payments::state_at, payments::payment_id)).limit(PAYMENTS_MAX);
-        let rows = oldest.select(Payment::as_select()).load(conn).await?;
-        Ok((rows, needed().count().get_result(conn).await?))
+        let mut page = needed();
+        if let Some((state_at, place)) = after {
+            let behind = payments::state_at.gt(state_at).or(payments::payment_id.gt(place.payment_id.as_bytes()));
+            page = page.filter(payments::state_at.ge(state_at)).filter(behind);
+        }
+        let oldest = page.order((payments::state_at, payments::payment_id));
+        let oldest = oldest.limit(query.limit.min(REFUNDS_PAGE_MAX).into());
+        let payments = oldest.select(Payment::as_select()).load(conn).await?;
+        Ok(NeededRefunds { payments, count: needed().count().get_result(conn).await? })
     })
     .await
 }

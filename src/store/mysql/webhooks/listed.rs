@@ -3,6 +3,7 @@
 //! Input: a state and perhaps a webhook, or ids. Output: rows along `ix_webhook_due`; replayed ones wait again, with all their tries.
 //! A crash between two batches of a replay leaves the rest dead, and a repeat takes it.
 
+use super::super::codes::datetime;
 use super::super::columns::{ByteText, UnixMs};
 use super::super::fault::DbError;
 use super::super::pool::Db;
@@ -46,6 +47,19 @@ pub struct ListedDelivery {
     pub created_at_ms: i64,
 }
 
+/// Where a page of [`list`] ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeliveryPlace {
+    /// The webhook of the page's last delivery.
+    pub webhook: String,
+    /// Its `next_at`, Unix milliseconds by the database's clock.
+    pub next_at_ms: i64,
+    /// When its event happened, Unix milliseconds by the database's clock.
+    pub created_at_ms: i64,
+    /// Its number.
+    pub delivery_id: u64,
+}
+
 /// Which deliveries are asked for.
 #[derive(Debug, Clone)]
 pub struct DeliveriesFilter {
@@ -53,6 +67,8 @@ pub struct DeliveriesFilter {
     pub state: DeliveryState,
     /// Of this webhook only.
     pub webhook: Option<String>,
+    /// Those behind this place.
+    pub after: Option<DeliveryPlace>,
     /// Most deliveries, 1 to [`PAGE_MAX`].
     pub limit: u16,
 }
@@ -67,11 +83,30 @@ impl DeliveriesFilter {
             None => all,
         }
     }
+
+    /// Those behind the place where the page before ended: from there along `ix_webhook_due`, so a late page reads no more rows.
+    fn page(&self) -> Result<Filtered, DbError> {
+        let Some(place) = &self.after else { return Ok(self.matching()) };
+        let (name, next_at) = (place.webhook.as_bytes().to_vec(), datetime(place.next_at_ms)?);
+        let created_at = datetime(place.created_at_ms)?;
+        let from_there = webhook_deliveries::webhook
+            .eq(name.clone())
+            .and(webhook_deliveries::next_at.ge(next_at))
+            .or(webhook_deliveries::webhook.gt(name.clone()));
+        let same_time = webhook_deliveries::created_at.eq(created_at);
+        let behind = webhook_deliveries::webhook
+            .gt(name)
+            .or(webhook_deliveries::next_at.gt(next_at))
+            .or(webhook_deliveries::created_at.gt(created_at))
+            .or(same_time.and(webhook_deliveries::delivery_id.gt(place.delivery_id)));
+        Ok(self.matching().filter(from_there).filter(behind))
+    }
 }
 
-/// The first deliveries by webhook and `next_at`, and how many there are.
+/// One page of deliveries by webhook and `next_at`, and how many there are on all pages.
 pub async fn list(db: &Db, wanted: &DeliveriesFilter) -> Result<(Vec<ListedDelivery>, i64), DbError> {
-    db.run("webhooks_list", async |conn| {
+    let page = wanted.page()?;
+    db.run("webhooks_list", async move |conn| {
         let count = {
             let all = webhook_deliveries::table.filter(webhook_deliveries::state.eq(wanted.state.code()));
             match &wanted.webhook {
@@ -82,9 +117,13 @@ pub async fn list(db: &Db, wanted: &DeliveriesFilter) -> Result<(Vec<ListedDeliv
                 None => all.count().get_result(conn).await?,
             }
         };
-        let first = wanted
-            .matching()
-            .order((webhook_deliveries::webhook, webhook_deliveries::next_at))
+        let first = page
+            .order((
+                webhook_deliveries::webhook,
+                webhook_deliveries::next_at,
+                webhook_deliveries::created_at,
+                webhook_deliveries::delivery_id,
+            ))
             .limit(wanted.limit.clamp(1, PAGE_MAX).into());
         Ok((first.select(ListedDelivery::as_select()).load(conn).await?, count))
     })
@@ -135,7 +174,12 @@ fn waits_again() -> WaitsAgain {
 
 /// Sends every dead delivery again, of one webhook or of all, in batches. Returns how many. Those that die meanwhile stay so.
 pub async fn replay_dead(db: &Db, webhook: Option<&str>) -> Result<usize, DbError> {
-    let dead = DeliveriesFilter { state: DeliveryState::Dead, webhook: webhook.map(str::to_owned), limit: PAGE_MAX };
+    let dead = DeliveriesFilter {
+        state: DeliveryState::Dead,
+        webhook: webhook.map(str::to_owned),
+        after: None,
+        limit: PAGE_MAX,
+    };
     let (_, there) = list(db, &DeliveriesFilter { limit: 1, ..dead.clone() }).await?;
     let there = usize::try_from(there).unwrap_or(0);
     let mut replayed = 0;

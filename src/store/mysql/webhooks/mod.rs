@@ -8,7 +8,7 @@ mod due;
 mod listed;
 
 pub use due::{DueDelivery, TriedDelivery, WebhookFigures, delete_old, due, figures, record_tries, webhooks_with_rows};
-pub use listed::{DeliveriesFilter, ListedDelivery, PAGE_MAX, get, list, replay, replay_dead};
+pub use listed::{DeliveriesFilter, DeliveryPlace, ListedDelivery, PAGE_MAX, get, list, replay, replay_dead};
 
 use super::fault::DbError;
 use super::persist::Values;

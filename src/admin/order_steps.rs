@@ -1,0 +1,215 @@
+//! What happens to an order over HTTP, by operators and the shop's backend (L3, L4): paid, cancelled, refunded.
+//!
+//! A payment is always answered with 200 when it was understood: the money is on record, and the body says whether an order took
+//! it (`P6-F1`) or it has to go back (`P6-F4`). Every write may be repeated.
+
+use super::json_api::{AdminAnswer, JsonBody, OperatorCall, WriteProblems, answer};
+use super::orders::{OrderPath, OrderWithPayments, document, no_order};
+use super::state::Admin;
+use crate::domain::order_life::OrderState;
+use crate::domain::payment::Price;
+use crate::http::problem::{Kind, Problem};
+use crate::p6_fulfil::{self, OrderDocument, OrderWork, PaymentDocument, PaymentForm, checked_payment_id};
+use crate::store::mysql::order_life::{self, Cancelled, PaymentAnswer, PaymentStart, RefundMark};
+use actix_web::web;
+use serde::{Deserialize, Serialize};
+
+/// Longest reason, characters.
+const REASON_CHARS_MAX: usize = 500;
+
+#[derive(Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PaidBody {
+    /// The provider's id of the payment: a repeated call with the same id changes nothing. The same id with another order, amount or
+    /// currency is other money, which has to go back.
+    #[schema(min_length = 1, max_length = 128)]
+    payment_id: String,
+    /// In the smallest unit of the currency.
+    #[schema(minimum = 0)]
+    amount: i64,
+    /// ISO 4217 code.
+    #[schema(pattern = "^[A-Z]{3}$", example = "CNY")]
+    currency: String,
+    /// Who tells it, for the record.
+    by: Option<String>,
+}
+
+/// What became of a payment.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct PaidAnswer {
+    /// P6-F1: the order is paid. P6-F4: the money has to go back.
+    #[schema(example = "P6-F1")]
+    code: &'static str,
+    /// The same in a word.
+    label: &'static str,
+    /// Why the money has to go back; null when the order is paid.
+    reason: Option<String>,
+    payment: PaymentDocument,
+    /// The order as it is now; null when there is none.
+    order: Option<OrderDocument>,
+}
+
+/// Tell that an order was paid.
+#[utoipa::path(
+    post, path = "/admin/v1/orders/{request_id}/paid", operation_id = "order_paid", tag = "orders",
+    params(OrderPath), request_body = PaidBody,
+    responses(
+        (status = 200, description = "The money is on record. `code` is P6-F1 when the order is paid, P6-F4 when the money has \
+            to go back; `reason` says why. Where another payment has the id, `payment.payment_id` is the id that this one has \
+            instead", body = PaidAnswer),
+        WriteProblems,
+    )
+)]
+pub(super) async fn paid(
+    admin: web::Data<Admin>,
+    JsonBody(body): JsonBody<PaidBody>,
+    path: web::Path<OrderPath>,
+    call: OperatorCall,
+) -> AdminAnswer {
+    let PaidBody { payment_id, amount, currency, by } = body;
+    let (actor, request_id) = (call.actor(by.as_deref())?, path.request_id);
+    let price = Price { amount_cents: amount, currency };
+    let told = PaymentForm { payment_id, price }.of(request_id)?;
+    let work = OrderWork { context: &admin.fulfil, request_id, actor: &actor };
+    let PaymentAnswer { row, .. } = p6_fulfil::receive_payment(work, &told).await?;
+    let state = p6_fulfil::payment_state(&row);
+    let order = order_life::get(&admin.servers.db, request_id).await?.map(OrderDocument::with_buyer);
+    let (reason, payment) = (row.reason.clone(), PaymentDocument::of(row));
+    answer(PaidAnswer { code: state.code(), label: state.label(), reason, payment, order })
+}
+
+#[derive(Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PayingBody {
+    /// Who tells it, for the record.
+    by: Option<String>,
+}
+
+/// Tell that a buyer has begun to pay: the deadline moves, once.
+#[utoipa::path(
+    post, path = "/admin/v1/orders/{request_id}/paying", operation_id = "order_paying", tag = "orders",
+    params(OrderPath), request_body = PayingBody,
+    responses((status = 200, description = "The order and its payments, with the deadline that holds now", body = OrderWithPayments), WriteProblems)
+)]
+pub(super) async fn paying(
+    admin: web::Data<Admin>,
+    JsonBody(body): JsonBody<PayingBody>,
+    path: web::Path<OrderPath>,
+    call: OperatorCall,
+) -> AdminAnswer {
+    let actor = call.actor(body.by.as_deref())?;
+    let work = OrderWork { context: &admin.fulfil, request_id: path.request_id, actor: &actor };
+    match p6_fulfil::start_payment(work).await? {
+        PaymentStart::Until(_) => answer(document(&admin, path.request_id).await?),
+        PaymentStart::Refused(None) => Err(no_payment_step()),
+        PaymentStart::Refused(Some(OrderState::Unpaid)) => Err(Kind::Conflict.because_both(
+            "the deadline of the order has passed; do not take the money",
+            "订单的付款期限已过；请勿收款",
+        )),
+        PaymentStart::Refused(Some(state)) => Err(Kind::Conflict.because_both(
+            format!("the order is {}; do not take the money", state.code()),
+            format!("订单{}；请勿收款", state.chinese()),
+        )),
+        PaymentStart::NoOrder => Err(no_order(path.request_id)),
+    }
+}
+
+fn no_payment_step() -> Problem {
+    Kind::Conflict.because_both(
+        "the sale of this order has no payment step (pay_within_s)",
+        "该订单所属活动没有付款环节（pay_within_s）",
+    )
+}
+
+#[derive(Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CancelBody {
+    /// Why, for the record.
+    #[schema(min_length = 1, max_length = 500)]
+    reason: String,
+    /// The operator, for the record.
+    by: Option<String>,
+}
+
+/// Cancel an order: its units are on sale again; money that was paid has to go back.
+#[utoipa::path(
+    post, path = "/admin/v1/orders/{request_id}/cancel", operation_id = "cancel_order", tag = "orders",
+    params(OrderPath), request_body = CancelBody,
+    responses((status = 200, description = "The order and its payments", body = OrderWithPayments), WriteProblems)
+)]
+pub(super) async fn cancel(
+    admin: web::Data<Admin>,
+    JsonBody(body): JsonBody<CancelBody>,
+    path: web::Path<OrderPath>,
+    call: OperatorCall,
+) -> AdminAnswer {
+    let (actor, request_id) = (call.actor(body.by.as_deref())?, path.request_id);
+    let reason = body.reason.trim();
+    if reason.is_empty() || reason.chars().count() > REASON_CHARS_MAX {
+        return Err(Kind::Unprocessable.because_both(
+            format!("reason: expected 1 to {REASON_CHARS_MAX} characters"),
+            format!("reason：应为 1 至 {REASON_CHARS_MAX} 个字符"),
+        ));
+    }
+    let work = OrderWork { context: &admin.fulfil, request_id, actor: &actor };
+    match p6_fulfil::cancel_by_operator(work, reason).await?.0 {
+        Cancelled::Now(sale, ..) => {
+            admin.changed(&sale, "an order was cancelled").await;
+            answer(document(&admin, request_id).await?)
+        }
+        Cancelled::Before(_) => answer(document(&admin, request_id).await?),
+        Cancelled::Refused(_, state) => {
+            let english = state.map_or("without a payment step", |state| state.code());
+            let english = format!("the order is {english}; its units are on sale again already");
+            let chinese = state.map_or("无付款环节", |state| state.chinese());
+            Err(Kind::Conflict.because_both(english, format!("订单{chinese}，其库存已重新开售")))
+        }
+        Cancelled::NoOrder => Err(no_order(request_id)),
+    }
+}
+
+#[derive(Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RefundedBody {
+    /// The payment's id, as it is on record.
+    #[schema(min_length = 1, max_length = 128)]
+    payment_id: String,
+    /// The operator, for the record.
+    by: Option<String>,
+}
+
+/// A payment whose money went back.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct RefundedAnswer {
+    payment: PaymentDocument,
+}
+
+/// Tell that the money of a payment went back.
+#[utoipa::path(
+    post, path = "/admin/v1/orders/{request_id}/refunded", operation_id = "order_refunded", tag = "orders",
+    params(OrderPath), request_body = RefundedBody,
+    responses((status = 200, description = "The payment", body = RefundedAnswer), WriteProblems)
+)]
+pub(super) async fn refunded(
+    admin: web::Data<Admin>,
+    JsonBody(body): JsonBody<RefundedBody>,
+    path: web::Path<OrderPath>,
+    call: OperatorCall,
+) -> AdminAnswer {
+    let (actor, request_id) = (call.actor(body.by.as_deref())?, path.request_id);
+    let payment_id = checked_payment_id(&body.payment_id)?;
+    let work = OrderWork { context: &admin.fulfil, request_id, actor: &actor };
+    match p6_fulfil::refund_done(work, payment_id).await? {
+        RefundMark::Refunded(row) | RefundMark::Before(row) => {
+            answer(RefundedAnswer { payment: PaymentDocument::of(row) })
+        }
+        RefundMark::NotNeeded(_) => {
+            let english = "this payment paid its order; cancel the order before the money goes back";
+            Err(Kind::Conflict.because_both(english, "这笔付款已用于订单；请先取消订单再退款"))
+        }
+        RefundMark::NoPayment => Err(Kind::OrderNotFound.because_both(
+            format!("request {request_id} has no payment {payment_id}"),
+            format!("请求 {request_id} 没有付款 {payment_id}"),
+        )),
+    }
+}

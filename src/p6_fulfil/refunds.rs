@@ -1,0 +1,68 @@
+//! Money that has to go back, as callers ask for it and get it, page by page.
+//!
+//! Input: which payments. Output: a page of them. Reads only.
+
+use super::cursors::{after_payment, refund_place};
+use super::document::PaymentDocument;
+use super::form::{BadForm, bad};
+use crate::domain::ids::SaleId;
+use crate::store::mysql::order_life::{self, REFUNDS_PAGE_MAX, RefundsFilter};
+use crate::store::mysql::{Db, DbError};
+use serde::Serialize;
+
+/// Payments of a page when nothing else is asked for.
+pub(crate) const REFUNDS_PAGE: u16 = REFUNDS_PAGE_MAX;
+
+/// Which payments are asked for, as it is told.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RefundsForm {
+    pub(crate) sale: Option<SaleId>,
+    /// `next` of the page before.
+    pub(crate) cursor: Option<String>,
+    pub(crate) limit: u16,
+}
+
+impl RefundsForm {
+    /// The question to the database.
+    pub(crate) fn filter(self) -> Result<RefundsFilter, BadForm> {
+        if self.limit > REFUNDS_PAGE_MAX {
+            return bad("limit", "0 to 1000", "0 至 1000");
+        }
+        let after = self.cursor.as_deref().map(refund_place).transpose()?;
+        Ok(RefundsFilter { sale: self.sale, after, limit: self.limit })
+    }
+}
+
+/// A page of payments whose money has to go back.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(crate) struct RefundsPage {
+    /// Oldest first.
+    pub(crate) payments: Vec<PaymentDocument>,
+    /// How many there are on all pages.
+    pub(crate) count: i64,
+    /// `cursor` of the next page; null on the last one.
+    pub(crate) next: Option<String>,
+}
+
+impl RefundsPage {
+    /// The answer to `wanted`.
+    pub(crate) async fn read(db: &Db, wanted: &RefundsFilter) -> Result<Self, DbError> {
+        let found = order_life::refunds_needed(db, wanted).await?;
+        let is_full = wanted.limit > 0 && found.payments.len() == usize::from(wanted.limit);
+        let next = found.payments.last().filter(|_| is_full).map(after_payment);
+        Ok(Self { payments: found.payments.into_iter().map(PaymentDocument::of).collect(), count: found.count, next })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_form_that_cannot_be_answered_names_its_field() {
+        let field = |form: RefundsForm| form.filter().err().map(|bad| bad.field);
+        assert_eq!(field(RefundsForm::default()), None, "only the count");
+        assert_eq!(field(RefundsForm { limit: 1001, ..RefundsForm::default() }), Some("limit"));
+        assert_eq!(field(RefundsForm { cursor: Some("x".into()), ..RefundsForm::default() }), Some("cursor"));
+    }
+}

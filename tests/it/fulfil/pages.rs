@@ -1,0 +1,131 @@
+//! Lists of orders' money, of deliveries and of acts end nowhere but at their last row, in the API and on the command line.
+
+use crate::support::admin_port::AdminPort;
+use crate::support::world::{World, run};
+use seckill::domain::operator::{ActTarget, Actor, Operation, OperatorAct};
+use seckill::store::mysql::acts;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+/// The values of `id` in all pages of a list.
+async fn walked(admin: &AdminPort, list: &str, rows: &str, id: &str) -> Vec<Value> {
+    let mut found = Vec::new();
+    let mut cursor = String::new();
+    loop {
+        let page = admin.get(&format!("{list}{cursor}")).await;
+        assert_eq!(page.status, 200, "{page:?}");
+        found.extend(page.json[rows].as_array().unwrap().iter().map(|row| row[id].clone()));
+        match page.text("next") {
+            next if next.is_empty() => return found,
+            next => cursor = format!("&cursor={next}"),
+        }
+    }
+}
+
+async fn owed(world: &World, payments: u32) {
+    // Seven of each moment.
+    let row = |n: u32| {
+        let sale = if n.is_multiple_of(2) { "'even'" } else { "NULL" };
+        let at = format!("'2026-01-01 00:00:00' + INTERVAL {} SECOND", n / 7);
+        format!("('pi-{n}', {}, {sale}, 150, 'KWD', 'REFUND_NEEDED', 'NO_ORDER', {at})", n + 1)
+    };
+    let rows: Vec<String> = (0..payments).map(row).collect();
+    world
+        .sql(&format!(
+            "INSERT INTO payments (payment_id, request_id, sale_id, amount_cents, currency, state, reason, state_at) VALUES {}",
+            rows.join(",")
+        ))
+        .await;
+}
+
+#[test]
+fn money_that_has_to_go_back_is_listed_to_its_last_payment() {
+    run(async {
+        let mut world = World::with(&[], &[]).await;
+        let admin = world.admin_port();
+        owed(&world, 1_203).await;
+        let first = admin.get("/refunds").await.json;
+        assert_eq!((first["payments"].as_array().unwrap().len(), &first["count"]), (1_000, &json!(1_203)));
+        for limit in [1_000, 500, 401] {
+            let found = walked(&admin, &format!("/refunds?limit={limit}"), "payments", "payment_id").await;
+            let all: BTreeSet<_> = found.iter().map(|id| id.as_str().unwrap()).collect();
+            assert_eq!((found.len(), all.len()), (1_203, 1_203), "{limit}: each once");
+        }
+        assert_eq!(walked(&admin, "/refunds?limit=100&sale=even", "payments", "payment_id").await.len(), 602);
+        let count = admin.get("/refunds?limit=0").await.json;
+        assert_eq!(count, json!({ "payments": [], "count": 1_203, "next": null }));
+        for bad in ["limit=1001", "cursor=7", "cursor=7-zz"] {
+            assert_eq!(admin.get(&format!("/refunds?{bad}")).await.status, 422, "{bad}");
+        }
+
+        let page = world.cli(&["order", "refunds", "--limit", "3", "--json"]).exits(0).json();
+        let next = page["next"].as_str().unwrap();
+        assert_eq!(page["payments"][0]["told_at"].as_str().map(str::len), Some(24), "{page}");
+        // A place stays one when the payment there is done with.
+        let last = page["payments"][2]["payment_id"].as_str().unwrap();
+        world
+            .sql(&format!("UPDATE payments SET state = 'REFUNDED', state_at = NOW(3) WHERE payment_id = '{last}'"))
+            .await;
+        let second = world.cli(&["order", "refunds", "--limit", "4", "--cursor", next]).exits(0);
+        assert!(second.out.contains("0.150 KWD") && second.out.contains("4 of 1202"), "{second:?}");
+        assert!(second.err.contains("--cursor "), "{second:?}");
+        assert!(!second.out.contains(&format!("{last} ")), "{second:?}");
+        world.stop_roles().await;
+    });
+}
+
+#[test]
+fn deliveries_are_listed_to_their_last_one() {
+    run(async {
+        let mut world = World::with(&[], &[]).await;
+        let admin = world.admin_port();
+        let row = |n: u32| {
+            let (webhook, at) = (["a-shop", "b"][n as usize % 2], format!("'2026-01-01' + INTERVAL {} SECOND", n / 9));
+            format!("('{webhook}', {}, 'order.paid', '{{}}', 'DEAD', {at}, {at})", n + 1)
+        };
+        let rows: Vec<String> = (0..605).map(row).collect();
+        world
+            .sql(&format!(
+                "INSERT INTO webhook_deliveries (webhook, request_id, event_key, body, state, next_at, created_at) VALUES {}",
+                rows.join(",")
+            ))
+            .await;
+        let first = admin.get("/webhooks/deliveries?limit=500").await.json;
+        assert_eq!((first["deliveries"].as_array().unwrap().len(), &first["count"]), (500, &json!(605)));
+        for limit in [500, 121, 50] {
+            let list = format!("/webhooks/deliveries?state=DEAD&limit={limit}");
+            let found = walked(&admin, &list, "deliveries", "delivery_id").await;
+            let all: BTreeSet<_> = found.iter().map(|id| id.as_u64().unwrap()).collect();
+            assert_eq!((found.len(), all.len()), (605, 605), "{limit}: each once");
+        }
+        let of_one = walked(&admin, "/webhooks/deliveries?webhook=b&limit=100", "deliveries", "webhook").await;
+        assert!(of_one.len() == 302 && of_one.iter().all(|webhook| webhook == "b"), "{}", of_one.len());
+        assert_eq!(admin.get("/webhooks/deliveries?cursor=7").await.status, 422);
+
+        let page = world.cli(&["webhook", "list", "--dead", "--limit", "303", "--json"]).exits(0).json();
+        let rest = ["webhook", "list", "--dead", "--limit", "400", "--cursor", page["next"].as_str().unwrap()];
+        let rest = world.cli(&rest).exits(0);
+        assert!(rest.out.contains("302 of 605") && !rest.out.contains("a-shop"), "{rest:?}");
+        world.stop_roles().await;
+    });
+}
+
+#[test]
+fn acts_are_listed_to_the_first_one() {
+    run(async {
+        let mut world = World::with(&[], &[]).await;
+        let act = |n: usize| {
+            let target = ActTarget::Entry(format!("entry-{n}"));
+            OperatorAct::new(&Actor::at_the_terminal("ann"), Operation::WebhookReplay, target)
+        };
+        acts::record(&world.servers.db, &(0..5).map(act).collect::<Vec<_>>()).await.unwrap();
+        let last = world.cli(&["act", "list", "--limit", "3"]).exits(0);
+        assert!(last.out.contains("entry-2") && !last.out.contains("entry-1"), "{last:?}");
+        let before = last.err.trim().rsplit(' ').next().unwrap();
+        let first = world.cli(&["act", "list", "--limit", "3", "--before", before]).exits(0);
+        assert!(first.out.contains("entry-0") && first.out.contains("entry-1"), "{first:?}");
+        assert!(!first.out.contains("entry-2") && !first.err.contains("--before"), "{first:?}");
+        world.cli(&["act", "list", "--before", "0"]).exits(64);
+        world.stop_roles().await;
+    });
+}
