@@ -151,7 +151,7 @@ async fn tell_webhooks(
     webhooks::write(conn, webhooks, told).await
 }
 
-/// The first waiting events behind a row, at most [`WAITING_ROWS_MAX`] rows; 0 is before the first. Several processes may get the
+/// The first waiting events behind a row, at most `WAITING_ROWS_MAX` rows; 0 is before the first. Several processes may get the
 /// same ones.
 pub async fn waiting(db: &Db, after: u64) -> Result<WaitingPage<WaitingEvents>, DbError> {
     let rows: Vec<(u64, u64, String, u16, Vec<u8>)> = db
