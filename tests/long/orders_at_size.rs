@@ -191,7 +191,11 @@ async fn single(measured: &mut Measured, rows: u64) {
             Ok(usize::try_from(life::refunds_needed_count(db).await?).unwrap())
         })
         .await;
-    // For a person, who gets their number too.
+    refunds(measured, rows).await;
+}
+
+/// Money that has to go back, for a person, who gets their number too.
+async fn refunds(measured: &mut Measured, rows: u64) {
     let owed = rows / 50;
     let first = RefundsFilter { limit: REFUNDS_PAGE_MAX, ..RefundsFilter::default() };
     let of_sale = RefundsFilter { sale: sale("big"), ..first.clone() };
