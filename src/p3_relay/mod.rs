@@ -162,9 +162,7 @@ impl Relay {
             self.lanes.iter().map(|lane| lane.window.confirmed_count() + lane.window.failed_count()).sum::<usize>();
         self.count_failed().await;
         self.set_aside_and_take_back();
-        for lane in &mut self.lanes {
-            lane.session.redeclare().await;
-        }
+        self.lanes.iter_mut().for_each(|lane| lane.session.redeclare());
         self.touch().await;
         self.report_breakers();
         self.gauges().await;

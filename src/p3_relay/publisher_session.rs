@@ -58,6 +58,8 @@ pub(super) struct PublisherSession {
     replace_at: Option<Instant>,
     /// A message was returned: a queue or a binding is missing.
     unroutable: bool,
+    /// The topology that is being declared again.
+    declaring: Option<AbortOnDropHandle<Result<(), RabbitError>>>,
     declare_at: Instant,
 }
 
@@ -78,6 +80,7 @@ impl PublisherSession {
             silences: 0,
             replace_at: None,
             unroutable: false,
+            declaring: None,
             declare_at: now,
         }
     }
@@ -203,12 +206,20 @@ impl PublisherSession {
 
     /// Declares the topology after messages were returned, over another connection so that nothing under way suffers: else
     /// a deleted queue or binding would last until the next reconnect, and send every entry to the relay DLQ (windows 36, 59).
-    pub(super) async fn redeclare(&mut self) {
-        if !self.unroutable || Instant::now() < self.declare_at {
+    /// In the background, as connecting: a queue that answers no declaration takes no time from the others (H6).
+    pub(super) fn redeclare(&mut self) {
+        let Some(declaring) = &mut self.declaring else {
+            if self.unroutable && Instant::now() >= self.declare_at {
+                let (config, topology) = (self.config.clone(), self.topology.clone());
+                let declaring = async move { declare_of(&config, topology).await };
+                self.declaring = Some(AbortOnDropHandle::new(tokio::spawn(declaring)));
+            }
             return;
-        }
+        };
+        let Some(declared) = declaring.now_or_never() else { return };
+        self.declaring = None;
         self.declare_at = Instant::now() + DECLARE_PAUSE;
-        match declare_of(&self.config, self.topology.clone()).await {
+        match declared.unwrap_or_else(|join| Err(RabbitError::Closed(format!("the client failed: {join}")))) {
             Ok(()) => {
                 tracing::warn!(phase = "p3_relay", "messages came back unroutable: declared the topology again");
                 self.unroutable = false;

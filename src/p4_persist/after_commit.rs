@@ -102,10 +102,7 @@ impl Persist {
     }
 
     pub(super) async fn ack(&mut self, ids: &[DeliveryId]) -> Result<(), RabbitError> {
-        match &mut self.consumer {
-            Some(consumer) if !ids.is_empty() => consumer.ack(ids).await,
-            Some(_) | None => Ok(()),
-        }
+        if ids.is_empty() { Ok(()) } else { self.intake.ack(ids).await }
     }
 
     /// Only where a mechanism is left out. The client library sends from a task of its own, and the ack has to be out before

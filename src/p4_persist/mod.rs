@@ -21,6 +21,7 @@ mod events;
 mod handled;
 mod intake;
 mod ledger_marks;
+mod queue_intake;
 mod send_back;
 mod unreadable_events;
 
@@ -33,14 +34,14 @@ use crate::faults::{crash_point, left_out};
 use crate::runtime::{Worker, now_ms};
 use crate::store::mysql::codes::PersistSource;
 use crate::store::mysql::{Db, DbError, outcomes, persist};
-use crate::store::rabbit::{Consumer, Delivery, DeliveryId, RabbitConfig, RabbitError, Sender};
+use crate::store::rabbit::{Delivery, DeliveryId, RabbitConfig, RabbitError, Sender};
 use crate::store::redis::RequestLedger;
 use crate::telemetry::traces;
 use after_commit::CommittedGroup;
 use breaker::DatabaseBreaker;
 pub(crate) use event_publisher::EventPublisher;
 use handled::HandledDelivery;
-use intake::{LostQueue, held_gauge};
+use intake::{Intake, held_gauge};
 use ledger_marks::LedgerMarker;
 use send_back::UnsentCopy;
 use std::collections::{HashMap, VecDeque};
@@ -50,16 +51,14 @@ use std::time::{Duration, Instant};
 /// Longest wait for the first message of a group; a stop is noticed within it.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
 
-/// One writer of a process: a consumer of all order queues with one transaction at a time.
+/// One writer of a process: it consumes all order queues and has one transaction at a time.
 pub struct Persist {
     db: Db,
     marker: LedgerMarker,
     rabbit: RabbitConfig,
     settings: config::P4Persist,
-    consumer: Option<Consumer>,
-    /// Whether, and since when, an order queue is missing that this writer has consumed.
-    lost_queue: LostQueue,
-    /// Deliveries of this consumer that wait for the database, oldest first. At most its prefetch; dropped with the consumer.
+    intake: Intake,
+    /// Deliveries that wait for the database, oldest first. At most the prefetch of each queue; dropped with their consumer.
     held: VecDeque<Delivery>,
     /// The broker took no events a moment ago and is offered none before.
     events_paused_until: Instant,
@@ -67,9 +66,9 @@ pub struct Persist {
     sender: Sender,
     /// Shared by the writers of a process: they use the same database.
     breaker: Arc<Mutex<DatabaseBreaker>>,
-    /// Committed and not acknowledged yet. Dropped with the consumer: the messages come again.
+    /// Committed and not acknowledged yet. Dropped with the consumers: the messages come again.
     committed: Option<CommittedGroup>,
-    /// Sent back, not acknowledged (unless early) until the broker has the copies. Dropped with the consumer, too.
+    /// Sent back, not acknowledged (unless early) until the broker has the copies. Dropped with their consumer, too.
     unsent_copies: Vec<UnsentCopy>,
     /// When the unsent copies are tried next.
     send_back_at: Instant,
@@ -112,8 +111,7 @@ impl Persist {
             marker: LedgerMarker::new(ledger),
             rabbit: rabbit.clone(),
             settings: settings.clone(),
-            consumer: None,
-            lost_queue: LostQueue::default(),
+            intake: Intake::new(rabbit, settings.prefetch),
             held: VecDeque::new(),
             events_paused_until: Instant::now(),
             sender: Sender::new(rabbit),
@@ -255,7 +253,7 @@ impl Worker for Persist {
 
     async fn step(&mut self) -> Result<Progress, Fault> {
         self.work().await.map_err(|error| {
-            // What was held comes again on the next connection.
+            // What was held comes again on the next connections.
             self.release();
             self.committed = None;
             Fault::back_off(error)

@@ -50,6 +50,7 @@ impl Persist {
     /// Sends copies of unfinished messages, and acknowledges the originals once the broker has confirmed the copies. A broker
     /// that takes no copies delays nothing else: the originals stay unacknowledged, within the prefetch, and are tried again.
     pub(super) async fn send_back(&mut self) -> Result<(), RabbitError> {
+        self.forget_what_comes_again();
         if self.unsent_copies.is_empty() || Instant::now() < self.send_back_at {
             return Ok(());
         }

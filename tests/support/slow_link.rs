@@ -2,7 +2,7 @@
 //! such a way makes dear: connections and round trips.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
@@ -18,6 +18,8 @@ pub struct SlowLink {
 
 #[derive(Default)]
 struct Counts {
+    /// Of connections from now on.
+    delay_ms: AtomicU64,
     connections: AtomicUsize,
     trips: AtomicUsize,
 }
@@ -28,17 +30,19 @@ impl SlowLink {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let port = listener.local_addr().expect("an address").port();
         let counts = Arc::<Counts>::default();
+        counts.delay_ms.store(delay_ms, Ordering::SeqCst);
         let counted = counts.clone();
         let task = tokio::spawn(async move {
             let mut pumps = JoinSet::new();
             while let Ok((client, _)) = listener.accept().await {
                 let Ok(server) = TcpStream::connect(("127.0.0.1", target)).await else { continue };
+                let delay = Duration::from_millis(counted.delay_ms.load(Ordering::SeqCst));
                 counted.connections.fetch_add(1, Ordering::SeqCst);
                 let ((from_client, to_client), (from_server, to_server)) = (client.into_split(), server.into_split());
                 let asked = Arc::new(AtomicBool::new(false));
                 let (answered, counted) = (asked.clone(), counted.clone());
                 pumps.spawn(pump(from_client, to_server, Duration::ZERO, move || asked.store(true, Ordering::SeqCst)));
-                pumps.spawn(pump(from_server, to_client, Duration::from_millis(delay_ms), move || {
+                pumps.spawn(pump(from_server, to_client, delay, move || {
                     let trips = usize::from(answered.swap(false, Ordering::SeqCst));
                     counted.trips.fetch_add(trips, Ordering::SeqCst);
                 }));
@@ -50,6 +54,11 @@ impl SlowLink {
     /// The address through it instead of the direct one.
     pub fn url(&self, direct: &str) -> String {
         super::fault_injection::through(direct, self.port)
+    }
+
+    /// What the server says on connections from now on is handed on this late; those that there are stay as they are.
+    pub fn slow_down(&self, delay_ms: u64) {
+        self.counts.delay_ms.store(delay_ms, Ordering::SeqCst);
     }
 
     /// Connections so far.

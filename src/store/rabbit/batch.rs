@@ -4,6 +4,7 @@ use super::config::RabbitConfig;
 use super::confirms::{Confirms, PublishResult};
 use super::error::RabbitError;
 use super::publisher::{Outgoing, PublishEvent, Publisher};
+use super::topology::Topology;
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -11,7 +12,8 @@ use tokio::time::timeout;
 /// Longest wait of a [`Sender`] for its connection; a broker that takes longer is connected to in the background.
 const READY_WAIT: Duration = Duration::from_secs(1);
 
-/// Sends for a caller that has other work: a slow connection is opened in the background.
+/// Sends copies and events for a caller that has other work: a slow connection is opened in the background. It declares no order
+/// queue, and must publish to none.
 pub struct Sender {
     config: RabbitConfig,
     publisher: Option<Publisher>,
@@ -35,18 +37,23 @@ impl Sender {
         if messages.is_empty() {
             return Ok(());
         }
-        if !self.publisher.as_ref().is_some_and(Publisher::is_open) {
-            self.publisher = None;
-            self.publisher = Some(self.connected().await?);
-        }
-        send_all(&self.config, &mut self.publisher, messages).await
+        let mut open = match self.publisher.take().filter(Publisher::is_open) {
+            Some(open) => open,
+            None => self.connected().await?,
+        };
+        send(&self.config, &mut open, messages).await?;
+        self.publisher = Some(open);
+        Ok(())
     }
 
     async fn connected(&mut self) -> Result<Publisher, RabbitError> {
         let config = &self.config;
         let connecting = self.connecting.get_or_insert_with(|| {
             let config = config.clone();
-            tokio::spawn(async move { Publisher::connect(&config).await })
+            tokio::spawn(async move {
+                let topology = Topology::without_order_queues(&config);
+                Publisher::connect_with(&config, topology).await
+            })
         });
         let Ok(connected) = timeout(READY_WAIT, connecting).await else {
             let limit_ms = u64::try_from(READY_WAIT.as_millis()).unwrap_or(u64::MAX);

@@ -8,7 +8,7 @@
 use super::ack_tracker::{AckTracker, OrderPart};
 use super::bundle::{self, OpenedOrder};
 use super::config::RabbitConfig;
-use super::declare::{declare, refused};
+use super::declare::{declare_of, refused};
 use super::error::{RabbitError, RabbitResult};
 use super::headers::{Headers, attempts, from_properties};
 use super::link::{Link, call};
@@ -97,12 +97,14 @@ pub struct Consumer {
 
 impl Consumer {
     /// Connects and starts to consume the order queues with these indexes; each call to the broker has `connect_timeout_ms`.
-    /// `prefetch` is the most unsettled messages per queue, from 1. A queue that is missing is declared with the rest of the
-    /// topology.
+    /// `prefetch` is the most unsettled messages per queue, from 1. When one is missing, these are declared with everything but the
+    /// other order queues.
     pub async fn connect(config: &RabbitConfig, queues: &[u16], prefetch: u16) -> RabbitResult<Self> {
         match Self::consume(config, queues, prefetch).await {
             Err(RabbitError::NoQueue { .. }) => {
-                declare(config).await?;
+                for queue in queues {
+                    declare_of(config, Topology::of_order_queue(config, *queue)).await?;
+                }
                 Self::consume(config, queues, prefetch).await
             }
             done => done,
@@ -211,6 +213,11 @@ impl Consumer {
         }
     }
 
+    /// Whether this consumer gave the delivery.
+    pub(crate) fn gave(&self, id: DeliveryId) -> bool {
+        id.generation == self.link.generation
+    }
+
     /// Acknowledges finished deliveries, with as few acks as their order allows; a message with its last order. The broker does
     /// not answer acks: if the connection dies around this call, they may come again.
     ///
@@ -260,11 +267,7 @@ impl Consumer {
     }
 
     fn own(&self, id: DeliveryId) -> RabbitResult<OrderPart> {
-        if id.generation == self.link.generation {
-            Ok((id.tag, id.part))
-        } else {
-            Err(RabbitError::Stale { tag: id.tag })
-        }
+        if self.gave(id) { Ok((id.tag, id.part)) } else { Err(RabbitError::Stale { tag: id.tag }) }
     }
 
     fn check_open(&self) -> RabbitResult<()> {

@@ -64,6 +64,12 @@ impl Topology {
         Self { order_queues: index..index.saturating_add(1), ..Self::new(config) }
     }
 
+    /// The same without order queues, for copies and events: no order queue that does not answer stands in their way (H6).
+    #[must_use]
+    pub(super) fn without_order_queues(config: &RabbitConfig) -> Self {
+        Self { order_queues: 0..0, ..Self::new(config) }
+    }
+
     /// The exchange that orders are published to, with [`Topology::orders_key`].
     #[must_use]
     pub fn orders_exchange(&self) -> String {

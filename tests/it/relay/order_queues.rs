@@ -1,7 +1,10 @@
 //! Several order queues: trouble of one is trouble of its own sales only (H6).
 
+use crate::support::fault_injection::{REFUSING_TRIGGER, port_of, unbind_order_queue};
 use crate::support::relay_state::{limit_order_queue, parked, silence_order_queue};
+use crate::support::slow_link::SlowLink;
 use crate::support::world::{World, eventually, run};
+use seckill::config::ServerUrl;
 use seckill::domain::ids::SaleId;
 use seckill::domain::shard::order_queue_index;
 use seckill::roles::Role::{Api, Consumer, Relay};
@@ -19,6 +22,9 @@ const SET: [&str; 10] = [
     "p3_relay.claim_idle_ms=60000",
     "p5_reconcile.window_ms=120000",
 ];
+
+/// Writers that do without the first order queue.
+const LEFT_OUT: &str = "seckill_p4_persist_left_out_count{queue=\"seckill.orders.0\"}";
 
 /// A sale of each of the two order queues.
 async fn sale_of_each_queue(world: &World) -> [SaleId; 2] {
@@ -86,6 +92,65 @@ fn a_queue_that_does_not_confirm_stops_only_itself() {
             .await;
         assert_eq!(parked(&world).await, 0);
         consumer.stop().await;
+        relay.stop().await;
+        world.finish().await;
+    });
+}
+
+#[test]
+fn a_queue_that_is_slow_to_declare_stops_only_itself() {
+    run(async {
+        let world = World::with(&[Api], &SET).await;
+        let [unbound, other] = sale_of_each_queue(&world).await;
+        let direct = world.settings.rabbitmq.url.expose();
+        let link = SlowLink::before(port_of(direct), 0).await;
+        let relay = world.extra_roles(&[Relay], |s| {
+            s.rabbitmq.url = ServerUrl::new(link.url(direct));
+            // As long as a test waits for anything.
+            s.rabbitmq.connect_timeout_ms = 60_000;
+        });
+        buy(&world, &unbound, 0..1).await;
+        buy(&world, &other, 0..1).await;
+        eventually("an empty outbox", async || world.outbox().await.0 == 0).await;
+        unbind_order_queue(&world.servers.rabbit).await;
+        let connections = link.connections();
+        link.slow_down(600_000);
+        buy(&world, &unbound, 1..5).await;
+        eventually("a connection to declare it again", async || link.connections() > connections).await;
+        buy(&world, &other, 1..121).await;
+        eventually("the other sale's orders", async || world.waiting_in("seckill.orders.1").await == 121).await;
+        eventually("only those of the queue without a binding", async || world.outbox().await.0 == 4).await;
+        relay.stop().await;
+        let roles = world.extra_roles(&[Relay, Consumer], |_| {});
+        eventually("all orders", async || (world.orders(&unbound).await, world.orders(&other).await) == (5, 121)).await;
+        roles.stop().await;
+        world.finish().await;
+    });
+}
+
+#[test]
+fn a_queue_that_answers_no_consumer_keeps_none_from_the_others() {
+    run(async {
+        let world = World::with(&[Api], &SET).await;
+        let [silent, other] = sale_of_each_queue(&world).await;
+        let relay = world.extra_roles(&[Relay], |_| {});
+        world.sql(REFUSING_TRIGGER).await;
+        buy(&world, &silent, 0..30).await;
+        world.bought(&other, "cursed").await;
+        buy(&world, &other, 0..30).await;
+        eventually("an empty outbox", async || world.outbox().await == (0, 0)).await;
+        silence_order_queue(&world, 0, true).await;
+        let consumer = world.process("consumer", "", &["p4_persist.attempts_max=100"]);
+        eventually("the other sale's orders", async || world.orders(&other).await == 30).await;
+        consumer.until_metric(LEFT_OUT, |writers| writers >= 1.0).await;
+        // What was refused came back by way of a retry queue: copies are sent although a queue does not answer.
+        world.sql("DROP TRIGGER curse").await;
+        eventually("the order that was refused at first", async || world.orders(&other).await == 31).await;
+        assert_eq!(world.orders(&silent).await, 0);
+        silence_order_queue(&world, 0, false).await;
+        eventually("the orders of the queue", async || world.orders(&silent).await == 30).await;
+        consumer.until_metric(LEFT_OUT, |writers| writers == 0.0).await;
+        consumer.kill();
         relay.stop().await;
         world.finish().await;
     });
