@@ -191,7 +191,8 @@ async fn shards(environment: &Environment, sizes: &Sizes, spinner: &Spinner) -> 
     let (mut points, mut wrong) = (Vec::new(), 0);
     for count in SHARDS {
         spinner.tell(&format!("{count} shards"));
-        let Some(mut other) = environment.another(Difference::Setting(&format!("redis.shards={count}"))).await? else {
+        let Some(mut other) = environment.another(Difference::Settings(&[&format!("redis.shards={count}")])).await?
+        else {
             return Ok(Vec::new());
         };
         let measured = on_shards(&mut other, sizes, spinner).await;

@@ -1,6 +1,9 @@
 //! `waiters`: many buyers hold a long poll while nothing lands, and others go on buying (A13). A poll must not cost the buyers
 //! who come after it: their latency is measured without waiters and beside them, on one sale, at one rate.
 //!
+//! A poll that finds no place to wait is answered at once with `Retry-After`, which the waiters keep. It does not wait, so the
+//! environments have places for all, and a run in which more than a few were answered early fails: it measured something else.
+//!
 //! Then the same where an accepted purchase is one that a replica has (`redis.wait_replicas`): there each status of a queued
 //! order waits for the replica, too.
 
@@ -31,6 +34,8 @@ use tokio::time::{Instant, sleep};
 const PER_S: f64 = 500.0;
 /// What a waiter asks for, seconds.
 const WAIT_S: u64 = 20;
+/// Most polls that may be answered early, of a hundred waiters.
+const EARLY_PERCENT_MAX: u64 = 3;
 /// Longest wait for a connection or an answer: above what a waiter asks for.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Purchases of future waiters under way at a time.
@@ -55,7 +60,10 @@ struct Waited {
 /// What the waiters heard.
 #[derive(Default)]
 struct Polls {
+    /// After their wait.
     answered: AtomicU64,
+    /// At once, because no place to wait was left.
+    early: AtomicU64,
     broken: AtomicU64,
     asking: AtomicU64,
 }
@@ -67,10 +75,12 @@ pub(super) async fn measure(
     spinner: &Spinner,
 ) -> Result<Vec<Bar>, Failure> {
     let mut bars = Vec::new();
+    // With room for a purchase that waits beside them.
+    let places = format!("http.waiters_max={}", 2 * sizes.waiters.max(1));
     for (name, setting) in [("waiters", UNREPLICATED), ("waiters_replicated", REPLICATED)] {
         spinner.tell(setting);
         // An api of their own: what so many polls take would be told of every later measurement.
-        if let Some(other) = environment.another(Difference::Setting(setting)).await? {
+        if let Some(other) = environment.another(Difference::Settings(&[setting, &places])).await? {
             let measure = async |other: &mut Environment| one(other, sizes, spinner).await;
             bars.push(of(name, &steady_crowd::measured_on(other, sizes, spinner, measure).await?));
         }
@@ -81,14 +91,24 @@ pub(super) async fn measure(
     Ok(bars)
 }
 
+/// Whether nearly all of the waiters waited.
+fn measured(waiters: u64, early: u64) -> Result<(), Failure> {
+    if early * 100 <= waiters * EARLY_PERCENT_MAX {
+        return Ok(());
+    }
+    let problem = format!("{early} polls of {waiters} waiters were answered at once, for want of a place to wait");
+    Err(Failure::Failed(format!("waiters: {problem}; nothing was measured, raise http.waiters_max")))
+}
+
 fn of(name: &'static str, waited: &Waited) -> Bar {
     let p99 = |report: &LoadReport| ms(report.latency_us.value_at_quantile(0.99));
     let p50 = |report: &LoadReport| ms(report.latency_us.value_at_quantile(0.5));
     let (without, beside) = (&waited.without, &waited.beside);
-    let [answered, broken] = [&waited.polls.answered, &waited.polls.broken].map(|count| count.load(Relaxed));
+    let Polls { answered, early, broken, .. } = &waited.polls;
+    let [answered, early, broken] = [answered, early, broken].map(|count| count.load(Relaxed));
     let note = format!(
         "p99 of {PER_S:.0} purchases/s beside {} long polls, against p99 without them: {:.2} against {:.2} ms (p50 {:.2} \
-         against {:.2}); {} and {} accepted; polls answered meanwhile: {answered}, broken: {broken}{}",
+         against {:.2}); {} and {} accepted; polls answered after their wait: {answered}, early: {early}, broken: {broken}{}",
         waited.waiters,
         p99(beside),
         p99(without),
@@ -99,7 +119,7 @@ fn of(name: &'static str, waited: &Waited) -> Bar {
         waited.api_peak_mib.map_or_else(String::new, |mib| format!("; api at most {mib:.0} MiB resident")),
     );
     let more = json!({
-        "waiters": waited.waiters, "polls_answered": answered, "polls_broken": broken,
+        "waiters": waited.waiters, "polls_answered": answered, "polls_early": early, "polls_broken": broken,
         "accepted": beside.accepted, "requests": beside.requests, "accepted_without": without.accepted,
         "requests_without": without.requests, "answers": beside.by_status, "p50_ms": p50(beside),
         "p50_without_ms": p50(without), "api_peak_mib": waited.api_peak_mib, "cpu": waited.cpu,
@@ -141,6 +161,7 @@ async fn one(environment: &mut Environment, sizes: &Sizes, spinner: &Spinner) ->
     // Those that wait are cut off: the answers were not asked for until now.
     tasks.shutdown().await;
     let polls = Arc::into_inner(polls).unwrap_or_default();
+    measured(count, polls.early.load(Relaxed))?;
     Ok(Waited { waiters: count, without, beside, polls, api_peak_mib: api.and_then(resident_peak_mib), cpu })
 }
 
@@ -183,16 +204,29 @@ async fn wait(mut connection: Connection, question: String, polls: Arc<Polls>, s
         if std::mem::take(&mut is_first) {
             polls.asking.fetch_add(1, Relaxed);
         }
-        let answered = match warm {
-            Ok(()) => connection.call(question.as_bytes()).await.is_ok_and(|answer| answer.status() == 200),
-            Err(_) => false,
+        let answer = match warm {
+            Ok(()) => connection.call(question.as_bytes()).await,
+            Err(error) => Err(error),
         };
-        if answered {
-            polls.answered.fetch_add(1, Relaxed);
-        } else {
-            polls.broken.fetch_add(1, Relaxed);
+        let (count, pause_s) = match answer.map(|answer| (answer.status(), answer.retry_after_s())) {
+            Ok((200, None)) => (&polls.answered, 0),
+            Ok((200, Some(pause_s))) => (&polls.early, pause_s),
             // Not as fast as refusals come.
-            stop.sleep(Duration::from_secs(1)).await;
-        }
+            Ok((_, pause_s)) => (&polls.broken, pause_s.unwrap_or(1)),
+            Err(_) => (&polls.broken, 1),
+        };
+        count.fetch_add(1, Relaxed);
+        stop.sleep(Duration::from_secs(pause_s)).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_in_which_many_did_not_wait_is_none() {
+        assert!(measured(10_000, 300).is_ok() && measured(60, 1).is_ok());
+        assert!(measured(10_000, 301).is_err() && measured(60, 2).is_err() && measured(0, 1).is_err());
     }
 }

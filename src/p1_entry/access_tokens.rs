@@ -2,10 +2,11 @@
 //!
 //! Input: a token. Output: the buyer it speaks for, or why it is refused. A token of a public-key algorithm is checked once and
 //! remembered in its time, and so is a refusal ([`super::key_set`]). HS256 is verified each time: its check is symmetric and costs
-//! a fraction of a public-key operation, as much as the hash that would find it again ([`super::hs256`]).
+//! a fraction of a public-key operation, as much as the hash that would find it again ([`super::hs256`]). What the library checks
+//! of either kind counts against the time that forgeries may take ([`super::forgery_budget`]).
 
 use super::forgery_budget::within_budget;
-use super::hs256::UsualTokens;
+use super::hs256::{UsualFate, UsualTokens};
 use super::key_set::{
     AccessKey, AuthKeyError, CurrentKeys, KeySet, KeySetRefresher, KeySource, TokenHash, VerifiedToken,
 };
@@ -121,52 +122,41 @@ impl Authenticator {
         }
         let (keys, now_s) = (self.keys.now(), u64::try_from(now_ms() / 1000).unwrap_or_default());
         if let Some(usual) = &self.usual {
-            if let Some(user) = usual.buyer(token, now_s) {
-                return Ok(user);
-            }
-            let verified = self.verify(&keys, token)?;
+            let is_signed = match usual.check(token, now_s) {
+                UsualFate::Buyer(user) => return Ok(user),
+                UsualFate::Forged => return Err(AccessDenied::signature()),
+                UsualFate::Signed => true,
+                UsualFate::Unusual => false,
+            };
+            let verified = self.verify(keys.all(), token, is_signed)?;
             usual.accepted(token);
             return Ok(verified.user);
         }
         if !keys.remembers() {
-            return self.verify(&keys, token).map(|verified| verified.user);
+            return self.verify(self.signers(&keys, token)?, token, false).map(|verified| verified.user);
         }
         let hash = TokenHash::of(token);
         if let Some(before) = keys.recall(&hash, now_s) {
             return before;
         }
-        // Into the set that it was checked with, which may not be the present one any more.
-        let verified = self.verify(&keys, token).inspect_err(|denied| {
+        let signers = self.signers(&keys, token)?;
+        let verified = self.verify(signers, token, false).inspect_err(|denied| {
             if denied.is_final() {
-                keys.remember_refused(hash, denied.clone(), now_s);
+                keys.remember_refused(hash, signers, denied.clone(), now_s);
             }
         })?;
         let user = verified.user.clone();
         if verified.valid_s.0 <= verified.valid_s.1 {
-            keys.remember(hash, verified);
+            keys.remember(hash, signers, verified);
         }
         Ok(user)
     }
 
-    /// A token that was not verified before.
-    fn verify(&self, keys: &KeySet, token: &str) -> Result<VerifiedToken, AccessDenied> {
-        let claims = if keys.is_by_id() {
-            self.claims_by_id(keys, token)?
-        } else {
-            let mut claims = Err(AccessDenied::unknown_key());
-            for key in keys.all() {
-                claims = self.claims(key, token);
-                // Only then another one may have signed.
-                if !claims.as_ref().is_err_and(|denied| denied.refusal == TokenRefusal::Signature) {
-                    break;
-                }
-            }
-            claims?
-        };
-        self.verified(claims)
-    }
-
-    fn claims_by_id(&self, keys: &KeySet, token: &str) -> Result<AccessClaims, AccessDenied> {
+    /// The keys that can have signed this token: the one that it names, or the secrets, which have no names.
+    fn signers<'a>(&self, keys: &'a KeySet, token: &str) -> Result<&'a [AccessKey], AccessDenied> {
+        if !keys.is_by_id() {
+            return Ok(keys.all());
+        }
         let header = decode_header(token).map_err(|error| AccessDenied::from(&error))?;
         let Some(id) = header.kid else {
             return Err(AccessDenied::new(TokenRefusal::UnknownKey, "access token names no key (kid)"));
@@ -175,34 +165,41 @@ impl Authenticator {
             self.keys.want();
             return Err(AccessDenied::unknown_key());
         };
-        self.claims(key, token)
+        Ok(std::slice::from_ref(key))
     }
 
-    /// The claims of a token that this key signed.
-    fn claims(&self, key: &AccessKey, token: &str) -> Result<AccessClaims, AccessDenied> {
-        let validation = self.validations.iter().find(|(algorithm, _)| *algorithm == key.algorithm);
+    /// A token that was not verified before. The keys are of one algorithm; each may have signed. One that `is_signed` is no
+    /// forgery and needs no budget.
+    fn verify(&self, signers: &[AccessKey], token: &str, is_signed: bool) -> Result<VerifiedToken, AccessDenied> {
+        let first = signers.first().ok_or_else(AccessDenied::unknown_key)?;
+        let validation = self.validations.iter().find(|(algorithm, _)| *algorithm == first.algorithm);
         let (_, validation) = validation.ok_or_else(AccessDenied::algorithm)?;
-        let check = || match decode::<AccessClaims>(token, &key.key, validation) {
-            Ok(token) => Ok(token.claims),
-            Err(error) => Err(AccessDenied::from(&error)),
-        };
-        if key.algorithm == Algorithm::Hs256 {
-            return check();
-        }
-        // Before the dear part: what no signature could make good.
+        // Before the dear part: what no signature could make good. The library says the same of a header, and says it first.
         let header = decode_header(token).map_err(|error| AccessDenied::from(&error))?;
         if !validation.algorithms.contains(&header.alg) {
             return Err(AccessDenied::algorithm());
         }
-        insecure_decode_claims::<AccessClaims>(token).map_err(|_| AccessDenied::malformed())?;
-        let counted = || {
-            self.signature_checks.increment(1);
-            check()
-        };
-        let is_forged = |claims: &Result<_, AccessDenied>| {
-            claims.as_ref().is_err_and(|denied| denied.refusal == TokenRefusal::Signature)
-        };
-        within_budget(counted, is_forged).unwrap_or_else(|| Err(AccessDenied::busy()))
+        if first.algorithm != Algorithm::Hs256 {
+            insecure_decode_claims::<AccessClaims>(token).map_err(|_| AccessDenied::malformed())?;
+        }
+        let check = || self.claims(signers, validation, token);
+        let claims = if is_signed { Some(check()) } else { within_budget(check, is_forged) };
+        self.verified(claims.unwrap_or_else(|| Err(AccessDenied::busy()))?)
+    }
+
+    /// The claims of a token that one of the keys signed. One check, however many keys it takes.
+    fn claims(&self, signers: &[AccessKey], by: &Validation, token: &str) -> Result<AccessClaims, AccessDenied> {
+        self.signature_checks.increment(1);
+        let mut claims = Err(AccessDenied::unknown_key());
+        for signer in signers {
+            claims =
+                decode(token, &signer.key, by).map(|token| token.claims).map_err(|error| AccessDenied::from(&error));
+            // Only then another one may have signed.
+            if !is_forged(&claims) {
+                break;
+            }
+        }
+        claims
     }
 
     /// The buyer, and the first and last second of the token's time; one whose times are no whole seconds has none in which it is
@@ -215,6 +212,11 @@ impl Authenticator {
         let last = claims.exp.and_then(|exp| exp.as_u64()).map(|exp| exp.saturating_add(leeway_s));
         Ok(VerifiedToken { user, valid_s: first.zip(last).unwrap_or((1, 0)) })
     }
+}
+
+/// Whether the keys did not sign it.
+fn is_forged<T>(checked: &Result<T, AccessDenied>) -> bool {
+    checked.as_ref().is_err_and(|denied| denied.refusal == TokenRefusal::Signature)
 }
 
 fn validation(algorithm: Algorithm, settings: &Auth) -> Validation {

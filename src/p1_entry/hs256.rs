@@ -3,9 +3,11 @@
 //! That crate reads a token's header twice, makes the key schedule of the HMAC for each token, and reads the claims twice. Here
 //! the header is compared with those that it has accepted, the schedules are kept, and the claims are read once, in place.
 //!
-//! Input: a token. Output: its buyer, where the token is certainly good; else nothing, and then the judge says whether it is good
-//! and why not. So a refusal always has the judge's reason, and whatever is unusual (an escaped character, an audience that is a
-//! list, seconds with a fraction) costs what it cost before. A crash leaves nothing.
+//! Input: a token. Output: its buyer, where the token is certainly good; that it is forged, where its header is known and no secret
+//! signed it; else nothing, and then the judge says whether it is good and why not. So a refusal always has the judge's reason, and
+//! whatever is unusual (an escaped character, an audience that is a list, seconds with a fraction) costs what it cost before. A
+//! flood of forgeries in the usual form costs a MAC for each secret, and those in other forms are the judge's, which has a budget
+//! for them ([`super::forgery_budget`]). A crash leaves nothing.
 
 use crate::config::Auth;
 use crate::domain::ids::UserId;
@@ -32,6 +34,19 @@ pub(super) struct UsualTokens {
     /// Headers of tokens that the judge accepted, still in base64. Filled one after the other, never changed: all threads read
     /// them with each request.
     headers: [OnceLock<Box<str>>; HEADERS_MAX],
+}
+
+/// What one pass says of a token.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum UsualFate {
+    /// It is good, and speaks for this buyer.
+    Buyer(UserId),
+    /// Its header is a known one, and its signature is of no secret.
+    Forged,
+    /// One of the secrets signed it; the rest is the judge's.
+    Signed,
+    /// The judge's.
+    Unusual,
 }
 
 /// The claims of a usual token: plain texts and whole seconds, each once.
@@ -82,13 +97,21 @@ impl UsualTokens {
         })
     }
 
-    /// The buyer of a token that is certainly good at `now_s`.
-    pub(super) fn buyer(&self, token: &str, now_s: u64) -> Option<UserId> {
-        let parts = Parts::of(token)?;
-        if !self.headers.iter().filter_map(OnceLock::get).any(|known| **known == *parts.header) {
-            return None;
+    /// What becomes of a token at `now_s`, where one pass can tell.
+    pub(super) fn check(&self, token: &str, now_s: u64) -> UsualFate {
+        let known = |parts: &Parts<'_>| self.headers.iter().filter_map(OnceLock::get).any(|one| **one == *parts.header);
+        match Parts::of(token).filter(known) {
+            Some(parts) if self.is_signed(&parts) => {
+                self.buyer(&parts, now_s).map_or(UsualFate::Signed, UsualFate::Buyer)
+            }
+            // What is no base64 at all is malformed to the judge.
+            Some(parts) if URL_SAFE_NO_PAD.decode(parts.signature).is_ok() => UsualFate::Forged,
+            Some(_) | None => UsualFate::Unusual,
         }
-        self.is_signed(&parts).then_some(())?;
+    }
+
+    /// The buyer of a signed token that is certainly good at `now_s`.
+    fn buyer(&self, parts: &Parts<'_>, now_s: u64) -> Option<UserId> {
         let mut claims = [0; CLAIMS_BYTES_MAX];
         let length = URL_SAFE_NO_PAD.decode_slice(parts.claims, &mut claims).ok()?;
         let claims: UsualClaims<'_> = serde_json::from_slice(claims.get(..length)?).ok()?;
@@ -194,9 +217,12 @@ mod tests {
         (passed, judge)
     });
 
-    /// The buyer or the reason. Of several missing claims the judge names any.
-    fn told(checked: Result<UserId, AccessDenied>) -> Result<UserId, String> {
-        checked.map_err(|denied| {
+    /// The buyer or the reason. Of several missing claims the judge names any. Forgeries that had their share of this thread's time
+    /// are left unchecked, so those are asked about again.
+    fn told(auth: &Authenticator, token: &str) -> Result<UserId, String> {
+        let checked = std::iter::repeat_with(|| auth.check(token));
+        let mut checked = checked.filter(|checked| !checked.as_ref().is_err_and(AccessDenied::is_busy));
+        checked.next().unwrap().map_err(|denied| {
             let why = denied.to_string();
             why.split_once("lacks the claim").map_or(why.clone(), |(before, _)| before.to_owned())
         })
@@ -229,9 +255,9 @@ mod tests {
                 let at = at % token.len();
                 token.replace_range(at..=at, char::from(with % 128).encode_utf8(&mut [0; 4]));
             }
-            let judged = told(judge.check(&token));
+            let judged = told(judge, &token);
             for _ in 0..2 {
-                prop_assert_eq!(&told(passed.check(&token)), &judged, "{} {}", header, claims);
+                prop_assert_eq!(&told(passed, &token), &judged, "{} {}", header, claims);
             }
         }
     }
@@ -241,15 +267,26 @@ mod tests {
         let (tokens, now_s) = (UsualTokens::new(&settings()).unwrap(), now_s());
         let claims = |exp: u64| format!(r#"{{"sub":"alice","iss":"gateway","aud":"seckill","exp":{exp},"iat":1}}"#);
         let good = signed(HEADERS[0], &claims(now_s), SECRET);
-        assert_eq!(tokens.buyer(&good, now_s), None, "its header is not known yet");
+        let forged = signed(HEADERS[0], &claims(now_s), "another");
+        for token in [&good, &forged] {
+            assert_eq!(tokens.check(token, now_s), UsualFate::Unusual, "its header is not known yet");
+        }
         tokens.accepted(&good);
-        assert_eq!(tokens.buyer(&good, now_s).unwrap().as_str(), "alice");
-        assert!(tokens.buyer(&good, now_s + 5).is_some() && tokens.buyer(&good, now_s + 6).is_none(), "its time");
-        assert!(tokens.buyer(&signed(HEADERS[0], &claims(now_s), "another"), now_s).is_none());
+        let alice = UsualFate::Buyer(UserId::parse("alice").unwrap());
+        assert_eq!(tokens.check(&good, now_s), alice);
+        assert_eq!(tokens.check(&good, now_s + 5), alice);
+        assert_eq!(tokens.check(&good, now_s + 6), UsualFate::Signed, "its time is over");
+        assert_eq!(tokens.check(&forged, now_s), UsualFate::Forged);
+        // The judge has other words for these.
+        for damaged in [format!("{good}!"), format!("{}=", &good[..good.len() - 40])] {
+            assert_eq!(tokens.check(&damaged, now_s), UsualFate::Unusual, "{damaged}");
+        }
+        let listed = r#"{"sub":"alice","iss":"gateway","aud":["seckill"],"exp":9999999999}"#;
+        assert_eq!(tokens.check(&signed(HEADERS[0], listed, SECRET), now_s), UsualFate::Signed);
         for n in 0..2 * HEADERS_MAX {
             let other = signed(&format!(r#"{{"alg":"HS256","kid":"{n}"}}"#), &claims(now_s), SECRET);
             tokens.accepted(&other);
-            assert_eq!(tokens.buyer(&other, now_s).is_some(), n + 1 < HEADERS_MAX, "{n}");
+            assert_eq!(tokens.check(&other, now_s) == alice, n + 1 < HEADERS_MAX, "{n}");
         }
         let denied = Authenticator::new(&settings()).unwrap().check("a.b");
         assert!(denied.is_err());

@@ -1,19 +1,25 @@
 //! A buyer's own orders (L4): listed, shown, cancelled; and the order that a CONFIRMED status tells of.
 //!
 //! Input: a buyer, an order. Output: what the database says of it; another buyer's order is not there. Status questions are read in
-//! groups, so a crowd that watches its deadlines is a trickle of reads; the other calls are bounded, and more get 503. Keeps
-//! nothing.
+//! groups, and each answer is kept: for a second while it can change, for minutes when the order has ended. So a crowd that watches
+//! its deadlines is a trickle of reads. The other calls take of their buyer's rate, as purchases do, and are bounded: one account
+//! cannot take the database from the others, and more than it bears get 503. A crash leaves nothing.
 
 use super::catalog::Catalog;
+use super::rate_limits::RateLimits;
 use crate::domain::ids::{RequestId, SaleId, UserId};
+use crate::domain::order_life::OrderState;
 use crate::http::problem::{Kind, Problem};
 use crate::p6_fulfil::{self, FulfilContext, OrderDocument};
 use crate::runtime::batcher::{Bounds, QuestionBatcher};
 use crate::store::mysql::DbError;
 use crate::store::mysql::order_life::{self, Cancelled, ListedOrder, OrdersQuery};
+use moka::Expiry;
+use moka::future::Cache;
 use serde::Serialize;
 use std::collections::HashMap;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
 /// Orders of a page.
@@ -23,6 +29,13 @@ const CALLS_MAX: usize = 64;
 const BOUNDS: Bounds = Bounds { group_max: 500, waiting_max: 4_096, in_flight_max: 2, idle_end: None };
 /// Shortest time from one grouped read to the next.
 const GATHER: Duration = Duration::from_millis(5);
+
+/// What the next event may change is told for this time.
+const CHANGING_TTL: Duration = Duration::from_secs(1);
+/// An order that expired or was cancelled stays so.
+const ENDED_TTL: Duration = Duration::from_secs(300);
+/// Orders remembered; about 250 bytes each.
+const KEPT_MAX: u64 = 20_000;
 
 /// The order that became of a CONFIRMED request, in a sale with a payment step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
@@ -39,19 +52,51 @@ pub(crate) struct StatusOrder {
     pub(crate) pay_by: Option<String>,
 }
 
+impl StatusOrder {
+    fn of(order: OrderDocument) -> Self {
+        let OrderDocument { state, amount, currency, pay_by, .. } = order;
+        Self { state, amount, currency, pay_by }
+    }
+}
+
 type Answer = Result<Option<ListedOrder>, ()>;
+
+/// How long an order is told of without another read.
+struct ByState;
+
+impl Expiry<RequestId, Option<StatusOrder>> for ByState {
+    fn expire_after_create(&self, _of: &RequestId, order: &Option<StatusOrder>, _now: Instant) -> Option<Duration> {
+        let state = order.as_ref().and_then(|order| order.state).and_then(OrderState::from_code);
+        Some(match state {
+            Some(OrderState::Expired | OrderState::Cancelled) => ENDED_TTL,
+            Some(OrderState::Unpaid | OrderState::Paid) | None => CHANGING_TTL,
+        })
+    }
+
+    fn expire_after_update(
+        &self,
+        of: &RequestId,
+        order: &Option<StatusOrder>,
+        now: Instant,
+        _before: Option<Duration>,
+    ) -> Option<Duration> {
+        self.expire_after_create(of, order, now)
+    }
+}
 
 /// Orders of buyers, of one process.
 pub struct MyOrders {
     context: FulfilContext,
     catalog: Catalog,
     reads: QuestionBatcher<RequestId, Answer>,
+    kept: Cache<RequestId, Option<StatusOrder>>,
+    limits: Arc<RateLimits>,
     calls: Semaphore,
 }
 
 impl MyOrders {
     /// Starts the grouped reads, on the runtime this is called in.
-    pub(crate) fn start(context: FulfilContext, catalog: Catalog) -> Self {
+    pub(crate) fn start(context: FulfilContext, catalog: Catalog, limits: Arc<RateLimits>) -> Self {
         let db = context.db.clone();
         let reads = QuestionBatcher::start(BOUNDS, move |request_ids: Vec<RequestId>| {
             let db = db.clone();
@@ -60,7 +105,8 @@ impl MyOrders {
                 answers(&request_ids, found)
             }
         });
-        Self { context, catalog, reads, calls: Semaphore::new(CALLS_MAX) }
+        let kept = Cache::builder().max_capacity(KEPT_MAX).expire_after(ByState).build();
+        Self { context, catalog, reads, kept, limits, calls: Semaphore::new(CALLS_MAX) }
     }
 
     /// The servers of P6, for the demo shop.
@@ -68,13 +114,17 @@ impl MyOrders {
         &self.context
     }
 
-    /// What a CONFIRMED status says of its order; `None` where the sale has no payment step, and while the database cannot be asked.
+    /// What a CONFIRMED status says of its order; `None` where the sale has no payment step, and while the database cannot be
+    /// asked.
     pub(crate) async fn part(&self, sale: &SaleId, request_id: RequestId) -> Option<StatusOrder> {
         let view = self.catalog.known(sale).await?;
         view.sale.payment?;
-        let order = self.reads.ask(request_id).await.ok()?.ok()??;
-        let OrderDocument { state, amount, currency, pay_by, .. } = OrderDocument::of(order);
-        Some(StatusOrder { state, amount, currency, pay_by })
+        // Of many who ask at once one reads; what cannot be read is not kept.
+        let read = async {
+            let found = self.reads.ask(request_id).await.map_err(|_busy| ())??;
+            Ok::<_, ()>(found.map(OrderDocument::of).map(StatusOrder::of))
+        };
+        self.kept.try_get_with(request_id, read).await.ok()?
     }
 
     async fn call<T>(&self, work: impl Future<Output = Result<T, DbError>>) -> Result<T, Problem> {
@@ -95,6 +145,7 @@ impl MyOrders {
         user: UserId,
         before: Option<RequestId>,
     ) -> Result<(Vec<OrderDocument>, Option<RequestId>), Problem> {
+        self.limits.take(&user).await?;
         let query = OrdersQuery { buyer: Some(user), before, limit: PAGE, ..OrdersQuery::default() };
         let orders = self.call(order_life::find(&self.context.db, &query)).await?;
         let full = orders.len() == usize::from(PAGE);
@@ -104,14 +155,23 @@ impl MyOrders {
 
     /// One order of a buyer.
     pub(crate) async fn one(&self, user: &UserId, request_id: RequestId) -> Result<OrderDocument, Problem> {
+        self.limits.take(user).await?;
+        self.read(user, request_id).await
+    }
+
+    async fn read(&self, user: &UserId, request_id: RequestId) -> Result<OrderDocument, Problem> {
         let order = self.call(order_life::get(&self.context.db, request_id)).await?;
         order.filter(|order| order.user_id == *user).map(OrderDocument::of).ok_or_else(|| Kind::OrderNotFound.into())
     }
 
     /// Cancels an unpaid order of a buyer. Repeating is safe.
     pub(crate) async fn cancel(&self, user: &UserId, request_id: RequestId) -> Result<OrderDocument, Problem> {
-        match self.call(p6_fulfil::cancel_by_buyer(&self.context, request_id, user)).await? {
-            Cancelled::Now(..) | Cancelled::Before(_) => self.one(user, request_id).await,
+        self.limits.take(user).await?;
+        let cancelled = self.call(p6_fulfil::cancel_by_buyer(&self.context, request_id, user)).await?;
+        // A status that is asked for next has it.
+        self.kept.invalidate(&request_id).await;
+        match cancelled {
+            Cancelled::Now(..) | Cancelled::Before(_) => self.read(user, request_id).await,
             Cancelled::Refused(_, None) => {
                 Err(Kind::Conflict
                     .because_both("orders of this sale cannot be cancelled here", "该活动的订单不能在此取消"))

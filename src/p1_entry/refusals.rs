@@ -51,6 +51,10 @@ impl AccessDenied {
         Self::new(TokenRefusal::Algorithm, "access token uses another algorithm than this service accepts")
     }
 
+    pub(super) fn signature() -> Self {
+        Self::new(TokenRefusal::Signature, "access token has a wrong signature")
+    }
+
     pub(super) fn unknown_key() -> Self {
         Self::new(TokenRefusal::UnknownKey, "access token names an unknown key (kid)")
     }
@@ -88,7 +92,7 @@ impl From<&Error> for AccessDenied {
         match error.kind() {
             ErrorKind::ExpiredSignature => Self::new(TokenRefusal::Expired, "access token has expired, get a new one"),
             ErrorKind::ImmatureSignature => Self::new(TokenRefusal::NotYet, "access token is not valid yet (nbf)"),
-            ErrorKind::InvalidSignature => Self::new(TokenRefusal::Signature, "access token has a wrong signature"),
+            ErrorKind::InvalidSignature => Self::signature(),
             ErrorKind::InvalidAudience => Self::new(TokenRefusal::Claims, "access token is for another audience (aud)"),
             ErrorKind::InvalidIssuer => Self::new(TokenRefusal::Claims, "access token is from another issuer (iss)"),
             ErrorKind::InvalidAlgorithm | ErrorKind::InvalidAlgorithmName => Self::algorithm(),

@@ -8,15 +8,24 @@ use crate::support::programs::scratch;
 use crate::support::time::eventually;
 use crate::support::world::{Answer, World, run, run_waiting};
 use futures::StreamExt;
+use seckill::config::Secret;
 use seckill::domain::ids::SaleId;
 use seckill::roles::Role;
 use seckill::runtime::now_ms;
+use seckill::token_issuer::TokenIssuer;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::net::TcpStream;
 
 /// Requests of one flood.
 const FLOOD: usize = 4_000;
+const CHECKS: &str = "seckill_p1_entry_signature_checks_total";
+/// As in the middle of a rotation; the last one signs.
+const SECRETS: [&str; 3] = [
+    "first-access-secret-of-32-bytes-or-more",
+    "second-access-secret-of-32-bytes-or-more",
+    "third-access-secret-of-32-bytes-or-more",
+];
 
 async fn buy(world: &World, api: &KillableProcess, sale: &SaleId, token: &str) -> Answer {
     let request = world.http.post(format!("{}/v1/sales/{sale}/orders", api.api_url())).json(&json!({}));
@@ -87,10 +96,9 @@ fn a_process_waits_for_its_first_keys_and_sells_on_when_the_issuer_goes_later() 
 async fn flood(
     world: &World,
     (api, sale): (&KillableProcess, &SaleId),
-    honest: (&LoginService, &str),
+    honest: impl Fn(usize) -> String,
     token: impl Fn(usize) -> String,
 ) -> (BTreeMap<u16, usize>, f64) {
-    const CHECKS: &str = "seckill_p1_entry_signature_checks_total";
     let before = api.metric(CHECKS).await.unwrap();
     let attack = async {
         let answers = futures::stream::iter((0..FLOOD).map(|n| (n, token(n)))).map(async |(n, token)| {
@@ -105,7 +113,7 @@ async fn flood(
     };
     let buyers = async {
         for n in 0..100 {
-            let token = honest.0.good(&format!("{}-{n}", honest.1));
+            let token = honest(n);
             // 503 says that it was not checked; then it is worth another try, as with any 503.
             let mut tries = 0;
             loop {
@@ -151,15 +159,16 @@ fn floods_of_refused_tokens_are_answered_without_a_check_and_honest_buyers_go_on
             ("no token", "a.b.c".to_owned(), 0.0),
         ];
         for (number, (what, token, checks_max)) in same.into_iter().enumerate() {
-            let honest = format!("honest-{number}");
-            let (answers, checks) = flood(&world, (&api, &sale), (&service, &honest), |_| token.clone()).await;
+            let honest = |n: usize| service.good(&format!("honest-{number}-{n}"));
+            let (answers, checks) = flood(&world, (&api, &sale), honest, |_| token.clone()).await;
             eprintln!("{what}: {FLOOD} tokens, {checks} signature checks, 100 of them of honest buyers");
             assert_eq!(answers, BTreeMap::from([(401, FLOOD)]), "{what}");
             assert!((100.0..=100.0 + checks_max).contains(&checks), "{what}: {checks}");
         }
         // Each another one: no more than one check each, and what is left out is said.
         let unique = |n: usize| forged(&service.good(&format!("mallory-{n}")));
-        let (answers, checks) = flood(&world, (&api, &sale), (&service, "honest-unique"), unique).await;
+        let honest = |n: usize| service.good(&format!("honest-unique-{n}"));
+        let (answers, checks) = flood(&world, (&api, &sale), honest, unique).await;
         eprintln!("each another forgery: {answers:?}, {checks} signature checks");
         let refused = answers.get(&401).copied().unwrap_or(0);
         assert_eq!(refused + answers.get(&503).copied().unwrap_or(0), FLOOD, "{answers:?}");
@@ -167,5 +176,88 @@ fn floods_of_refused_tokens_are_answered_without_a_check_and_honest_buyers_go_on
         drop(api);
         let rest = world.second_world(&[Role::Relay, Role::Consumer], &[]).await;
         rest.finish().await;
+    });
+}
+
+#[test]
+fn floods_of_forged_tokens_under_several_secrets_are_refused_and_hardly_reach_the_library() {
+    run(async {
+        let world = World::with(&[], &[]).await;
+        let sale = world.sale("forged-secrets", 1_000, None).await;
+        let secrets = format!("auth.secrets={}", SECRETS.join(","));
+        let api = world.process("api", "", &["auth.secret=", &secrets]);
+        api.serves_buyers().await;
+        let issuer = TokenIssuer::new(&Secret::new(SECRETS[2].to_owned()), "seckill", "seckill").unwrap();
+        let good = |user: &str| issuer.sign(user, 600).unwrap();
+        // From here on the form of its header is known.
+        assert_eq!(buy(&world, &api, &sale, &good("first")).await.status, 202);
+
+        let bad = |n: usize| forged(&good(&format!("mallory-{n}")));
+        let (answers, checks) = flood(&world, (&api, &sale), |n| good(&format!("honest-{n}")), bad).await;
+        eprintln!("the usual form: {answers:?}, {checks} checks by the library");
+        assert_eq!((answers, checks), (BTreeMap::from([(401, FLOOD)]), 0.0));
+
+        // Each with a form of its own: one look at each at most, and what is left out is said.
+        let bad = |n: usize| {
+            let header = json!({ "alg": "HS256", "typ": "JWT", "kid": n.to_string() }).to_string();
+            let claims = json!({ "iss": "seckill", "aud": "seckill", "sub": "mallory", "exp": now_ms() / 1000 + 600 });
+            let [header, claims] = [header, claims.to_string()].map(|part| base64_url(part.as_bytes()));
+            format!("{header}.{claims}.{}", base64_url(&[7; 32]))
+        };
+        let (answers, checks) = flood(&world, (&api, &sale), |n| good(&format!("patient-{n}")), bad).await;
+        eprintln!("each another form: {answers:?}, {checks} checks by the library");
+        let refused = answers.get(&401).copied().unwrap_or(0);
+        assert_eq!(refused + answers.get(&503).copied().unwrap_or(0), FLOOD, "{answers:?}");
+        assert!(checks > 0.0 && checks <= refused as f64, "{checks} for {answers:?}");
+        drop(api);
+        let rest = world.second_world(&[Role::Relay, Role::Consumer], &[]).await;
+        rest.finish().await;
+    });
+}
+
+#[test]
+fn a_new_key_has_nobody_verified_again_and_a_key_that_goes_takes_only_its_own_tokens() {
+    run(async {
+        let world = World::with(&[], &[]).await;
+        let sale = world.sale("next-key", 1_000, None).await;
+        let (one, next) = (LoginService::named("ES256", "one"), LoginService::named("EdDSA", "next"));
+        let file = scratch("next-key").join("jwks.json");
+        let publish = |services: &[&LoginService]| std::fs::write(&file, set_of(services).to_string()).unwrap();
+        publish(&[&one]);
+        let place = format!("auth.jwks_file={}", file.display());
+        let set = ["auth.secret=", "auth.algorithms=ES256,EdDSA", "auth.reread_s=1", &place];
+        let api = world.process("api", "", &set);
+        api.serves_buyers().await;
+        let crowd: Vec<String> = (0..50).map(|n| one.good(&format!("crowd-{n}"))).collect();
+        let asks = async |token: &str| {
+            let url = format!("{}/v1/sales/{sale}/orders/4242", api.api_url());
+            world.http.get(url).bearer_auth(token).send().await.expect("an answer").status().as_u16()
+        };
+        let all_ask = async || {
+            for token in &crowd {
+                assert_eq!(asks(token).await, 404);
+            }
+        };
+        all_ask().await;
+        let first = api.metric(CHECKS).await.unwrap();
+
+        let early = next.good("early");
+        publish(&[&one, &next]);
+        eventually("the next key", async || asks(&early).await == 404).await;
+        all_ask().await;
+        assert_eq!(api.metric(CHECKS).await.unwrap(), first + 1.0, "the crowd was verified before");
+
+        publish(&[&next]);
+        eventually("the first key goes", async || asks(&crowd[0]).await == 401).await;
+        assert_eq!(asks(&early).await, 404);
+        assert_eq!(api.metric(CHECKS).await.unwrap(), first + 1.0, "its key stayed");
+
+        // Another key of the same name is another key.
+        let other = LoginService::named("ES256", "one");
+        publish(&[&next, &other]);
+        eventually("another key of that name", async || asks(&other.good("late")).await == 404).await;
+        assert_eq!((asks(&crowd[0]).await, asks(&early).await), (401, 404));
+        drop(api);
+        world.stop().await;
     });
 }

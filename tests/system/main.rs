@@ -22,11 +22,13 @@ mod dev_servers;
 mod doctor;
 mod doctor_bad_setup;
 mod floods;
+mod greedy_accounts;
 mod issuer;
 mod kills;
 mod load_generator;
 mod open_files;
 mod processes;
+mod repeated_questions;
 mod sale_changes;
 mod settings;
 #[allow(dead_code, unused_imports, reason = "each binary uses a part of it")]

@@ -89,8 +89,8 @@ impl Making<'_> {
 /// In what another environment differs.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Difference<'a> {
-    /// `section.key=value`.
-    Setting(&'a str),
+    /// Each `section.key=value`.
+    Settings(&'a [&'a str]),
     /// Another `seckill`.
     Build(&'a Path),
     /// Between its roles and its servers are hosts that can vanish.
@@ -159,7 +159,7 @@ impl Environment {
         let mut layers = private.layers.clone();
         let (mut hosts, mut public_key, mut program) = (false, None, program()?);
         match difference {
-            Difference::Setting(setting) => layers.set.push(setting.to_owned()),
+            Difference::Settings(settings) => layers.set.extend(settings.iter().map(|setting| (*setting).to_owned())),
             Difference::Build(other) => other.clone_into(&mut program),
             Difference::VanishingHosts => hosts = true,
             Difference::Rs256(file) => public_key = Some(file),

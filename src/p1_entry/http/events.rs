@@ -2,7 +2,7 @@
 
 use super::headers::{Caller, OrderInPath};
 use super::state::PublicApi;
-use super::waiters::WaitingPlace;
+use super::waiters::{NoPlace, WaitingPlace};
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::http::openapi::problem_responses;
 use crate::http::problem::{Kind, Problem, RETRY_LATER_S};
@@ -32,7 +32,7 @@ pub(super) struct StatusEvent {
 }
 
 problem_responses! {
-    FollowProblems: 400, 401, 404, 503;
+    FollowProblems: 400, 401, 404, 429, 503;
 }
 
 /// Follow a request until it is CONFIRMED or FAILED.
@@ -55,7 +55,7 @@ pub(super) async fn follow(
     let OrderInPath { sale_id: sale, request_id: id } = order.into_inner();
     // The first answer decides between a stream and a problem.
     let first = public.statuses.ask(&user, &sale, id, Duration::ZERO).await?;
-    let place = if first.is_final() { None } else { Some(public.waiters.enter().ok_or_else(too_many)?) };
+    let place = if first.is_final() { None } else { Some(public.waiters.enter(&user).map_err(too_many)?) };
     let until = Instant::now() + STREAM_MAX;
     let follower = Follower { public, user, sale, id, until, next: Next::Send(first), _place: place };
     Ok(HttpResponse::Ok()
@@ -66,10 +66,16 @@ pub(super) async fn follow(
         .streaming(stream::unfold(follower, Follower::step)))
 }
 
-fn too_many() -> Problem {
-    Kind::Overloaded
-        .because_both("too many follow their orders; read the status instead", "跟踪订单的人过多，请改为查询状态")
-        .retry_within_s(RETRY_LATER_S)
+fn too_many(no_place: NoPlace) -> Problem {
+    let problem = match no_place {
+        NoPlace::Anyones => Kind::Overloaded
+            .because_both("too many follow their orders; read the status instead", "跟踪订单的人过多，请改为查询状态"),
+        NoPlace::Yours => Kind::RateLimited.because_both(
+            "you follow too many orders at once; read the status instead",
+            "同时跟踪的订单过多，请改为查询状态",
+        ),
+    };
+    problem.retry_within_s(RETRY_LATER_S)
 }
 
 enum Next {

@@ -152,7 +152,8 @@ impl<'a> PurchaseHead<'a> {
     ),
     responses(
         (status = 200, description = "QUEUED, CONFIRMED or FAILED", body = crate::p1_entry::status::OrderStatus,
-         headers(("Retry-After" = i32, description = "Too many wait: this is the status now, ask again after these seconds"))),
+         headers(("Retry-After" = i32, description = "Too many wait, or eight questions of this buyer do: this is \
+            the status now, ask again after these seconds"))),
         StatusProblems,
     ),
     security(("bearer" = []))
@@ -186,7 +187,7 @@ async fn status(
     order: &OrderInPath,
     wait: Duration,
 ) -> Result<HttpResponse, Problem> {
-    let place = if wait.is_zero() { None } else { public.waiters.enter() };
+    let place = if wait.is_zero() { None } else { public.waiters.enter(user).ok() };
     let granted = if place.is_some() { wait } else { Duration::ZERO };
     let mut status = public.statuses.ask(user, &order.sale_id, order.request_id, granted).await?;
     if status.is_confirmed() {

@@ -1,8 +1,9 @@
 //! The keys that access tokens are checked with, as they are now, and what is known about tokens under exactly these keys.
 //!
-//! Input: `[auth]`, and what the refresher reads later. Output: one set, replaced as a whole and only by keys that differ. The set
-//! owns what it remembers of tokens, so a check that ends after a replacement cannot bring a removed key's token back. A crash
-//! leaves nothing; the next process reads the keys again.
+//! Input: `[auth]`, and what the refresher reads later. Output: one set, replaced as a whole and only by keys that differ. What is
+//! remembered of a token names the key that it was checked with and counts while that key is in the set: the next key of an issuer
+//! has nobody verified again, and a check that ends after a replacement cannot bring a removed key's token back. A crash leaves
+//! nothing; the next process reads the keys again.
 
 mod issuer;
 mod parse;
@@ -20,7 +21,7 @@ use crate::config::{Algorithm, Auth};
 use crate::domain::ids::UserId;
 use crate::store::tls::TlsError;
 use arc_swap::{ArcSwap, Guard};
-use parse::ParsedKeys;
+use parse::{KeyNumber, ParsedKeys};
 use remembered::{RefusedToken, RememberedTokens};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -45,7 +46,7 @@ pub enum AuthKeyError {
     Trust(#[from] TlsError),
 }
 
-/// What is known about tokens that were checked with these keys.
+/// What is known about tokens that were checked with the keys of this set and of those before it.
 struct TokenMemory {
     verified: RememberedTokens<VerifiedToken>,
     refused: RememberedTokens<RefusedToken>,
@@ -55,19 +56,30 @@ struct TokenMemory {
 pub(super) struct KeySet {
     keys: Vec<AccessKey>,
     by_id: HashMap<String, usize>,
-    memory: Option<TokenMemory>,
+    memory: Option<Arc<TokenMemory>>,
 }
 
 impl KeySet {
     /// None remembered with HS256: a hash of the token costs as much as its check.
     fn new(keys: Vec<AccessKey>, verified_max: usize) -> Self {
         let remembers = keys.iter().any(|key| key.algorithm != Algorithm::Hs256);
-        let memory = remembers.then(|| TokenMemory {
-            verified: RememberedTokens::new(verified_max),
-            refused: RememberedTokens::new(REFUSED_MAX),
+        let memory = remembers.then(|| {
+            let (verified, refused) = (RememberedTokens::new(verified_max), RememberedTokens::new(REFUSED_MAX));
+            Arc::new(TokenMemory { verified, refused })
         });
         let ids = keys.iter().enumerate().filter_map(|(at, key)| Some((key.id.clone()?, at)));
         Self { by_id: ids.collect(), keys, memory }
+    }
+
+    /// In place of an earlier set: keys that are in both stay what they are, and so does what is known of their tokens.
+    fn after(mut self, earlier: &Self) -> Self {
+        for key in &mut self.keys {
+            if let Some(same) = earlier.keys.iter().find(|same| same.material() == key.material()) {
+                key.number = same.number;
+            }
+        }
+        self.memory = self.memory.map(|fresh| earlier.memory.clone().unwrap_or(fresh));
+        self
     }
 
     /// Whether a token has to name its key.
@@ -93,23 +105,24 @@ impl KeySet {
     /// What became of this token before, if it would be the same at `now_s`.
     pub(super) fn recall(&self, hash: &TokenHash, now_s: u64) -> Option<Result<UserId, AccessDenied>> {
         let memory = self.memory.as_ref()?;
-        if let Some(user) = memory.verified.recall(hash, now_s) {
+        let is_key = |number: KeyNumber| self.keys.iter().any(|key| key.number == number);
+        if let Some(user) = memory.verified.recall(hash, now_s, is_key) {
             return Some(Ok(user));
         }
-        memory.refused.recall(hash, now_s).map(Err)
+        memory.refused.recall(hash, now_s, is_key).map(Err)
     }
 
-    /// Remembers a token that is good.
-    pub(super) fn remember(&self, hash: TokenHash, token: VerifiedToken) {
-        if let Some(memory) = &self.memory {
-            memory.verified.insert(hash, token);
+    /// Remembers a token that is good for as long as its key is there.
+    pub(super) fn remember(&self, hash: TokenHash, signers: &[AccessKey], token: VerifiedToken) {
+        if let Some((memory, signer)) = self.memory.as_ref().zip(signers.first()) {
+            memory.verified.insert(hash, signer.number, token);
         }
     }
 
-    /// Remembers a token that is refused from `now_s` on for as long as the keys are these.
-    pub(super) fn remember_refused(&self, hash: TokenHash, denied: AccessDenied, now_s: u64) {
-        if let Some(memory) = &self.memory {
-            memory.refused.insert(hash, RefusedToken { denied, from_s: now_s });
+    /// Remembers a token that is refused from `now_s` on for as long as its key is there.
+    pub(super) fn remember_refused(&self, hash: TokenHash, signers: &[AccessKey], denied: AccessDenied, now_s: u64) {
+        if let Some((memory, signer)) = self.memory.as_ref().zip(signers.first()) {
+            memory.refused.insert(hash, signer.number, RefusedToken { denied, from_s: now_s });
         }
     }
 
@@ -178,7 +191,9 @@ impl CurrentKeys {
             return false;
         }
         log_keys(&set, &parsed.skipped, from);
-        self.set.store(Arc::new(set));
+        // There is one refresher, so no other set comes in between.
+        let earlier = self.set.load_full();
+        self.set.store(Arc::new(set.after(&earlier)));
         true
     }
 

@@ -9,11 +9,25 @@ use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyAlgorithm, P
 use jsonwebtoken::{DecodingKey, DecodingKeyKind};
 use serde::Deserialize;
 use serde_json::Value;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Tells the keys of one process apart: a key that is read again is the same one, and one that went and came back is another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct KeyNumber(u64);
+
+impl KeyNumber {
+    /// Of a new key.
+    pub(super) fn next() -> Self {
+        static KEYS: AtomicU64 = AtomicU64::new(0);
+        Self(KEYS.fetch_add(1, Ordering::Relaxed))
+    }
+}
 
 /// One key, and the only algorithm that it checks.
 pub(in crate::p1_entry) struct AccessKey {
     /// Its `kid`; a key of a file without a set has none.
     pub(super) id: Option<String>,
+    pub(super) number: KeyNumber,
     pub(in crate::p1_entry) algorithm: Algorithm,
     pub(in crate::p1_entry) key: DecodingKey,
 }
@@ -32,6 +46,10 @@ struct RawKeySet {
 }
 
 impl AccessKey {
+    fn new(id: Option<String>, algorithm: Algorithm, key: DecodingKey) -> Self {
+        Self { id, number: KeyNumber::next(), algorithm, key }
+    }
+
     /// Equal for keys that check the same tokens.
     pub(super) fn material(&self) -> (Option<&str>, &'static str, Vec<u8>) {
         let bytes = match self.key.kind() {
@@ -46,7 +64,7 @@ impl AccessKey {
 pub(super) fn secrets(settings: &Auth) -> Vec<AccessKey> {
     let key = |secret: &crate::config::Secret| DecodingKey::from_secret(secret.expose().as_bytes());
     let secrets = settings.secrets_in_use().iter();
-    secrets.map(|secret| AccessKey { id: None, algorithm: Algorithm::Hs256, key: key(secret) }).collect()
+    secrets.map(|secret| AccessKey::new(None, Algorithm::Hs256, key(secret))).collect()
 }
 
 /// The one key of a PEM file.
@@ -61,7 +79,7 @@ pub(super) fn pem(text: &[u8], algorithms: &[Algorithm]) -> Result<ParsedKeys, S
         };
         match parsed.map_err(|error| error.to_string()).and_then(|key| usable(*algorithm, key)) {
             Ok(key) => {
-                let keys = vec![AccessKey { id: None, algorithm: *algorithm, key }];
+                let keys = vec![AccessKey::new(None, *algorithm, key)];
                 return Ok(ParsedKeys { keys, skipped: Vec::new() });
             }
             Err(problem) => why = problem,
@@ -122,7 +140,7 @@ fn fitting(raw: &Value, algorithms: &[Algorithm]) -> Result<AccessKey, String> {
     let key = DecodingKey::from_jwk(&jwk).map_err(|error| error.to_string())?;
     let key = usable(algorithm, key)?;
     let id = jwk.common.key_id.ok_or_else(|| "has no kid".to_owned())?;
-    Ok(AccessKey { id: Some(id), algorithm, key })
+    Ok(AccessKey::new(Some(id), algorithm, key))
 }
 
 /// A key that cannot check anything would call every token forged; it is refused when it is read.

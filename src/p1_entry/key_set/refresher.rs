@@ -42,13 +42,18 @@ struct Pauses {
 }
 
 impl Pauses {
-    /// Until the next reading after a good one.
-    fn after_success(&self, is_remote: bool, max_age: Option<Duration>) -> Duration {
+    /// Until the next reading after a good one. `jitter` shortens a pause, but none that an issuer asked for to below its bound.
+    fn after_success(
+        &self,
+        is_remote: bool,
+        max_age: Option<Duration>,
+        jitter: impl FnOnce(Duration) -> Duration,
+    ) -> Duration {
         let (low, high) = (Duration::from_secs(AGE_S.0), Duration::from_secs(AGE_S.1));
         match max_age {
-            _ if !is_remote => self.reread,
-            Some(age) => age.clamp(low, high),
-            None => self.refresh,
+            _ if !is_remote => jitter(self.reread),
+            Some(age) => jitter(age.min(high)).max(low),
+            None => jitter(self.refresh),
         }
     }
 
@@ -104,7 +109,7 @@ impl KeySetRefresher {
         self.failures = 0;
         self.keys.set_problem(None);
         metrics::gauge!("seckill_p1_entry_keys_stale").set(0.0);
-        let pause = jittered(self.pauses.after_success(self.source.is_remote(), max_age));
+        let pause = self.pauses.after_success(self.source.is_remote(), max_age, jittered);
         self.due = self.not_before.max(Instant::now() + pause);
     }
 
@@ -163,14 +168,18 @@ mod tests {
     fn the_next_reading_is_when_the_issuer_says_within_bounds() {
         let seconds = Duration::from_secs;
         let pauses = Pauses { refresh: seconds(600), reread: seconds(30) };
-        for (remote, max_age, expected) in [
-            (true, None, 600),
-            (true, Some(15), 60),
-            (true, Some(900), 900),
-            (true, Some(86_400), 3_600),
-            (false, None, 30),
+        for (remote, max_age, longest, shortest) in [
+            (true, None, 600, 300),
+            (true, Some(15), 60, 60),
+            (true, Some(60), 60, 60),
+            (true, Some(100), 100, 60),
+            (true, Some(900), 900, 450),
+            (true, Some(86_400), 3_600, 1_800),
+            (false, None, 30, 15),
         ] {
-            assert_eq!(pauses.after_success(remote, max_age.map(seconds)), seconds(expected), "{max_age:?}");
+            let pause = |jitter: fn(Duration) -> Duration| pauses.after_success(remote, max_age.map(seconds), jitter);
+            assert_eq!(pause(|pause| pause), seconds(longest), "{max_age:?}");
+            assert_eq!(pause(|pause| pause / 2), seconds(shortest), "{max_age:?}, the shortest that the lot gives");
         }
         let first: Vec<u64> = [0, 1, 2, 9].map(|failures| pauses.after_failure(false, failures).as_secs()).into();
         assert_eq!(first, [1, 2, 4, 30], "the first set is awaited");

@@ -1,13 +1,14 @@
 //! Access tokens that were checked before, so that a further use of one costs a hash instead of a public-key operation.
 //!
 //! Input: a token and what became of it. Output: the same again: the buyer within the token's own times, or why it is refused.
-//! Each is kept under its SHA-256 (an attacker cannot find a second text for one), in the memory of one process and for one set
-//! of keys. After a restart each token is checked once more.
+//! Each is kept under its SHA-256 (an attacker cannot find a second text for one), in the memory of one process, with the key that
+//! it was checked with, and counts while that key is in use. After a restart each token is checked once more.
 //!
 //! Two maps a part instead of moka: a hit takes one short lock and has nothing to record, where moka counts each use and
 //! does its upkeep on the caller's time; and these entries need no clock of their own, their tokens' times are compared at
 //! each use.
 
+use super::parse::KeyNumber;
 use crate::domain::ids::UserId;
 use crate::p1_entry::refusals::AccessDenied;
 use ring::digest::{SHA256, digest};
@@ -68,14 +69,26 @@ impl TokenFate for RefusedToken {
     }
 }
 
+/// A token's fate and the key that it depends on.
+struct KeptFate<F> {
+    key: KeyNumber,
+    fate: F,
+}
+
+impl<F: TokenFate> KeptFate<F> {
+    fn at(&self, now_s: u64, is_key: impl FnOnce(KeyNumber) -> bool) -> Option<F::Answer> {
+        self.fate.at(now_s).filter(|_| is_key(self.key))
+    }
+}
+
 /// The tokens used last. When `young` is full it becomes `old`, and what is in `old` is forgotten unless it is used again.
 struct Generations<F> {
-    young: HashMap<TokenHash, F>,
-    old: HashMap<TokenHash, F>,
+    young: HashMap<TokenHash, KeptFate<F>>,
+    old: HashMap<TokenHash, KeptFate<F>>,
 }
 
 impl<F> Generations<F> {
-    fn keep(&mut self, hash: TokenHash, token: F, young_max: usize) {
+    fn keep(&mut self, hash: TokenHash, token: KeptFate<F>, young_max: usize) {
         if self.young.len() >= young_max {
             std::mem::swap(&mut self.young, &mut self.old);
             self.young.clear();
@@ -99,24 +112,29 @@ impl<F: TokenFate> RememberedTokens<F> {
         Self { parts: (0..parts).map(|_| part()).collect(), young_max: tokens_max / parts / 2 }
     }
 
-    /// What became of a token, if it would be the same at `now_s`.
-    pub(super) fn recall(&self, hash: &TokenHash, now_s: u64) -> Option<F::Answer> {
+    /// What became of a token, if it would be the same at `now_s`; `is_key` says whether a key is in use.
+    pub(super) fn recall(
+        &self,
+        hash: &TokenHash,
+        now_s: u64,
+        is_key: impl FnOnce(KeyNumber) -> bool,
+    ) -> Option<F::Answer> {
         self.in_part(hash, |part| {
             if let Some(token) = part.young.get(hash) {
-                return token.at(now_s);
+                return token.at(now_s, is_key);
             }
             let token = part.old.remove(hash)?;
-            let answer = token.at(now_s)?;
+            let answer = token.at(now_s, is_key)?;
             part.keep(*hash, token, self.young_max);
             Some(answer)
         })
     }
 
-    /// Remembers a token.
-    pub(super) fn insert(&self, hash: TokenHash, token: F) {
+    /// Remembers what became of a token that this key checked.
+    pub(super) fn insert(&self, hash: TokenHash, key: KeyNumber, fate: F) {
         if self.young_max > 0 {
             self.in_part(&hash, |part| {
-                part.keep(hash, token, self.young_max);
+                part.keep(hash, KeptFate { key, fate }, self.young_max);
                 Some(())
             });
         }
@@ -146,32 +164,35 @@ mod tests {
     fn never_more_tokens_than_allowed_and_those_in_use_stay() {
         for tokens_max in [2, 10, 1_000, 5_000, 100_000] {
             let tokens = RememberedTokens::new(tokens_max);
-            let used = TokenHash::of("used");
-            tokens.insert(used, token((0, 9)));
+            let (used, key) = (TokenHash::of("used"), KeyNumber::next());
+            tokens.insert(used, key, token((0, 9)));
             for number in 0..tokens_max * 3 {
-                assert!(tokens.recall(&used, 5).is_some(), "{number} of {tokens_max}");
-                tokens.insert(TokenHash::of(&number.to_string()), token((0, 9)));
+                assert!(tokens.recall(&used, 5, |_| true).is_some(), "{number} of {tokens_max}");
+                tokens.insert(TokenHash::of(&number.to_string()), key, token((0, 9)));
             }
             let kept = count(&tokens);
             assert!(kept <= tokens_max && kept * 3 > tokens_max, "{kept} of {tokens_max}");
         }
         let none = RememberedTokens::new(0);
-        none.insert(TokenHash::of("used"), token((0, 9)));
+        none.insert(TokenHash::of("used"), KeyNumber::next(), token((0, 9)));
         assert_eq!(count(&none), 0);
     }
 
     #[test]
     fn a_token_counts_in_its_time_only() {
         let tokens = RememberedTokens::new(10);
-        let hash = TokenHash::of("a.b.c");
-        tokens.insert(hash, token((5, 7)));
-        assert_eq!([4, 5, 7, 8].map(|now_s| tokens.recall(&hash, now_s).is_some()), [false, true, true, false]);
-        assert!(tokens.recall(&TokenHash::of("a.b.d"), 6).is_none());
+        let (hash, key) = (TokenHash::of("a.b.c"), KeyNumber::next());
+        tokens.insert(hash, key, token((5, 7)));
+        let recalled = |now_s| tokens.recall(&hash, now_s, |of| of == key).is_some();
+        assert_eq!([4, 5, 7, 8].map(recalled), [false, true, true, false]);
+        assert!(tokens.recall(&hash, 6, |of| of == KeyNumber::next()).is_none(), "its key is gone");
+        assert!(tokens.recall(&TokenHash::of("a.b.d"), 6, |_| true).is_none());
     }
+
     #[test]
     fn a_refusal_counts_from_its_moment_on() {
         let (tokens, hash) = (RememberedTokens::new(10), TokenHash::of("a.b.c"));
-        tokens.insert(hash, RefusedToken { denied: AccessDenied::unknown_key(), from_s: 5 });
-        assert_eq!([4, 5, 900].map(|now_s| tokens.recall(&hash, now_s).is_some()), [false, true, true]);
+        tokens.insert(hash, KeyNumber::next(), RefusedToken { denied: AccessDenied::unknown_key(), from_s: 5 });
+        assert_eq!([4, 5, 900].map(|now_s| tokens.recall(&hash, now_s, |_| true).is_some()), [false, true, true]);
     }
 }

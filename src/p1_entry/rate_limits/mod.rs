@@ -1,5 +1,6 @@
 //! Rate limits (A9): a bucket for each buyer, shared by all processes through Redis, and one for everything one process takes
-//! in. Both are checked after everything that can be refused without a server, so a flood at a sold-out sale costs none.
+//! in. Both are checked after everything that can be refused without a server, so a flood at a sold-out sale costs none. A buyer's
+//! calls about his own orders take of the same buckets: each is a read of the database.
 //!
 //! The buyer's bucket comes first: what one account sends above its rate takes nothing of the process' rate, and until a unit
 //! grows back it is refused in memory (A13).

@@ -1,8 +1,8 @@
 //! What the database knows of requests that the ledger cannot tell about: requests older than its records, and all of them
 //! while Redis is away. One read for hundreds of questions, so a flood of invented ids is a trickle of reads (A13).
 //!
-//! Input: a sale and a request id. Output: who made the request, and its outcome. Keeps what it read for two seconds, found or
-//! not. A crash leaves nothing.
+//! Input: a sale and a request id. Output: who made the request, and its outcome. Keeps what it read: an outcome, which is
+//! final, for minutes, and that there is none for two seconds. A crash leaves nothing.
 
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::snowflake::made_at_ms;
@@ -10,14 +10,17 @@ use crate::runtime::batcher::{Bounds, QuestionBatcher};
 use crate::runtime::now_ms;
 use crate::store::mysql::request_records::{FinalRequest, final_requests};
 use crate::store::mysql::{Db, sales};
+use moka::Expiry;
 use moka::future::Cache;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const BOUNDS: Bounds = Bounds { group_max: 512, waiting_max: 4_096, in_flight_max: 1, idle_end: None };
 /// Shortest time from one read to the next: while a read takes less, the next group gathers.
 const GATHER: Duration = Duration::from_millis(10);
-/// What was read is remembered for this time: a request that is not there may be in the next moment.
-const ANSWER_TTL: Duration = Duration::from_secs(2);
+/// That a request is not there is remembered for this time: it may be in the next moment.
+const ABSENT_TTL: Duration = Duration::from_secs(2);
+/// What became of one is remembered for this time: no outcome changes.
+const FINAL_TTL: Duration = Duration::from_secs(300);
 const ANSWERS_MAX: u64 = 10_000;
 /// When a sale was created never changes; a sale that is not there may be created, or archived.
 const CREATED_TTL: Duration = Duration::from_secs(60);
@@ -29,6 +32,25 @@ const CLOCKS_APART_MS: i64 = 3_600_000;
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error("the database cannot tell right now")]
 pub(super) struct NotRead;
+
+/// How long an answer is given without another read.
+struct ByFinality;
+
+impl Expiry<RequestId, Option<FinalRequest>> for ByFinality {
+    fn expire_after_create(&self, _of: &RequestId, found: &Option<FinalRequest>, _now: Instant) -> Option<Duration> {
+        Some(if found.is_some() { FINAL_TTL } else { ABSENT_TTL })
+    }
+
+    fn expire_after_update(
+        &self,
+        of: &RequestId,
+        found: &Option<FinalRequest>,
+        now: Instant,
+        _before: Option<Duration>,
+    ) -> Option<Duration> {
+        self.expire_after_create(of, found, now)
+    }
+}
 
 /// Reads of one process. Each question is asked once at a time.
 pub(super) struct DatabaseReads {
@@ -46,7 +68,7 @@ impl DatabaseReads {
             let db = asked.clone();
             async move { tokio::join!(read(&db, request_ids), tokio::time::sleep(GATHER)).0 }
         });
-        let answers = Cache::builder().max_capacity(ANSWERS_MAX).time_to_live(ANSWER_TTL).build();
+        let answers = Cache::builder().max_capacity(ANSWERS_MAX).expire_after(ByFinality).build();
         let created_at_ms = Cache::builder().max_capacity(CREATED_MAX).time_to_live(CREATED_TTL).build();
         Self { db, batcher, answers, created_at_ms }
     }

@@ -124,7 +124,7 @@ async fn answer(ledger: &RequestLedger, questions: Vec<LedgerQuestion>) -> Vec<L
     metrics::histogram!("seckill_p1_entry_status_group_count").record(questions.len() as f64);
     let reads = by_ledger(&questions).into_iter().map(|((sale, shard), places)| {
         let request_ids: Vec<RequestId> = places.iter().map(|at| questions[*at].2).collect();
-        async move { (places, ledger.lookup(sale, shard, &request_ids).await) }
+        async move { (places, ledger.lookup_for_poll(sale, shard, &request_ids).await) }
     });
     let mut answers: Vec<LedgerAnswer> = Vec::new();
     answers.resize_with(questions.len(), || Ok(None));

@@ -2,7 +2,8 @@
 //!
 //! Input: a buyer, a sale, a request id. Output: QUEUED, CONFIRMED or FAILED. Only the buyer may ask; anyone else gets 404.
 //! Requests in either DLQ are still QUEUED: they are being worked on. The database is read only for requests older than a
-//! ledger record is kept, or when Redis does not answer. Keeps nothing but a cache.
+//! ledger record is kept, or when Redis does not answer. Keeps nothing but caches: who asks again for a status that is final costs
+//! no server anything.
 
 mod database_reads;
 mod ledger_reads;
@@ -22,13 +23,20 @@ use crate::http::problem::{Kind, Problem};
 use crate::runtime::Stopper;
 use crate::store::mysql::Db;
 use database_reads::DatabaseReads;
+use moka::future::Cache;
 use serde::Serialize;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
 /// First pause between two reads of a long poll; grows by half up to the next.
 const POLL: Duration = Duration::from_millis(50);
 const POLL_MAX: Duration = Duration::from_millis(500);
+
+/// A final status is told again for this time without asking a server: no outcome changes.
+const FINAL_TTL: Duration = Duration::from_secs(300);
+/// Final statuses remembered; about 300 bytes each.
+const FINALS_MAX: u64 = 20_000;
 
 /// Clocks of two processes may differ by this much.
 const CLOCK_SKEW_MS: i64 = 5_000;
@@ -84,10 +92,18 @@ pub(crate) fn status_url(sale: &SaleId, request_id: RequestId) -> String {
     format!("/v1/sales/{sale}/orders/{request_id}")
 }
 
+/// A final status, and whose it is.
+struct FinalStatus {
+    user: UserId,
+    sale: SaleId,
+    status: OrderStatus,
+}
+
 /// Answers status questions.
 pub struct Statuses {
     ledger_reads: LedgerReads,
     database_reads: DatabaseReads,
+    finals: Cache<RequestId, Arc<FinalStatus>>,
     shards: u16,
     known: SaleIdFilter,
     stopper: Stopper,
@@ -103,7 +119,9 @@ impl Statuses {
         shards: u16,
         stopper: &Stopper,
     ) -> Self {
-        Self { ledger_reads, database_reads: DatabaseReads::start(db), shards, known, stopper: stopper.clone() }
+        let finals = Cache::builder().max_capacity(FINALS_MAX).time_to_live(FINAL_TTL).build();
+        let database_reads = DatabaseReads::start(db);
+        Self { ledger_reads, database_reads, finals, shards, known, stopper: stopper.clone() }
     }
 
     /// Whether this process is about to end: a client that follows a request then connects to another one.
@@ -124,7 +142,7 @@ impl Statuses {
         let deadline = Instant::now() + wait;
         let mut pause = POLL;
         loop {
-            let status = self.look(user, sale, request_id).await?;
+            let status = self.status(user, sale, request_id).await?;
             if status.is_final() || Instant::now() + pause > deadline {
                 return Ok(status);
             }
@@ -134,6 +152,22 @@ impl Statuses {
             }
             pause = (pause * 3 / 2).min(POLL_MAX);
         }
+    }
+
+    /// The status now. A final one is remembered for its buyer; anyone else's question takes the whole way.
+    async fn status(&self, user: &UserId, sale: &SaleId, request_id: RequestId) -> Result<OrderStatus, Problem> {
+        if let Some(before) = self.finals.get(&request_id).await
+            && before.user == *user
+            && before.sale == *sale
+        {
+            return Ok(before.status.clone());
+        }
+        let status = self.look(user, sale, request_id).await?;
+        if status.is_final() {
+            let known = FinalStatus { user: user.clone(), sale: sale.clone(), status: status.clone() };
+            self.finals.insert(request_id, Arc::new(known)).await;
+        }
+        Ok(status)
     }
 
     async fn look(&self, user: &UserId, sale: &SaleId, request_id: RequestId) -> Result<OrderStatus, Problem> {

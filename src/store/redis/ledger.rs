@@ -54,6 +54,17 @@ impl RequestLedger {
         records(self.redis.command("HMGET", 0, self.of_ids(sale, shard, ids)).await?)
     }
 
+    /// Like [`RequestLedger::lookup`], for the crowd that asks: over a connection on which no purchase waits.
+    pub(crate) async fn lookup_for_poll(
+        &self,
+        sale: &SaleId,
+        shard: u16,
+        ids: &[RequestId],
+    ) -> Result<Vec<Option<LedgerRecord>>, RedisFault> {
+        let args = self.of_ids(sale, shard, ids);
+        records(self.redis.connection.send(DoneWhen::Polled, "HMGET", 0, args).await?.answer)
+    }
+
     /// Like [`RequestLedger::lookup`], for an answer that promises something: with it comes whether enough replicas have
     /// these records (`redis.wait_replicas`; true without).
     pub(crate) async fn lookup_replicated(

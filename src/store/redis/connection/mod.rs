@@ -1,6 +1,7 @@
 //! Connections to the servers, and how a command gets to the server of its key. Knows no script, and by name the barrier key only.
 //!
-//! One pipelined connection serves all tasks of a process (a pool brings nothing). No command is ever sent twice by itself:
+//! One pipelined connection serves all tasks of a process (a pool brings nothing), but for polls, which have one of their own: a
+//! purchase must not wait behind the crowd that asks. No command is ever sent twice by itself:
 //! `max_command_attempts` is 1, because a connection lost after a script ran would otherwise run it again.
 //!
 //! A command takes two steps: [`Route`] picks the server, [`Node`] sends. A server that answers "not mine" ran nothing, so
@@ -41,9 +42,11 @@ const SERVERS_TRIED: usize = 3;
 pub(super) enum DoneWhen {
     /// As soon as the server has answered.
     Answered,
+    /// The same for a read that many ask for, over a connection on which no purchase waits: there are two of them.
+    Polled,
     /// When enough replicas have what it wrote and what it saw (`redis.wait_replicas`).
     Replicated,
-    /// The same for a read, over a connection of its own: a purchase must not wait behind the crowd that polls.
+    /// The same for a read that many ask for, over a connection on which no purchase waits.
     PolledReplicated,
 }
 

@@ -26,6 +26,8 @@ pub(in crate::store::redis) struct Node {
     barrier: OnceLock<ReplicationBarrier>,
     /// The same for reads of polls; connected with the first one.
     poll_barrier: OnceLock<ReplicationBarrier>,
+    /// For polls where no replica is waited for, and purchases use the link; connected with the first poll.
+    poll_link: OnceLock<RedisLink>,
 }
 
 impl Node {
@@ -38,8 +40,9 @@ impl Node {
         let last_error = LastError::default();
         let plan = LinkPlan::new(config, settings, last_error.clone())?;
         let link = RedisLink::start(plan.clone())?;
-        let (settings, barrier, poll_barrier) = (settings.clone(), OnceLock::new(), OnceLock::new());
-        let node = Self { address, link, plan, settings, last_error, barrier, poll_barrier };
+        let (settings, barrier, poll_barrier, poll_link) =
+            (settings.clone(), OnceLock::new(), OnceLock::new(), OnceLock::new());
+        let node = Self { address, link, plan, settings, last_error, barrier, poll_barrier, poll_link };
         if node.settings.mode == RedisMode::Single {
             node.prepare();
         }
@@ -86,7 +89,8 @@ impl Node {
     /// What closes its connections.
     fn open(&self) -> Vec<Quit> {
         let barriers = [&self.barrier, &self.poll_barrier].into_iter().filter_map(OnceLock::get);
-        barriers.map(|barrier| barrier.link.quit()).chain([self.link.quit()]).collect()
+        let links = [&self.link].into_iter().chain(self.poll_link.get());
+        barriers.map(|barrier| barrier.link.quit()).chain(links.map(RedisLink::quit)).collect()
     }
 
     /// Sends one command and returns its answer when it counts as done. `key_at` is the position of its key among the arguments.
@@ -99,7 +103,8 @@ impl Node {
     ) -> Result<Replicated, RedisFault> {
         if self.settings.wait_replicas > 0 {
             match done_when {
-                DoneWhen::Answered => {}
+                // Purchases use the barrier's connection, so the link is the polls'.
+                DoneWhen::Answered | DoneWhen::Polled => {}
                 DoneWhen::Replicated => return self.connected(&self.barrier)?.send(name, key_at, args).await,
                 DoneWhen::PolledReplicated => {
                     let barrier = self.connected(&self.poll_barrier)?;
@@ -110,7 +115,30 @@ impl Node {
                 }
             }
         }
-        Ok(Replicated { answer: self.command(name, args).await?, replicated: true })
+        let apart = self.settings.wait_replicas == 0 && done_when == DoneWhen::Polled;
+        let answer = if apart { self.polled(name, args).await? } else { self.command(name, args).await? };
+        Ok(Replicated { answer, replicated: true })
+    }
+
+    /// Sends one command over the polls' own connection.
+    async fn polled(&self, name: &'static str, args: Vec<Value>) -> Result<Value, RedisFault> {
+        let link = match self.poll_link.get() {
+            Some(link) => link,
+            None => {
+                let fresh = RedisLink::start(self.plan.clone())?;
+                // Of two made at the same time, the second is dropped with its connection.
+                self.poll_link.get_or_init(|| fresh)
+            }
+        };
+        // Not yet there at the first poll. While no connection to this server stands, nobody waits for one.
+        if !link.is_connected() && self.link.is_connected() {
+            let deadline = Duration::from_millis(self.settings.connect_timeout_ms);
+            drop(tokio::time::timeout(deadline, link.wait_connected()).await);
+        }
+        if !link.is_connected() {
+            return Err(RedisFault::NotSent(self.not_connected()));
+        }
+        link.call(name, args).await
     }
 
     /// Sends one command.
