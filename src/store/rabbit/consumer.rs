@@ -169,13 +169,39 @@ impl Consumer {
             let turn = self.inspector.take_turn(&mut self.link, self.unacked.len()).await;
             turn.map_err(|error| self.link.node().blamed(error))?;
         }
-        let (mut group, deadline) = (Vec::new(), Instant::now() + first_wait);
+        let mut group = Vec::new();
+        self.fill(&mut group, max, Instant::now() + first_wait, 1).await?;
+        Ok(group)
+    }
+
+    /// Adds deliveries to a group until `deadline`, `max` in all. Dropping the future drops none, but those in `group` are the
+    /// caller's.
+    ///
+    /// # Errors
+    /// As [`Consumer::recv_group`]; the whole group comes again then.
+    pub(crate) async fn recv_more(
+        &mut self,
+        group: &mut Vec<Delivery>,
+        max: usize,
+        deadline: Instant,
+    ) -> RabbitResult<()> {
+        self.fill(group, max, deadline, max).await
+    }
+
+    /// Takes what has arrived, `max` in all; while there are fewer than `least`, waits for more until `deadline`.
+    async fn fill(
+        &mut self,
+        group: &mut Vec<Delivery>,
+        max: usize,
+        deadline: Instant,
+        least: usize,
+    ) -> RabbitResult<()> {
         loop {
             group.extend(self.rest.drain(..self.rest.len().min(max.saturating_sub(group.len()))));
             let next = match group.len() {
-                0 => self.link.next_signal(deadline).await,
-                count if count < max => self.link.try_signal(),
-                _ => break,
+                count if count >= max => break,
+                count if count < least => self.link.next_signal(deadline).await,
+                _ => self.link.try_signal(),
             };
             match next {
                 Some(Signal::Delivered(message)) => self.take(*message),
@@ -187,7 +213,7 @@ impl Consumer {
             }
         }
         self.drained = group.len() < max;
-        Ok(group)
+        Ok(())
     }
 
     /// Opens a message: its orders are the next ones to be given out.
