@@ -6,9 +6,6 @@ use super::Persist;
 use crate::store::rabbit::{Consumer, Delivery, QUEUE_LEFT_ALONE, RabbitError};
 use std::time::{Duration, Instant};
 
-/// How long a group grows. A buyer of a crowd waits some 20 ms for the order anyway.
-const GROWS_FOR: Duration = Duration::from_millis(4);
-
 /// Whether a queue of a lost consumer was deleted.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) enum LostQueue {
@@ -46,16 +43,6 @@ impl Persist {
         let size = group_max.min(self.held.len());
         held_gauge().decrement(size as f64);
         Ok(self.held.drain(..size).collect())
-    }
-
-    /// Adds what arrives in a moment, up to `group_max` orders in all.
-    pub(super) async fn grow(&mut self, group: &mut Vec<Delivery>, group_max: usize) -> Result<(), RabbitError> {
-        match &mut self.consumer {
-            Some(consumer) if self.held.is_empty() => {
-                consumer.recv_more(group, group_max, Instant::now() + GROWS_FOR).await
-            }
-            Some(_) | None => Ok(()),
-        }
     }
 
     /// Returns the error while a queue that was consumed before has been missing for a short time only: its deletion may still be

@@ -15,20 +15,20 @@ const TRIES: u32 = 6;
 const PAUSE: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_millis(300);
 
-/// The result of `work`, which is begun again when contention undid it.
+/// The result of `work`, which is begun again when contention undid it. In a box: a warm-up is deep enough without this.
 pub(super) async fn again_after_contention<T, F>(work: impl Fn() -> F) -> Result<T, SaleControlError>
 where
     F: Future<Output = Result<T, SaleControlError>>,
 {
     for tried in 0..TRIES - 1 {
-        match work().await {
+        match Box::pin(work()).await {
             Err(error) if is_contention(&error) => {
                 tokio::time::sleep(jittered(exponential_backoff(PAUSE, tried, PAUSE_MAX))).await;
             }
             done => return done,
         }
     }
-    work().await
+    Box::pin(work()).await
 }
 
 fn is_contention(error: &SaleControlError) -> bool {

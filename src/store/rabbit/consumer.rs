@@ -174,8 +174,7 @@ impl Consumer {
         Ok(group)
     }
 
-    /// Adds deliveries to a group until `deadline`, `max` in all. Dropping the future drops none, but those in `group` are the
-    /// caller's.
+    /// Adds deliveries to a group for `time`, `max` in all. Dropping the future drops none, but those in `group` are the caller's.
     ///
     /// # Errors
     /// As [`Consumer::recv_group`]; the whole group comes again then.
@@ -183,9 +182,9 @@ impl Consumer {
         &mut self,
         group: &mut Vec<Delivery>,
         max: usize,
-        deadline: Instant,
+        time: Duration,
     ) -> RabbitResult<()> {
-        self.fill(group, max, deadline, max).await
+        self.fill(group, max, Instant::now() + time, max).await
     }
 
     /// Takes what has arrived, `max` in all; while there are fewer than `least`, waits for more until `deadline`.
