@@ -7,27 +7,37 @@
 --
 -- Only a queued record changes, so a repeat or a late call does nothing. Best effort: the database is the truth, and P5
 -- marks what was missed. Allowed when memory is full: it writes no more than it replaces, and settling frees memory.
--- One read and one write for all: a call for each record costs more than its work.
+-- One read and one write for each outcome, of which there are few: a call for each record costs more than its work. A record is
+-- cut where its reason stands, and not taken apart: each text that Lua makes costs more than looking for the place.
 
-local request_ids, states, reasons = {}, {}, {}
-local at = 1
+local QUEUED = string.byte('Q')
+local byte, find, sub = string.byte, string.find, string.sub
+local changed, at = 0, 1
 while at < #ARGV do
-  local last = at + 2 + tonumber(ARGV[at + 2])
-  for i = at + 3, last do
-    request_ids[#request_ids + 1], states[#states + 1], reasons[#reasons + 1] = ARGV[i], ARGV[at], ARGV[at + 1]
+  local state, reason, first, last = ARGV[at], ARGV[at + 1], at + 3, at + 2 + tonumber(ARGV[at + 2])
+  if first <= last then
+    local records = redis.call('HMGET', KEYS[1], unpack(ARGV, first, last))
+    local writes, used = {}, 0
+    for i = first, last do
+      local record = records[i - first + 1]
+      -- Nothing before the reason has a '-'.
+      local reason_at = record and byte(record) == QUEUED and find(record, ' - ', 1, true)
+      if reason_at then
+        local settled
+        if reason == '-' then
+          settled = state .. sub(record, 2)
+        else
+          settled = state .. sub(record, 2, reason_at) .. reason .. sub(record, reason_at + 2)
+        end
+        writes[used + 1], writes[used + 2] = ARGV[i], settled
+        used = used + 2
+      end
+    end
+    if used > 0 then
+      redis.call('HSET', KEYS[1], unpack(writes, 1, used))
+      changed = changed + used / 2
+    end
   end
   at = last + 1
 end
-if #request_ids == 0 then return 0 end
-
-local records, writes = redis.call('HMGET', KEYS[1], unpack(request_ids)), {}
-for i, request_id in ipairs(request_ids) do
-  local number, user
-  if records[i] then number, user = string.match(records[i], '^Q (%d+ %d+ %d+ %d+) %- (.*)$') end
-  if number then
-    writes[#writes + 1] = request_id
-    writes[#writes + 1] = states[i] .. ' ' .. number .. ' ' .. reasons[i] .. ' ' .. user
-  end
-end
-if #writes > 0 then redis.call('HSET', KEYS[1], unpack(writes)) end
-return #writes / 2
+return changed

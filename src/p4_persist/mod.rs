@@ -11,8 +11,8 @@
 //! not counted, and it is tried again when the breaker admits it. With the connection or the process it returns to its queue.
 //!
 //! While one group is written, the group before it gets its events, acks and ledger marks: at most two groups of a writer are
-//! between commit and ack. A process has a few writers ([`Persist::writers`]). Each updates the stock row last, so the inserts
-//! of one writer go on while the commit of another is synced.
+//! between commit and ack. A process has a few writers ([`Persist::writers`]), which take turns ([`turn`]) unless their groups are
+//! full. Each updates the stock row last, so the inserts of one writer go on while the commit of another is synced.
 
 mod after_commit;
 mod breaker;
@@ -23,6 +23,7 @@ mod intake;
 mod ledger_marks;
 mod queue_intake;
 mod send_back;
+mod turn;
 mod unreadable_events;
 
 use crate::config;
@@ -47,6 +48,7 @@ use send_back::UnsentCopy;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use turn::{Turn, WriteTurn};
 
 /// Longest wait for the first message of a group; a stop is noticed within it.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
@@ -66,6 +68,8 @@ pub struct Persist {
     sender: Sender,
     /// Shared by the writers of a process: they use the same database.
     breaker: Arc<Mutex<DatabaseBreaker>>,
+    /// Shared as well.
+    turn: WriteTurn,
     /// Committed and not acknowledged yet. Dropped with the consumers: the messages come again.
     committed: Option<CommittedGroup>,
     /// Sent back, not acknowledged (unless early) until the broker has the copies. Dropped with their consumer, too.
@@ -103,7 +107,7 @@ impl Persist {
     #[must_use]
     pub fn writers(db: &Db, ledger: &RequestLedger, rabbit: &RabbitConfig, settings: &config::P4Persist) -> Vec<Self> {
         let breaker = DatabaseBreaker::new(settings.breaker_failures, Duration::from_millis(settings.breaker_open_ms));
-        let breaker = Arc::new(Mutex::new(breaker));
+        let (breaker, turn) = (Arc::new(Mutex::new(breaker)), WriteTurn::default());
         held_gauge().set(0.0);
         persist::refused_from_zero();
         let writer = || Self {
@@ -116,6 +120,7 @@ impl Persist {
             events_paused_until: Instant::now(),
             sender: Sender::new(rabbit),
             breaker: breaker.clone(),
+            turn: turn.clone(),
             committed: None,
             unsent_copies: Vec::new(),
             send_back_at: Instant::now(),
@@ -130,9 +135,9 @@ impl Persist {
 
     /// Writes the next group while the group before it is acknowledged.
     async fn work(&mut self) -> Result<Progress, RabbitError> {
-        let before = self.committed.take();
+        let mut before = self.committed.take();
         let group_max = self.breaker().admits(Instant::now(), self.settings.group_max);
-        let group = match group_max {
+        let mut group = match group_max {
             // A committed group is acknowledged at once; only an idle writer waits for messages.
             Some(group_max) => {
                 let wait = if before.is_some() { Duration::ZERO } else { FIRST_WAIT };
@@ -140,7 +145,6 @@ impl Persist {
             }
             None => Vec::new(),
         };
-        let size = group.len();
         if group.is_empty() {
             let Some(before) = before else {
                 self.send_back().await?;
@@ -151,13 +155,23 @@ impl Persist {
             // Nothing new, but not idle.
             return Ok(Progress::Moved(0));
         }
+        let turn = match group_max {
+            Some(group_max) if self.held.is_empty() => self.take_turn(&mut group, group_max, &mut before).await?,
+            Some(_) | None => Turn::None,
+        };
+        let size = group.len();
         crash_point!(AfterDelivery);
         metrics::histogram!("seckill_p4_persist_group_count").record(size as f64);
-        self.process(group, before).await?;
+        self.process(group, before, turn).await?;
         Ok(Progress::Moved(size))
     }
 
-    async fn process(&mut self, group: Vec<Delivery>, before: Option<CommittedGroup>) -> Result<(), RabbitError> {
+    async fn process(
+        &mut self,
+        group: Vec<Delivery>,
+        before: Option<CommittedGroup>,
+        turn: Turn,
+    ) -> Result<(), RabbitError> {
         let acked_early = left_out!(AckAfterCommit);
         if acked_early {
             let ids: Vec<DeliveryId> = group.iter().map(|delivery| delivery.id).collect();
@@ -165,9 +179,14 @@ impl Persist {
         }
         let DecodedGroup { deliveries, items, unreadable } = DecodedGroup::new(group, self.settings.attempts_max);
         let (db, begun) = (self.db.clone(), traces::now());
+        let transaction = async {
+            let verdicts = transact(&db, &items).await;
+            drop(turn);
+            verdicts
+        };
         let (verdicts, acknowledged) = match before {
-            Some(before) => tokio::join!(transact(&db, &items), self.after_commit(before)),
-            None => (transact(&db, &items).await, Ok(())),
+            Some(before) => tokio::join!(transaction, self.after_commit(before)),
+            None => (transaction.await, Ok(())),
         };
         self.breaker().observe(Instant::now(), &verdicts);
         if verdicts.contains(&Ok(Verdict::Ordered)) {

@@ -10,6 +10,7 @@
 //! Lost after 1: the sale is a draft, nothing was sold, activating again is right. Lost after 2: Redis has to have the keys;
 //! if it does not, it lost data, and the sale stays closed (A6).
 
+use super::contention::again_after_contention;
 use super::grants::{self as open_grants, GrantError, GrantProgress};
 use super::handles::SaleHandles;
 use crate::domain::ids::SaleId;
@@ -99,6 +100,10 @@ impl SaleControl {
 
     /// Warms a sale up and opens it (its window still decides when it sells). Also repairs a warm-up that was cut off.
     pub async fn warm(&self, id: &SaleId) -> Result<(), SaleControlError> {
+        again_after_contention(|| self.warm_once(id)).await
+    }
+
+    async fn warm_once(&self, id: &SaleId) -> Result<(), SaleControlError> {
         let sale = self.sale_of_ours(id).await?;
         match sale.status {
             SaleStatus::Closed => return Err(SaleControlError::Closed(id.clone())),
@@ -188,12 +193,12 @@ impl SaleControl {
 
     /// Stops a sale; it can be resumed.
     pub async fn pause(&self, id: &SaleId) -> Result<(), SaleControlError> {
-        self.move_to(id, SaleStatus::Paused).await
+        again_after_contention(|| self.move_to(id, SaleStatus::Paused)).await
     }
 
     /// Resumes a paused sale.
     pub async fn resume(&self, id: &SaleId) -> Result<(), SaleControlError> {
-        self.move_to(id, SaleStatus::Warmed).await
+        again_after_contention(|| self.move_to(id, SaleStatus::Warmed)).await
     }
 
     /// Freezes a sale that sells: the reconciler then rebuilds it from the database.
@@ -213,7 +218,7 @@ impl SaleControl {
 
     /// Ends a sale for good. Accepted purchases still become orders.
     pub async fn close(&self, id: &SaleId) -> Result<(), SaleControlError> {
-        self.move_to(id, SaleStatus::Closed).await
+        again_after_contention(|| self.move_to(id, SaleStatus::Closed)).await
     }
 
     async fn move_to(&self, id: &SaleId, to: SaleStatus) -> Result<(), SaleControlError> {
@@ -257,6 +262,10 @@ impl SaleControl {
     /// # Errors
     /// [`SaleControlError`]; after any of them, repeating with the same grant id is safe.
     pub async fn top_up(&self, id: &SaleId, grant_id: &str, units: u32) -> Result<(), SaleControlError> {
+        again_after_contention(|| self.top_up_once(id, grant_id, units)).await
+    }
+
+    async fn top_up_once(&self, id: &SaleId, grant_id: &str, units: u32) -> Result<(), SaleControlError> {
         let sale = self.sale_of_ours(id).await?;
         if sale.status == SaleStatus::Closed {
             return Err(SaleControlError::Closed(id.clone()));
@@ -270,6 +279,10 @@ impl SaleControl {
     /// Sells the units of final failures again, and those of gaps that were written off, each once; an operator's decision, never
     /// automatic. Returns what was offered now, if anything was. Repeating is safe.
     pub async fn reclaim(&self, id: &SaleId) -> Result<Option<Reclaimed>, SaleControlError> {
+        again_after_contention(|| self.reclaim_once(id)).await
+    }
+
+    async fn reclaim_once(&self, id: &SaleId) -> Result<Option<Reclaimed>, SaleControlError> {
         let sale = self.sale_of_ours(id).await?;
         match sale.status {
             SaleStatus::Closed => return Err(SaleControlError::Closed(id.clone())),

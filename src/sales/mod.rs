@@ -4,6 +4,7 @@
 //! comes first and every step can be repeated. The command line, the admin API, P1's automatic warm-up and P5 share it.
 
 mod changes;
+mod contention;
 mod control;
 mod detail;
 pub mod grants;

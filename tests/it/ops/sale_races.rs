@@ -1,5 +1,6 @@
 //! Two changes of one sale at the same moment, and a change whose process dies between the database and Redis.
 
+use crate::support::database_sessions::Session;
 use crate::support::resp::RawRedis;
 use crate::support::world::{World, eventually, run};
 use futures::future::{join, join_all};
@@ -96,6 +97,35 @@ fn a_reschedule_against_a_close_never_opens_the_sale_again() {
             assert_eq!(meta(&world, &sale, "ends").await, holds["ends_at_ms"].to_string());
         }
         println!("made before the close and refused after it: {both:?}");
+        world.finish().await;
+    });
+}
+
+#[test]
+fn a_change_that_the_database_undid_for_contention_is_made_again() {
+    run(async {
+        let world = World::with(&[], &[]).await;
+        let (_, admin) = (starting_in(&world, "contended", HOUR_MS).await, world.admin_port());
+        let mut other = Session::open(&world).await;
+        // Locks of sessions, which no rollback gives back: one that makes the database undo changes, one that says that it did.
+        let lock = |name: &str| format!("CONCAT(LEFT(SHA2(DATABASE(), 256), 40), '{name}')");
+        other.run(&format!("DO GET_LOCK({}, 60)", lock("undoes"))).await;
+        let undoes = format!(
+            "CREATE TRIGGER undoes BEFORE UPDATE ON sales FOR EACH ROW \
+             IF IS_USED_LOCK({}) IS NOT NULL THEN DO GET_LOCK({}, 0); SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = 1213, \
+             MESSAGE_TEXT = 'Deadlock found when trying to get lock; try restarting transaction'; END IF",
+            lock("undoes"),
+            lock("undone")
+        );
+        world.sql(&undoes).await;
+        let let_through = async {
+            let undone = format!("SELECT IS_USED_LOCK({}) IS NOT NULL AS n", lock("undone"));
+            eventually("a change is undone", async || world.number(&undone).await == 1).await;
+            world.sql("DROP TRIGGER undoes").await;
+        };
+        let (paused, ()) = join(admin.post("/sales/contended/pause", json!({})), let_through).await;
+        assert_eq!(paused.status, 200, "{paused:?}");
+        assert_eq!(admin.get("/sales/contended").await.json["sale"]["status"], "paused");
         world.finish().await;
     });
 }
