@@ -27,6 +27,7 @@ mod sales;
 mod server;
 mod sign_in;
 mod state;
+mod waited_tokens;
 mod webhooks;
 
 pub use openapi::document;

@@ -6,6 +6,7 @@
 
 use super::proven::ProvenTokens;
 use super::state::Admin;
+use super::waited_tokens::WaitedTokens;
 use crate::config::{Admin as AdminSettings, OperatorRole, Secret};
 use crate::domain::operator::{ActOutcome, ActTarget, Actor, Operation, OperatorAct};
 use crate::http::problem::{Kind, Problem};
@@ -17,12 +18,9 @@ use sha2::{Digest, Sha256};
 use std::net::IpAddr;
 use std::time::Duration;
 use subtle::ConstantTimeEq;
-use tokio::sync::Semaphore;
 
 /// An answer to a token that is not proven takes this long.
 const SLOWED: Duration = Duration::from_millis(500);
-/// Tokens that are waited on at a time; more hear 429 at once.
-const SLOWED_MAX: usize = 16;
 
 /// Who signed in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,7 +82,7 @@ impl Needed {
 pub(super) struct SignIn {
     admin: Secret,
     named: Vec<(SignedIn, Vec<u8>)>,
-    slowed: Semaphore,
+    waited: WaitedTokens,
     proven: ProvenTokens,
 }
 
@@ -112,12 +110,7 @@ impl SignIn {
             .map(|token| (SignedIn { id: token.name.clone(), role: Some(token.role) }, digest(&token.sha256)));
         let named = named.collect();
         metrics::counter!("seckill_admin_sign_in_failures_total").increment(0);
-        Self {
-            admin: settings.token.clone(),
-            named,
-            slowed: Semaphore::new(SLOWED_MAX),
-            proven: ProvenTokens::default(),
-        }
+        Self { admin: settings.token.clone(), named, waited: WaitedTokens::default(), proven: ProvenTokens::default() }
     }
 
     /// In constant time, over all of them: the answer must not tell how much of a guess was right.
@@ -140,7 +133,7 @@ impl SignIn {
         if self.proven.is_known(from, &digest) {
             return of(self.holder(given, &digest));
         }
-        let Ok(_place) = self.slowed.try_acquire() else { return TokenVerdict::TooMany };
+        let Some(_place) = self.waited.place(from, digest) else { return TokenVerdict::TooMany };
         tokio::time::sleep(SLOWED).await;
         let holder = self.holder(given, &digest);
         if holder.is_some() {
@@ -232,7 +225,7 @@ mod tests {
         SignIn {
             admin: Secret::new("right".to_owned()),
             named: Vec::new(),
-            slowed: Semaphore::new(SLOWED_MAX),
+            waited: WaitedTokens::default(),
             proven: ProvenTokens::default(),
         }
     }
@@ -240,15 +233,18 @@ mod tests {
     #[tokio::test]
     async fn without_a_place_a_right_token_that_is_not_proven_is_told_what_a_guess_is_told() {
         let sign_in = sign_in();
-        let (here, there) = (Some(IpAddr::from([127, 0, 0, 1])), Some(IpAddr::from([127, 0, 0, 2])));
+        let address = |n: u8| Some(IpAddr::from([127, 0, 0, n]));
+        let (here, there) = (address(1), address(2));
+        let guesses =
+            || -> Vec<_> { (0..16).map(|n: u8| sign_in.waited.place(address(10 + n / 4), [n; 32]).unwrap()).collect() };
         let admin = TokenVerdict::Right(SignedIn { id: "admin.token".into(), role: None });
-        let places = sign_in.slowed.acquire_many(16).await.unwrap();
+        let places = guesses();
         assert_eq!(sign_in.verdict(b"right", here).await, TokenVerdict::TooMany);
         assert_eq!(sign_in.verdict(b"wrong", here).await, TokenVerdict::TooMany);
         drop(places);
         assert_eq!(sign_in.verdict(b"wrong", here).await, TokenVerdict::Wrong);
         assert_eq!(sign_in.verdict(b"right", here).await, admin);
-        let places = sign_in.slowed.acquire_many(16).await.unwrap();
+        let places = guesses();
         assert_eq!(sign_in.verdict(b"right", here).await, admin, "proven");
         assert_eq!(sign_in.verdict(b"wrong", here).await, TokenVerdict::TooMany);
         // Its owner uses it all the time; who guesses it elsewhere learns nothing by that.

@@ -66,8 +66,9 @@ async fn pay_order(public: &PublicApi, Caller(visitor): Caller, request_id: Requ
         Kind::Unavailable
             .because_both("the payment cannot be recorded right now; repeat it", "付款暂时无法记录，请重试")
     })?;
+    orders.has_changed(request_id).await;
     let PaymentAnswer { row, .. } = paid;
     let state = p6_fulfil::payment_state(&row);
     let (code, label) = (state.code(), state.label());
-    Ok(json!({ "code": code, "label": label, "reason": row.reason, "order": orders.one(&visitor, request_id).await? }))
+    Ok(json!({ "code": code, "label": label, "reason": row.reason, "order": orders.read(&visitor, request_id).await? }))
 }

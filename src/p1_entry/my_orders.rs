@@ -145,7 +145,7 @@ impl MyOrders {
         user: UserId,
         before: Option<RequestId>,
     ) -> Result<(Vec<OrderDocument>, Option<RequestId>), Problem> {
-        self.limits.take(&user).await?;
+        self.limits.take_of_buyer(&user).await?;
         let query = OrdersQuery { buyer: Some(user), before, limit: PAGE, ..OrdersQuery::default() };
         let orders = self.call(order_life::find(&self.context.db, &query)).await?;
         let full = orders.len() == usize::from(PAGE);
@@ -155,21 +155,27 @@ impl MyOrders {
 
     /// One order of a buyer.
     pub(crate) async fn one(&self, user: &UserId, request_id: RequestId) -> Result<OrderDocument, Problem> {
-        self.limits.take(user).await?;
+        self.limits.take_of_buyer(user).await?;
         self.read(user, request_id).await
     }
 
-    async fn read(&self, user: &UserId, request_id: RequestId) -> Result<OrderDocument, Problem> {
+    /// A status that is asked for from now on tells what an act of this process made of the order, but for a read that was under way:
+    /// that one is told for a second, as every change is that another process makes.
+    pub(crate) async fn has_changed(&self, request_id: RequestId) {
+        self.kept.invalidate(&request_id).await;
+    }
+
+    /// The same without the rate, behind an act that has taken of it.
+    pub(crate) async fn read(&self, user: &UserId, request_id: RequestId) -> Result<OrderDocument, Problem> {
         let order = self.call(order_life::get(&self.context.db, request_id)).await?;
         order.filter(|order| order.user_id == *user).map(OrderDocument::of).ok_or_else(|| Kind::OrderNotFound.into())
     }
 
     /// Cancels an unpaid order of a buyer. Repeating is safe.
     pub(crate) async fn cancel(&self, user: &UserId, request_id: RequestId) -> Result<OrderDocument, Problem> {
-        self.limits.take(user).await?;
+        self.limits.take_of_buyer(user).await?;
         let cancelled = self.call(p6_fulfil::cancel_by_buyer(&self.context, request_id, user)).await?;
-        // A status that is asked for next has it.
-        self.kept.invalidate(&request_id).await;
+        self.has_changed(request_id).await;
         match cancelled {
             Cancelled::Now(..) | Cancelled::Before(_) => self.read(user, request_id).await,
             Cancelled::Refused(_, None) => {

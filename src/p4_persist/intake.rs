@@ -60,10 +60,10 @@ impl Intake {
             let is_over = Instant::now() >= deadline || !self.queues.iter().any(QueueIntake::is_connecting);
             if let Some(error) = failed.take_if(|_| is_over) {
                 // The pauses of the worker follow, not those of a queue.
-                self.queues.iter_mut().for_each(|queue| queue.try_within(Duration::ZERO));
+                self.queues.iter_mut().for_each(|queue| queue.try_with_all(Duration::ZERO));
                 return Err(error);
             }
-            self.queues.iter_mut().for_each(|queue| queue.try_within(TRY_PAUSE_ALONE));
+            self.queues.iter_mut().for_each(|queue| queue.try_with_all(TRY_PAUSE_ALONE));
             let tries = self.queues.iter_mut().map(|queue| Box::pin(queue.tried()));
             drop(timeout(LOOK, select_all(tries)).await);
         }

@@ -18,6 +18,9 @@ const TRY_PAUSE: Duration = Duration::from_millis(250);
 /// Longest pause between two tries. A try may take a channel of the broker for as long as the broker waits for the queue, half a
 /// minute: the number of these must not grow.
 const TRY_PAUSE_MAX: Duration = Duration::from_secs(10);
+/// A consumer that is lost sooner is tried again with pauses, as one that cannot be had: each round counts as a delivery of all
+/// messages that it was given.
+const SHORT_LIFE: Duration = Duration::from_secs(5);
 
 /// Whether the queue of a lost consumer was deleted.
 #[derive(Debug, Clone, Copy)]
@@ -39,6 +42,8 @@ pub(super) struct QueueIntake {
     /// Its name in the broker.
     name: String,
     consumer: Option<Consumer>,
+    /// Since when, while there is one.
+    consumed_since: Instant,
     /// The try that is under way.
     connecting: Option<AbortOnDropHandle<Connected>>,
     /// How that try has ended, if it was waited for.
@@ -46,6 +51,8 @@ pub(super) struct QueueIntake {
     lost_queue: LostQueue,
     /// Tries in a row that failed; from 1 on the writer does without this queue.
     failures: u32,
+    /// How often the pause between two tries has doubled.
+    pauses: u32,
     /// Why the last try failed, until that is logged or returned.
     failure: Option<RabbitError>,
     /// The log says that the queue is left out.
@@ -66,10 +73,12 @@ impl QueueIntake {
             queue,
             name: Topology::new(config).orders_queue(queue),
             consumer: None,
+            consumed_since: Instant::now(),
             connecting: None,
             ended: None,
             lost_queue: LostQueue::No,
             failures: 0,
+            pauses: 0,
             failure: None,
             is_reported: false,
             try_at: Instant::now(),
@@ -116,7 +125,7 @@ impl QueueIntake {
                 tracing::info!(phase = "p4_persist", queue = self.name, "consuming");
                 self.note_success();
                 self.lost_queue = LostQueue::No;
-                self.consumer = Some(consumer);
+                (self.consumer, self.consumed_since) = (Some(consumer), Instant::now());
             }
             Err(error) => self.note_failure(error),
         }
@@ -132,8 +141,14 @@ impl QueueIntake {
         }
     }
 
+    /// No queue can be consumed: that says nothing about this one, which is tried within `pause`, and soon again where others work.
+    pub(super) fn try_with_all(&mut self, pause: Duration) {
+        self.pauses = 0;
+        self.try_within(pause);
+    }
+
     /// The next try comes after this pause at the latest.
-    pub(super) fn try_within(&mut self, pause: Duration) {
+    fn try_within(&mut self, pause: Duration) {
         self.try_at = self.try_at.min(Instant::now() + pause);
     }
 
@@ -159,7 +174,7 @@ impl QueueIntake {
     pub(super) async fn recv(&mut self, max: usize, wait: Duration) -> Result<Vec<Delivery>, RabbitError> {
         let Some(consumer) = &mut self.consumer else { return Ok(Vec::new()) };
         let received = consumer.recv_group(max, wait).await;
-        received.inspect_err(|_| self.release())
+        received.inspect_err(|_| self.lose())
     }
 
     /// Whether the present consumer gave this delivery.
@@ -175,7 +190,24 @@ impl QueueIntake {
             return Ok(());
         }
         let acknowledged = consumer.ack(&own).await;
-        acknowledged.inspect_err(|_| self.release())
+        acknowledged.inspect_err(|_| self.lose())
+    }
+
+    /// Drops a consumer that failed.
+    fn lose(&mut self) {
+        let is_young = self.consumed_since.elapsed() < SHORT_LIFE;
+        self.release();
+        if is_young {
+            self.pause();
+        } else {
+            self.pauses = 0;
+        }
+    }
+
+    /// The next try comes after a pause, which is longer each time.
+    fn pause(&mut self) {
+        self.try_at = Instant::now() + exponential_backoff(TRY_PAUSE, self.pauses, TRY_PAUSE_MAX);
+        self.pauses = self.pauses.saturating_add(1);
     }
 
     /// Drops the consumer. Its unacknowledged messages return to the queue with the connection.
@@ -203,7 +235,7 @@ impl QueueIntake {
         if self.failures == 0 {
             self.left_out_gauge().increment(1.0);
         }
-        self.try_at = Instant::now() + exponential_backoff(TRY_PAUSE, self.failures, TRY_PAUSE_MAX);
+        self.pause();
         self.failures = self.failures.saturating_add(1);
         self.failure = Some(error);
     }

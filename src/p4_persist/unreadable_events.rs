@@ -44,11 +44,14 @@ impl UnreadableEvents {
         }
         self.found += page.unreadable.len();
         self.after = page.next_after;
-        if self.after == 0 {
+        // Behind a full page that could be read there may be others: it was published, and the table is read from its beginning.
+        if self.after == 0 && !page.is_full {
             metrics::gauge!("seckill_p4_persist_events_unreadable_count", "table" => self.table).set(self.found as f64);
             if self.found == 0 {
                 self.reported.clear();
             }
+        }
+        if self.after == 0 {
             self.found = 0;
         }
     }

@@ -9,8 +9,8 @@ use crate::store::mysql::DbError;
 use crate::store::mysql::sales::SaleError;
 use std::time::Duration;
 
-/// Tries in all, with the pauses about half a second.
-const TRIES: u32 = 6;
+/// Tries in all, with the pauses about a second.
+const TRIES: u32 = 8;
 /// Before the second try; doubles.
 const PAUSE: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_millis(300);

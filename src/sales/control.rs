@@ -279,18 +279,15 @@ impl SaleControl {
     /// Sells the units of final failures again, and those of gaps that were written off, each once; an operator's decision, never
     /// automatic. Returns what was offered now, if anything was. Repeating is safe.
     pub async fn reclaim(&self, id: &SaleId) -> Result<Option<Reclaimed>, SaleControlError> {
-        again_after_contention(|| self.reclaim_once(id)).await
-    }
-
-    async fn reclaim_once(&self, id: &SaleId) -> Result<Option<Reclaimed>, SaleControlError> {
         let sale = self.sale_of_ours(id).await?;
         match sale.status {
             SaleStatus::Closed => return Err(SaleControlError::Closed(id.clone())),
             SaleStatus::Draft => return Err(SaleControlError::NotWarmed(id.clone())),
             SaleStatus::Warmed | SaleStatus::Paused => {}
         }
-        let reclaimed = grants::reclaim(&self.db, id).await?;
-        self.apply_grants(id).await?;
+        // Each by itself: after a second call for both nobody would know what the first one offered.
+        let reclaimed = again_after_contention(|| async { Ok(grants::reclaim(&self.db, id).await?) }).await?;
+        again_after_contention(|| self.apply_grants(id)).await?;
         Ok(reclaimed)
     }
 }

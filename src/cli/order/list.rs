@@ -8,7 +8,6 @@ use crate::domain::currency::amount_text;
 use crate::p6_fulfil::{BadForm, OrderDocument, OrdersForm, OrdersPage, PaymentDocument, RefundsForm, RefundsPage};
 use crate::roles::Servers;
 use crate::store::mysql::order_life::{self, OrdersQuery, PAGE_MAX};
-use serde_json::json;
 use std::path::Path;
 
 impl OrderFilter {
@@ -76,7 +75,8 @@ pub(super) async fn export(layers: &Layers, data_dir: &Path, filter: &OrderFilte
         let Some(last) = page.last().map(|order| order.request_id) else { return Ok(0) };
         let full = page.len() == usize::from(PAGE_MAX);
         for order in page {
-            output::line(&json!(OrderDocument::with_buyer(order)).to_string());
+            let line = serde_json::to_string(&OrderDocument::with_buyer(order));
+            output::line(&line.map_err(|error| Failure::Failed(error.to_string()))?);
         }
         if !full {
             return Ok(0);

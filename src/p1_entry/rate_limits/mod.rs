@@ -48,12 +48,21 @@ impl RateLimits {
     /// 429 with the seconds (rounded up, at least 1) after which a retry can succeed; 503 when too many buyers' buckets are
     /// being asked for.
     pub(crate) async fn take(&self, user: &UserId) -> Result<(), Problem> {
-        if let Some(buyer_buckets) = &self.user {
-            // Boxed: without a rate no purchase carries it.
-            Box::pin(buyer_buckets.take(user)).await.map_err(refused)?;
-        }
+        self.take_of_buyer(user).await?;
         match &self.global {
             Some(bucket) => bucket.check().map_err(|full| limited(full.wait_time_from(self.clock.now()))),
+            None => Ok(()),
+        }
+    }
+
+    /// The same of the buyer's rate alone: for calls that must not take the process' rate from purchases.
+    ///
+    /// # Errors
+    /// As [`RateLimits::take`].
+    pub(crate) async fn take_of_buyer(&self, user: &UserId) -> Result<(), Problem> {
+        match &self.user {
+            // Boxed: without a rate no purchase carries it.
+            Some(buyer_buckets) => Box::pin(buyer_buckets.take(user)).await.map_err(refused),
             None => Ok(()),
         }
     }

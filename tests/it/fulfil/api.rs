@@ -92,7 +92,7 @@ fn money_that_no_order_can_take_is_on_record_and_listed_until_it_went_back() {
             world.rows("payments", "payment_id = 'right' AND state = 'REFUND_NEEDED' AND reason = 'CANCELLED'").await,
             1
         );
-        eventually("its unit is back", async || world.servers.redis.stock.units(&sale, 0).await.unwrap() == Some(4))
+        eventually("its unit is back", async || world.servers.redis.stock.units(&sale, 0).await.unwrap() == Some(5))
             .await;
         world.finish().await;
     });

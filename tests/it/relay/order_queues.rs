@@ -140,7 +140,7 @@ fn a_queue_that_answers_no_consumer_keeps_none_from_the_others() {
         buy(&world, &other, 0..30).await;
         eventually("an empty outbox", async || world.outbox().await == (0, 0)).await;
         silence_order_queue(&world, 0, true).await;
-        let consumer = world.process("consumer", "", &["p4_persist.attempts_max=100"]);
+        let consumer = world.process("consumer", "", &["rabbitmq.queues=2", "p4_persist.attempts_max=100"]);
         eventually("the other sale's orders", async || world.orders(&other).await == 30).await;
         consumer.until_metric(LEFT_OUT, |writers| writers >= 1.0).await;
         // What was refused came back by way of a retry queue: copies are sent although a queue does not answer.

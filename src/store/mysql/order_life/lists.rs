@@ -78,7 +78,15 @@ pub async fn find(db: &Db, query: &OrdersQuery) -> Result<Vec<ListedOrder>, DbEr
         })
         .await?;
     let mut rows: Vec<ListedOrder> = rows;
-    rows.sort_unstable_by_key(|order| std::cmp::Reverse(order.request_id));
+    rows.sort_by_key(|order| std::cmp::Reverse(order.request_id));
+    // An order that changes between two walks may be in both. The walks follow the life of orders: the later one is true.
+    rows.dedup_by(|later, kept| {
+        let same = later.request_id == kept.request_id;
+        if same {
+            std::mem::swap(later, kept);
+        }
+        same
+    });
     rows.truncate(limit.into());
     Ok(rows)
 }
