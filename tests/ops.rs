@@ -200,7 +200,9 @@ const MQ_REASONS: &str =
 fn every_complaint_of_the_doctor_has_its_row_in_the_runbook() {
     let listed: BTreeSet<String> = rows("## What doctor complains about", 2).concat().into_iter().collect();
     let mut checks = between("src/store/mysql/checks.rs", "name: \"", &['"']);
-    checks.extend(between("src/store/mysql/checks.rs", " is(\"", &['"']));
+    for opening in ["is(value, \"", "is(&value, \""] {
+        checks.extend(between("src/store/mysql/checks.rs", opening, &['"']));
+    }
     checks.extend(between("src/store/redis/health.rs", "name: \"", &['"']));
     for opening in [
         "::new(SERVER, \"",
@@ -208,6 +210,7 @@ fn every_complaint_of_the_doctor_has_its_row_in_the_runbook() {
         "::new(\"redis\", \"",
         "::new(\"machine\", \"",
         "::new(\"mysql\", \"",
+        "::new(\"rabbitmq\", \"",
         "const DECLARED: &str = \"",
         "const MIGRATED: &str = \"",
     ] {

@@ -53,7 +53,7 @@ fn who_asks_again_for_a_confirmed_order_costs_a_read_a_second_and_nothing_once_i
         }
         let (seconds, unpaid) =
             (i64::try_from(begun.elapsed().as_secs()).unwrap(), reads(&world, "orders", alice).await);
-        assert!((1..=2 + seconds).contains(&unpaid), "{unpaid} reads in {seconds} s");
+        assert!(unpaid <= 2 + seconds, "{unpaid} reads in {seconds} s");
         assert_eq!(world.cancel_mine("alice", alice).await.status, 200);
         asks(&world, &paying, "alice", alice, "CANCELLED").await;
         let ended = reads(&world, "orders", alice).await;

@@ -21,7 +21,8 @@ fn a_stop_answers_waiting_status_requests_and_ends_the_streams() {
         let mut stream = stream.bytes_stream();
         let first = stream.next().await.unwrap().unwrap();
         assert!(String::from_utf8_lossy(&first).contains("QUEUED"), "{first:?}");
-        let polls: Vec<_> = (0..8)
+        // With the stream as many as one buyer may have.
+        let polls: Vec<_> = (0..7)
             .map(|_| tokio::spawn(Answer::of(world.request(Method::GET, &format!("{orders}?wait=30"), "alice"))))
             .collect();
         // Between two looks at the ledger, most of them.
@@ -37,7 +38,7 @@ fn a_stop_answers_waiting_status_requests_and_ends_the_streams() {
             assert!([200, 503].contains(&answer.status), "{answer:?}");
             told_count += usize::from(answer.status == 200 && answer.text("status") == "QUEUED");
         }
-        assert!(told_count >= 6, "{told_count} of 8 were told");
+        assert!(told_count >= 5, "{told_count} of 7 were told");
         let rest: Vec<_> = stream.collect().await;
         assert!(rest.iter().all(Result::is_ok), "cut off: {rest:?}");
         // Actix would wait for five seconds and then cut what is left.
