@@ -222,6 +222,15 @@ fn every_complaint_of_the_doctor_has_its_row_in_the_runbook() {
             .into_iter()
             .map(|name| name.replace("{address}", "…")),
     );
+    // Settings of one server of several.
+    let of_one = [
+        ("src/cli/doctor/addresses.rs", "format!(\"{} of {address}", "… of ADDRESS"),
+        ("src/cli/doctor/redis.rs", "format!(\"{name} of replica ", "… of replica"),
+    ];
+    for (file, name, row) in of_one {
+        assert!(read(file).contains(name), "{file} names a check {row}");
+        checks.insert(row.to_owned());
+    }
     // The place of public keys: each kind of it has a key.
     checks.extend(between("src/p1_entry/key_set/source.rs", "(_) => \"", &['"']));
     let advice = read("src/cli/doctor/advice.rs");

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     fn page(rows: &[u64], rows_max: u16) -> WaitingPage<u64> {
-        let read = |row: u64| if row % 2 == 0 { Ok(row) } else { Err(DbError::Other("odd".to_owned())) };
+        let read = |row: u64| if row.is_multiple_of(2) { Ok(row) } else { Err(DbError::Other("odd".to_owned())) };
         WaitingPage::of(rows.to_vec(), rows_max, |row| *row, read)
     }
 
