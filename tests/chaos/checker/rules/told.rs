@@ -1,7 +1,7 @@
 //! C12: what became of requests, orders and payments was told to downstream systems, each at least once.
 //!
 //! The consumer tells an outcome between its commit and its acknowledgement. A fault that destroys the messages of the broker in
-//! between destroys the redelivery that would tell it: such outcomes are counted, and are no violation. Everything after the
+//! between, or while a consumer that lost its connection still writes what it had in hand, destroys the redelivery that would tell it: such outcomes are counted, and are no violation. Everything after the
 //! outcome is written with its change, and nothing excuses it.
 
 use super::super::Found;
@@ -10,6 +10,9 @@ use super::super::read::Outcome;
 use chrono::NaiveDateTime;
 use std::collections::BTreeSet;
 
+/// Between the loss of a consumer, whose message returns to its queue, and the row of what it had in hand: it writes on without its
+/// connection, for as long as a transaction may wait. Milliseconds.
+const IN_HAND_MAX_MS: i64 = 10_000;
 /// Between the commit of an outcome and the end of its message's redeliveries, however many faults come together. Milliseconds.
 const REDELIVERED_MAX_MS: i64 = 20_000;
 
@@ -46,7 +49,7 @@ fn is_destroyed(index: &Index<'_>, outcome: &Outcome) -> bool {
     let read = |text: &str| NaiveDateTime::parse_from_str(text, "%Y-%m-%d %H:%M:%S%.f").ok();
     let Some(decided) = outcome.created_at.as_deref().and_then(read) else { return false };
     let decided_ms = decided.and_utc().timestamp_millis();
-    let held = decided_ms..decided_ms + REDELIVERED_MAX_MS;
+    let held = decided_ms - IN_HAND_MAX_MS..decided_ms + REDELIVERED_MAX_MS;
     index.input.destroyed.iter().any(|fault| fault.began_ms < held.end && fault.healed_ms >= held.start)
 }
 
