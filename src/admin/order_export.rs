@@ -67,9 +67,7 @@ pub(super) struct ExportQuery {
 )]
 pub(super) async fn export(admin: web::Data<Admin>, query: web::Query<ExportQuery>) -> AdminAnswer {
     let ExportQuery { sale, buyer, state, from, to, cursor } = query.into_inner();
-    let ms = |time: DateTime<Utc>| time.timestamp_millis();
-    let form = OrdersForm { sale, buyer, state, from_ms: from.map(ms), to_ms: to.map(ms), cursor, limit: PAGE_MAX };
-    let query = form.query()?;
+    let query = OrdersForm { sale, buyer, state, from, to, cursor, limit: PAGE_MAX }.query()?;
     let Ok(place) = admin.exporting.clone().try_acquire_owned() else { return Err(too_many()) };
     // A database that is away is a problem, not an export without lines.
     let first = order_life::find(&admin.servers.db, &query).await?;

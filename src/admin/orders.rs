@@ -48,8 +48,7 @@ pub(super) struct FindQuery {
 pub(super) async fn find(admin: web::Data<Admin>, query: web::Query<FindQuery>) -> AdminAnswer {
     let FindQuery { sale, buyer, state, from, to, cursor, limit } = query.into_inner();
     let limit = limit.unwrap_or(PAGE);
-    let ms = |time: DateTime<Utc>| time.timestamp_millis();
-    let form = OrdersForm { sale, buyer, state, from_ms: from.map(ms), to_ms: to.map(ms), cursor, limit };
+    let form = OrdersForm { sale, buyer, state, from, to, cursor, limit };
     let orders = order_life::find(&admin.servers.db, &form.query()?).await?;
     answer(OrdersPage::with_buyers(orders, limit))
 }

@@ -14,21 +14,26 @@ const PROVEN_MAX: usize = 1_024;
 /// How long after its last use.
 const PROVEN_FOR: Duration = Duration::from_secs(3_600);
 
-type ProvenFrom = (Option<IpAddr>, [u8; 32]);
+/// A token as its SHA-256, with the address that it came from.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct TokenFrom {
+    pub(super) address: Option<IpAddr>,
+    pub(super) digest: [u8; 32],
+}
 
 /// What is remembered.
 #[derive(Default)]
 pub(super) struct ProvenTokens {
-    used_at: Mutex<HashMap<ProvenFrom, Instant>>,
+    used_at: Mutex<HashMap<TokenFrom, Instant>>,
 }
 
 impl ProvenTokens {
     /// Whether it is known; then it was used now.
-    pub(super) fn is_known(&self, from: Option<IpAddr>, digest: &[u8; 32]) -> bool {
-        self.is_known_at(Instant::now(), (from, *digest))
+    pub(super) fn is_known(&self, token: TokenFrom) -> bool {
+        self.is_known_at(Instant::now(), token)
     }
 
-    fn is_known_at(&self, now: Instant, proven: ProvenFrom) -> bool {
+    fn is_known_at(&self, now: Instant, proven: TokenFrom) -> bool {
         let mut all = self.used_at.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(used_at) = all.get_mut(&proven) else { return false };
         let fresh = now.saturating_duration_since(*used_at) < PROVEN_FOR;
@@ -39,11 +44,11 @@ impl ProvenTokens {
     }
 
     /// It was right.
-    pub(super) fn remember(&self, from: Option<IpAddr>, digest: [u8; 32]) {
-        self.remember_at(Instant::now(), (from, digest));
+    pub(super) fn remember(&self, token: TokenFrom) {
+        self.remember_at(Instant::now(), token);
     }
 
-    fn remember_at(&self, now: Instant, proven: ProvenFrom) {
+    fn remember_at(&self, now: Instant, proven: TokenFrom) {
         let mut all = self.used_at.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() >= PROVEN_MAX
             && !all.contains_key(&proven)
@@ -62,7 +67,10 @@ mod tests {
     #[test]
     fn what_is_not_used_is_forgotten_and_the_memory_is_bounded() {
         let (tokens, begun) = (ProvenTokens::default(), Instant::now());
-        let from = |n: u16| (Some(IpAddr::from([10, 0, n.to_be_bytes()[0], n.to_be_bytes()[1]])), [7; 32]);
+        let from = |n: u16| TokenFrom {
+            address: Some(IpAddr::from([10, 0, n.to_be_bytes()[0], n.to_be_bytes()[1]])),
+            digest: [7; 32],
+        };
         tokens.remember_at(begun, from(0));
         assert!(tokens.is_known_at(begun + PROVEN_FOR / 2, from(0)));
         assert!(tokens.is_known_at(begun + PROVEN_FOR, from(0)), "used in between");

@@ -4,7 +4,7 @@
 //! of a few places and is answered late, right or wrong alike: else the answer to a guess would tell at any rate which it was. So
 //! guessing is slow, and costs those nothing whose token is proven. A write that a role does not allow is on record.
 
-use super::proven::ProvenTokens;
+use super::proven::{ProvenTokens, TokenFrom};
 use super::state::Admin;
 use super::waited_tokens::WaitedTokens;
 use crate::config::{Admin as AdminSettings, OperatorRole, Secret};
@@ -127,17 +127,17 @@ impl SignIn {
     }
 
     /// A token from an address. Whether it is right decides nothing before its time is up.
-    async fn verdict(&self, given: &[u8], from: Option<IpAddr>) -> TokenVerdict {
-        let digest: [u8; 32] = Sha256::digest(given).into();
+    async fn verdict(&self, given: &[u8], address: Option<IpAddr>) -> TokenVerdict {
+        let token = TokenFrom { address, digest: Sha256::digest(given).into() };
         let of = |holder: Option<SignedIn>| holder.map_or(TokenVerdict::Wrong, TokenVerdict::Right);
-        if self.proven.is_known(from, &digest) {
-            return of(self.holder(given, &digest));
+        if self.proven.is_known(token) {
+            return of(self.holder(given, &token.digest));
         }
-        let Some(_place) = self.waited.place(from, digest) else { return TokenVerdict::TooMany };
+        let Some(_place) = self.waited.place(token) else { return TokenVerdict::TooMany };
         tokio::time::sleep(SLOWED).await;
-        let holder = self.holder(given, &digest);
+        let holder = self.holder(given, &token.digest);
         if holder.is_some() {
-            self.proven.remember(from, digest);
+            self.proven.remember(token);
         }
         of(holder)
     }
@@ -235,8 +235,8 @@ mod tests {
         let sign_in = sign_in();
         let address = |n: u8| Some(IpAddr::from([127, 0, 0, n]));
         let (here, there) = (address(1), address(2));
-        let guesses =
-            || -> Vec<_> { (0..16).map(|n: u8| sign_in.waited.place(address(10 + n / 4), [n; 32]).unwrap()).collect() };
+        let guess = |n: u8| TokenFrom { address: address(10 + n / 4), digest: [n; 32] };
+        let guesses = || -> Vec<_> { (0..16).map(|n| sign_in.waited.place(guess(n)).unwrap()).collect() };
         let admin = TokenVerdict::Right(SignedIn { id: "admin.token".into(), role: None });
         let places = guesses();
         assert_eq!(sign_in.verdict(b"right", here).await, TokenVerdict::TooMany);

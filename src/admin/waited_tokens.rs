@@ -4,8 +4,8 @@
 //! few, so that one guesser leaves some to others. Calls with the same token from the same address share one: the many calls of a
 //! backend after a restart are no guesses. Nothing here depends on whether the token is right. A crash loses the places.
 
+use super::proven::TokenFrom;
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Tokens that are waited on at a time.
@@ -13,29 +13,27 @@ const WAITED_MAX: usize = 16;
 /// Of these, tokens of one address.
 const WAITED_OF_ADDRESS_MAX: usize = 4;
 
-type WaitedFrom = (Option<IpAddr>, [u8; 32]);
-
 /// The tokens of a process, with the number of their calls.
 #[derive(Default)]
 pub(super) struct WaitedTokens {
-    calls: Mutex<HashMap<WaitedFrom, usize>>,
+    calls: Mutex<HashMap<TokenFrom, usize>>,
 }
 
 /// A call whose token is waited on. Its place is free again when this is dropped.
 pub(super) struct WaitedPlace<'t> {
     tokens: &'t WaitedTokens,
-    token: WaitedFrom,
+    token: TokenFrom,
 }
 
 impl WaitedTokens {
-    fn calls(&self) -> MutexGuard<'_, HashMap<WaitedFrom, usize>> {
+    fn calls(&self) -> MutexGuard<'_, HashMap<TokenFrom, usize>> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A place for a token from an address; `None`: too many others have one.
-    pub(super) fn place(&self, from: Option<IpAddr>, digest: [u8; 32]) -> Option<WaitedPlace<'_>> {
-        let (mut calls, token) = (self.calls(), (from, digest));
-        let of_address = calls.keys().filter(|(address, _)| *address == from).count();
+    pub(super) fn place(&self, token: TokenFrom) -> Option<WaitedPlace<'_>> {
+        let mut calls = self.calls();
+        let of_address = calls.keys().filter(|other| other.address == token.address).count();
         let is_full = calls.len() >= WAITED_MAX || of_address >= WAITED_OF_ADDRESS_MAX;
         if is_full && !calls.contains_key(&token) {
             return None;
@@ -61,15 +59,14 @@ impl Drop for WaitedPlace<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn address(n: u8) -> Option<IpAddr> {
-        Some(IpAddr::from([10, 0, 0, n]))
-    }
+    use std::net::IpAddr;
 
     #[test]
     fn an_address_has_a_few_of_the_places_and_the_same_token_shares_one() {
         let tokens = WaitedTokens::default();
-        let of = |from: u8, token: u8| tokens.place(address(from), [token; 32]);
+        let of = |from: u8, token: u8| {
+            tokens.place(TokenFrom { address: Some(IpAddr::from([10, 0, 0, from])), digest: [token; 32] })
+        };
         let first: Vec<_> = (0..4).map(|token| of(1, token).unwrap()).collect();
         assert!(of(1, 4).is_none(), "this address has its places");
         let again: Vec<_> = (0..100).map(|_| of(1, 0).unwrap()).collect();

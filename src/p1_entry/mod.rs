@@ -9,6 +9,7 @@ pub mod catalog;
 mod forgery_budget;
 mod hs256;
 pub mod http;
+mod kept_for;
 pub(crate) mod key_set;
 pub mod my_orders;
 mod near_views;

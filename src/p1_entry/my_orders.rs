@@ -6,6 +6,7 @@
 //! cannot take the database from the others, and more than it bears get 503. A crash leaves nothing.
 
 use super::catalog::Catalog;
+use super::kept_for::KeptFor;
 use super::rate_limits::RateLimits;
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::order_life::OrderState;
@@ -14,12 +15,11 @@ use crate::p6_fulfil::{self, FulfilContext, OrderDocument};
 use crate::runtime::batcher::{Bounds, QuestionBatcher};
 use crate::store::mysql::DbError;
 use crate::store::mysql::order_life::{self, Cancelled, ListedOrder, OrdersQuery};
-use moka::Expiry;
 use moka::future::Cache;
 use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::Semaphore;
 
 /// Orders of a page.
@@ -62,25 +62,10 @@ impl StatusOrder {
 type Answer = Result<Option<ListedOrder>, ()>;
 
 /// How long an order is told of without another read.
-struct ByState;
-
-impl Expiry<RequestId, Option<StatusOrder>> for ByState {
-    fn expire_after_create(&self, _of: &RequestId, order: &Option<StatusOrder>, _now: Instant) -> Option<Duration> {
-        let state = order.as_ref().and_then(|order| order.state).and_then(OrderState::from_code);
-        Some(match state {
-            Some(OrderState::Expired | OrderState::Cancelled) => ENDED_TTL,
-            Some(OrderState::Unpaid | OrderState::Paid) | None => CHANGING_TTL,
-        })
-    }
-
-    fn expire_after_update(
-        &self,
-        of: &RequestId,
-        order: &Option<StatusOrder>,
-        now: Instant,
-        _before: Option<Duration>,
-    ) -> Option<Duration> {
-        self.expire_after_create(of, order, now)
+fn kept_for(order: &Option<StatusOrder>) -> Duration {
+    match order.as_ref().and_then(|order| order.state).and_then(OrderState::from_code) {
+        Some(OrderState::Expired | OrderState::Cancelled) => ENDED_TTL,
+        Some(OrderState::Unpaid | OrderState::Paid) | None => CHANGING_TTL,
     }
 }
 
@@ -105,7 +90,7 @@ impl MyOrders {
                 answers(&request_ids, found)
             }
         });
-        let kept = Cache::builder().max_capacity(KEPT_MAX).expire_after(ByState).build();
+        let kept = Cache::builder().max_capacity(KEPT_MAX).expire_after(KeptFor(kept_for)).build();
         Self { context, catalog, reads, kept, limits, calls: Semaphore::new(CALLS_MAX) }
     }
 

@@ -106,7 +106,7 @@ impl PublisherSession {
         self.connecting = None;
         // After a success too: a connection that is lost at once must not lead to a storm of connections.
         self.connect_at = Instant::now() + CONNECT_PAUSE;
-        let connected = connected.unwrap_or_else(|join| Err(RabbitError::Closed(format!("the client failed: {join}"))));
+        let connected = connected.unwrap_or_else(|join| Err(RabbitError::library_failed(&join)));
         match connected {
             Ok(publisher) => {
                 tracing::info!(phase = "p3_relay", queue = self.queue, "connected to the broker");
@@ -219,7 +219,7 @@ impl PublisherSession {
         let Some(declared) = declaring.now_or_never() else { return };
         self.declaring = None;
         self.declare_at = Instant::now() + DECLARE_PAUSE;
-        match declared.unwrap_or_else(|join| Err(RabbitError::Closed(format!("the client failed: {join}")))) {
+        match declared.unwrap_or_else(|join| Err(RabbitError::library_failed(&join))) {
             Ok(()) => {
                 tracing::warn!(phase = "p3_relay", "messages came back unroutable: declared the topology again");
                 self.unroutable = false;

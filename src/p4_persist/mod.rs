@@ -157,7 +157,7 @@ impl Persist {
         }
         let turn = match group_max {
             Some(group_max) if self.held.is_empty() => self.take_turn(&mut group, group_max, &mut before).await?,
-            Some(_) | None => Turn::None,
+            Some(_) | None => None,
         };
         let size = group.len();
         crash_point!(AfterDelivery);

@@ -120,7 +120,7 @@ impl QueueIntake {
             }
         };
         self.connecting = None;
-        match ended.unwrap_or_else(|join| Err(RabbitError::Closed(format!("the client library failed: {join}")))) {
+        match ended.unwrap_or_else(|join| Err(RabbitError::library_failed(&join))) {
             Ok(consumer) => {
                 tracing::info!(phase = "p4_persist", queue = self.name, "consuming");
                 self.note_success();

@@ -20,13 +20,9 @@ const TURN_WAIT: Duration = Duration::from_millis(50);
 /// Shared by the writers of a process.
 pub(super) type WriteTurn = Arc<Mutex<()>>;
 
-/// A turn, or leave to write without one.
-pub(super) enum Turn {
-    /// The others wait until this is dropped.
-    Mine(#[expect(dead_code, reason = "it is dropped at the end")] OwnedMutexGuard<()>),
-    /// The group is full, or has waited long enough.
-    None,
-}
+/// A turn: the others wait until it is dropped. `None`: leave to write without one, because the group is full or has waited long
+/// enough.
+pub(super) type Turn = Option<OwnedMutexGuard<()>>;
 
 impl Persist {
     /// Waits for this writer's turn. Meanwhile the group before this one is acknowledged, and more arrives.
@@ -37,16 +33,16 @@ impl Persist {
         before: &mut Option<CommittedGroup>,
     ) -> Result<Turn, RabbitError> {
         if let Ok(turn) = self.turn.clone().try_lock_owned() {
-            return Ok(Turn::Mine(turn));
+            return Ok(Some(turn));
         }
         if group.len() >= group_max {
-            return Ok(Turn::None);
+            return Ok(None);
         }
         if let Some(before) = before.take() {
             self.after_commit(before).await?;
         }
         let turn = timeout(TURN_WAIT, self.turn.clone().lock_owned()).await;
         group.extend(self.group(group_max - group.len(), Duration::ZERO).await?);
-        Ok(turn.map_or(Turn::None, Turn::Mine))
+        Ok(turn.ok())
     }
 }

@@ -10,6 +10,11 @@ use crate::store::mysql::webhooks::{DeliveryPlace, ListedDelivery};
 /// Longest cursor, bytes: the id of a payment in hexadecimal digits, and its time.
 const CURSOR_BYTES_MAX: usize = 300;
 
+/// The last row of a page behind which there may be more: of a full one.
+pub(super) fn last_of_full<T>(page: &[T], limit: u16) -> Option<&T> {
+    page.last().filter(|_| page.len() == usize::from(limit))
+}
+
 /// The page of refunds ended with this payment.
 pub(super) fn after_payment(payment: &Payment) -> String {
     let id: String = payment.payment_id.bytes().map(|byte| format!("{byte:02x}")).collect();

@@ -3,7 +3,7 @@
 //! Input: which deliveries. Output: documents; replayed deliveries wait again. A crash between the replay and the row of its act
 //! leaves the replay; a repeat sends once more, under the same ids.
 
-use super::cursors::{after_delivery, delivery_place};
+use super::cursors::{after_delivery, delivery_place, last_of_full};
 use super::form::{BadForm, bad};
 use crate::config::Webhook;
 use crate::domain::operator::{ActTarget, Actor, Operation, OperatorAct};
@@ -94,7 +94,7 @@ impl DeliveriesPage {
     /// The answer to `wanted`.
     pub(crate) async fn read(db: &Db, wanted: &DeliveriesFilter) -> Result<Self, DbError> {
         let (rows, count) = webhooks::list(db, wanted).await?;
-        let next = rows.last().filter(|_| rows.len() == usize::from(wanted.limit)).map(after_delivery);
+        let next = last_of_full(&rows, wanted.limit).map(after_delivery);
         Ok(Self { deliveries: rows.into_iter().map(DeliveryDocument::of).collect(), count, next })
     }
 }

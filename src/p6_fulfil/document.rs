@@ -1,6 +1,7 @@
 //! An order as the APIs, the command line and the pages show it. Times are RFC 3339, amounts whole numbers of the currency's
 //! smallest unit.
 
+use super::cursors::last_of_full;
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::store::mysql::order_life::{ListedOrder, Payment};
 use chrono::{DateTime, SecondsFormat};
@@ -57,7 +58,7 @@ pub(crate) struct OrdersPage {
 impl OrdersPage {
     /// What was found when at most `limit` orders were asked for, for operators.
     pub(crate) fn with_buyers(found: Vec<ListedOrder>, limit: u16) -> Self {
-        let next = (found.len() == usize::from(limit)).then(|| found.last().map(|order| order.request_id)).flatten();
+        let next = last_of_full(&found, limit).map(|order| order.request_id);
         Self { orders: found.into_iter().map(OrderDocument::with_buyer).collect(), next }
     }
 }

@@ -5,6 +5,7 @@ use crate::domain::order_life::OrderState;
 use crate::domain::payment::{PAYMENT_ID_BYTES_MAX, Price};
 use crate::domain::snowflake::first_id_at;
 use crate::store::mysql::order_life::{NewPayment, OrdersQuery, PAGE_MAX};
+use chrono::{DateTime, Utc};
 
 /// Highest amount, in the currency's smallest unit: 2^53 - 1, which every reader of JSON takes.
 const AMOUNT_MAX: i64 = 9_007_199_254_740_991;
@@ -61,10 +62,10 @@ pub(crate) struct OrdersForm {
     pub(crate) sale: Option<SaleId>,
     pub(crate) buyer: Option<UserId>,
     pub(crate) state: Option<String>,
-    /// Accepted from then on, Unix milliseconds.
-    pub(crate) from_ms: Option<i64>,
-    /// Accepted before then, Unix milliseconds.
-    pub(crate) to_ms: Option<i64>,
+    /// Accepted from then on.
+    pub(crate) from: Option<DateTime<Utc>>,
+    /// Accepted before then.
+    pub(crate) to: Option<DateTime<Utc>>,
     /// The last request id of the page before.
     pub(crate) cursor: Option<RequestId>,
     pub(crate) limit: u16,
@@ -85,12 +86,13 @@ impl OrdersForm {
             }
             state => state.flatten(),
         };
-        let to = self.to_ms.map(first_id_at);
+        let first_at = |time: DateTime<Utc>| first_id_at(time.timestamp_millis());
+        let to = self.to.map(first_at);
         let before = match (self.cursor, to) {
             (Some(cursor), Some(to)) => Some(cursor.min(to)),
             (cursor, to) => cursor.or(to),
         };
-        let from = self.from_ms.map(first_id_at);
+        let from = self.from.map(first_at);
         Ok(OrdersQuery { sale: self.sale, buyer: self.buyer, state, from, before, limit: self.limit })
     }
 }
@@ -118,8 +120,10 @@ mod tests {
     fn a_page_ends_at_the_cursor_or_at_the_time_whichever_is_first() {
         let id = |value| RequestId::new(value).unwrap();
         let at_ms = 1_763_720_000_000;
-        let query =
-            |cursor, to_ms| OrdersForm { cursor, to_ms, limit: 1, ..OrdersForm::default() }.query().unwrap().before;
+        let query = |cursor, to_ms: Option<i64>| {
+            let to = to_ms.map(|ms| DateTime::from_timestamp_millis(ms).unwrap());
+            OrdersForm { cursor, to, limit: 1, ..OrdersForm::default() }.query().unwrap().before
+        };
         assert_eq!(query(None, None), None);
         assert_eq!(query(Some(id(7)), Some(at_ms)), Some(id(7)));
         assert_eq!(query(Some(id(u64::MAX >> 1)), Some(at_ms)), Some(first_id_at(at_ms)));

@@ -2,7 +2,7 @@
 //!
 //! Input: which payments. Output: a page of them. Reads only.
 
-use super::cursors::{after_payment, refund_place};
+use super::cursors::{after_payment, last_of_full, refund_place};
 use super::document::PaymentDocument;
 use super::form::{BadForm, bad};
 use crate::domain::ids::SaleId;
@@ -48,8 +48,7 @@ impl RefundsPage {
     /// The answer to `wanted`.
     pub(crate) async fn read(db: &Db, wanted: &RefundsFilter) -> Result<Self, DbError> {
         let found = order_life::refunds_needed(db, wanted).await?;
-        let is_full = wanted.limit > 0 && found.payments.len() == usize::from(wanted.limit);
-        let next = found.payments.last().filter(|_| is_full).map(after_payment);
+        let next = last_of_full(&found.payments, wanted.limit).map(after_payment);
         Ok(Self { payments: found.payments.into_iter().map(PaymentDocument::of).collect(), count: found.count, next })
     }
 }

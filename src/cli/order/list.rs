@@ -16,8 +16,8 @@ impl OrderFilter {
             sale: self.sale.clone(),
             buyer: self.buyer.clone(),
             state: self.state.clone(),
-            from_ms: self.from.map(|time| time.timestamp_millis()),
-            to_ms: self.to.map(|time| time.timestamp_millis()),
+            from: self.from,
+            to: self.to,
             cursor: self.cursor,
             limit,
         };

@@ -4,15 +4,15 @@
 //! Input: a sale and a request id. Output: who made the request, and its outcome. Keeps what it read: an outcome, which is
 //! final, for minutes, and that there is none for two seconds. A crash leaves nothing.
 
+use super::super::kept_for::KeptFor;
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::snowflake::made_at_ms;
 use crate::runtime::batcher::{Bounds, QuestionBatcher};
 use crate::runtime::now_ms;
 use crate::store::mysql::request_records::{FinalRequest, final_requests};
 use crate::store::mysql::{Db, sales};
-use moka::Expiry;
 use moka::future::Cache;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const BOUNDS: Bounds = Bounds { group_max: 512, waiting_max: 4_096, in_flight_max: 1, idle_end: None };
 /// Shortest time from one read to the next: while a read takes less, the next group gathers.
@@ -34,22 +34,8 @@ const CLOCKS_APART_MS: i64 = 3_600_000;
 pub(super) struct NotRead;
 
 /// How long an answer is given without another read.
-struct ByFinality;
-
-impl Expiry<RequestId, Option<FinalRequest>> for ByFinality {
-    fn expire_after_create(&self, _of: &RequestId, found: &Option<FinalRequest>, _now: Instant) -> Option<Duration> {
-        Some(if found.is_some() { FINAL_TTL } else { ABSENT_TTL })
-    }
-
-    fn expire_after_update(
-        &self,
-        of: &RequestId,
-        found: &Option<FinalRequest>,
-        now: Instant,
-        _before: Option<Duration>,
-    ) -> Option<Duration> {
-        self.expire_after_create(of, found, now)
-    }
+fn kept_for(found: &Option<FinalRequest>) -> Duration {
+    if found.is_some() { FINAL_TTL } else { ABSENT_TTL }
 }
 
 /// Reads of one process. Each question is asked once at a time.
@@ -68,7 +54,7 @@ impl DatabaseReads {
             let db = asked.clone();
             async move { tokio::join!(read(&db, request_ids), tokio::time::sleep(GATHER)).0 }
         });
-        let answers = Cache::builder().max_capacity(ANSWERS_MAX).expire_after(ByFinality).build();
+        let answers = Cache::builder().max_capacity(ANSWERS_MAX).expire_after(KeptFor(kept_for)).build();
         let created_at_ms = Cache::builder().max_capacity(CREATED_MAX).time_to_live(CREATED_TTL).build();
         Self { db, batcher, answers, created_at_ms }
     }

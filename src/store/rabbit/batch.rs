@@ -60,7 +60,7 @@ impl Sender {
             return Err(RabbitError::Timeout { what: "open a connection for publishing", limit_ms });
         };
         self.connecting = None;
-        connected.map_err(|join| RabbitError::Closed(format!("the client library failed: {join}")))?
+        connected.map_err(|join| RabbitError::library_failed(&join))?
     }
 }
 

@@ -89,3 +89,10 @@ pub enum RabbitError {
         bytes_max: usize,
     },
 }
+
+impl RabbitError {
+    /// A task of ours in which the client library panicked, or which the runtime's end took away.
+    pub(crate) fn library_failed(join: &tokio::task::JoinError) -> Self {
+        Self::Closed(format!("the client library failed: {join}"))
+    }
+}

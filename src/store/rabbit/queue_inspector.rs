@@ -61,7 +61,7 @@ impl QueueInspector {
                 let limit_ms = u64::try_from(ANSWER_MAX.as_millis()).unwrap_or(u64::MAX);
                 return Err(RabbitError::Timeout { what: "inspect the queues of the consumer", limit_ms });
             }
-            Err(join) => return Err(RabbitError::Closed(format!("the client library failed: {join}"))),
+            Err(join) => return Err(RabbitError::library_failed(&join)),
         };
         for depth in found {
             if let Some(reason) = self.detector.inspected(&depth, Instant::now()) {
