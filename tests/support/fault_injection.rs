@@ -5,6 +5,7 @@
 pub use super::breakable_servers::{breakable_servers, consumer_timeout};
 use super::raw_commands::try_redis;
 pub use super::raw_commands::try_sql;
+use super::time::eventually;
 use super::world::World;
 use amqprs::channel::{
     Channel, ExchangeDeleteArguments, QueueDeclareArguments, QueueDeleteArguments, QueuePurgeArguments,
@@ -20,8 +21,8 @@ use seckill::domain::ids::{RequestId, SaleId};
 use seckill::roles::{self, ApiOptions, Role, RoleError};
 use seckill::runtime::Stopper;
 use seckill::store::rabbit::{
-    Confirms, Outgoing, PublishEvent, PublishResult, PublishRoute, Publisher, QueueDepth, RabbitConfig, Topology,
-    queue_depths,
+    Confirms, Outgoing, PublishEvent, PublishResult, PublishRoute, Publisher, QueueDepth, RabbitConfig, RabbitError,
+    Topology, queue_depths,
 };
 use seckill_bench::loadgen::{self, LoadPlan, LoadReport};
 use serde_json::Value;
@@ -136,9 +137,17 @@ impl World {
         self.servers.redis.outbox.depth(0).await.expect("redis")
     }
 
-    /// Messages that wait in a queue of this world.
+    /// Messages that wait in a queue of this world. The roles declare the queues one after another: waits for the last of them.
     pub async fn waiting_in(&self, queue: &str) -> u64 {
-        let depths: Vec<QueueDepth> = queue_depths(&self.servers.rabbit).await.expect("queues");
+        let mut depths: Vec<QueueDepth> = Vec::new();
+        eventually("all queues are declared", async || match queue_depths(&self.servers.rabbit).await {
+            Err(RabbitError::NoQueue { .. }) => false,
+            counted => {
+                depths = counted.expect("queues");
+                true
+            }
+        })
+        .await;
         depths.iter().filter(|depth| depth.queue.starts_with(queue)).map(|depth| depth.ready).sum()
     }
 
