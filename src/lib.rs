@@ -1,7 +1,8 @@
 //! seckill: a flash-sale order system.
 //!
 //! A purchase passes six phases: P1 takes it in, P2 reserves its units in Redis, P3 relays it to RabbitMQ, P4 writes it to the
-//! database, P5 checks the books and repairs. Each phase is a room here and hands its work over as data in a server.
+//! database, P5 checks the books and repairs, P6 follows the order until it is paid, expires or is cancelled. Each phase is a room
+//! here and hands its work over as data in a server.
 //!
 //! The rooms by floor, from the ground up; a room imports floors below it only:
 //!
@@ -16,7 +17,7 @@
 //! | 3 | [`store`] | Redis, RabbitMQ, MySQL: one folder each, the only importers of their clients |
 //! | 4 | [`http`], [`sales`] | what two HTTP servers share, and the client for other machines; what operators do to a sale |
 //! | 5 | [`p2_reserve`], [`p3_relay`], [`p4_persist`], [`p5_reconcile`], [`p6_fulfil`] | one phase each; none imports another |
-//! | 6 | [`p1_entry`] | the public API; it calls P2, the only call between phases |
+//! | 6 | [`p1_entry`] | the public API; it calls P2, and P6 for a buyer's own orders: the only calls between phases |
 //! | 7 | [`console`] | pages: the operators' console, the contract, the demo shop |
 //! | 8 | [`roles`] | what a process runs: api, relay, consumer, reconcile |
 //! | 9 | [`admin`] | the operators' HTTP server: health, metrics, API |
