@@ -35,7 +35,7 @@ wrong, not_asked = [], []
 def installed(program):
     """Whether a program can be asked; notes it when it cannot."""
     found = shutil.which(program)
-    if not found:
+    if not found and program not in not_asked:
         not_asked.append(program)
     return found
 
@@ -276,6 +276,17 @@ def unseen_of_kept_apart(pod):
     return [way for way, changed in broken.items() if not list(not_kept_apart(changed))]
 
 
+def check_read_by_haproxy(path, files):
+    """haproxy itself reads the file, where it is installed; `files` are variables of its environment, its addresses are made up."""
+    if installed("haproxy"):
+        variables = set(re.findall(r"\$\{(\w+)\}", path.read_text()))
+        values = {name: "8080" if name.endswith("PORT") else "127.0.0.1" for name in variables}
+        values |= {name: "127.0.0.1:8080" for name in variables if name == "LISTEN" or name.endswith("API")}
+        done = subprocess.run(
+            ["haproxy", "-c", "-f", str(path)], capture_output=True, text=True, env={**os.environ, **values, **files})
+        check(done.returncode == 0, f"haproxy -c {path.name}: {done.stdout}{done.stderr}")
+
+
 def check_three_hosts():
     """The overlay has something to patch and more settings than its base; the compose file names what it mounts, and who knows what."""
     folder = DEPLOY / "three-hosts/kubernetes"
@@ -309,7 +320,10 @@ def check_three_hosts():
     for setting in ("queue_leader_locator = balanced", "consumer_timeout = ", "cluster_partition_handling = pause_minority"):
         check(f"\n{setting}" in broker, f"three-hosts/rabbitmq.conf: no {setting}")
     shared = tomllib.loads((DEPLOY / "three-hosts/seckill.toml").read_text())
-    check(shared["redis"] == more["redis"], "three-hosts: compose and Kubernetes have other settings of Redis")
+    for section in ("redis", "p3_relay", "p4_persist"):
+        check(shared[section] == more[section], f"three-hosts: compose and Kubernetes have other settings in [{section}]")
+    for name in ("haproxy.cfg", "haproxy-host.cfg"):
+        check_read_by_haproxy(DEPLOY / "three-hosts" / name, {"CHECK": str(DEPLOY / "three-hosts/galera-check.sh")})
     text = (DEPLOY / "three-hosts/compose.yaml").read_text()
     compose = yaml.safe_load(text)
     asked = set(re.findall(r"\$\{(\w+):\?", text)) | {"BOOTSTRAP", "SECKILL_IMAGE"}
@@ -366,13 +380,7 @@ def check_cells():
     for line in (DEPLOY / "cells/cells.map").read_text().splitlines():
         cell = line.split()[-1] if line and not line.startswith("#") else None
         check(not cell or f"\nbackend {cell}\n" in text, f"cells.map: there is no {cell}")
-    if installed("haproxy"):
-        variables = set(re.findall(r"\$\{(\w+)\}", text))
-        values = {name: "8080" if name.endswith("PORT") else "127.0.0.1" for name in variables}
-        values |= {name: "127.0.0.1:8080" for name in variables if name == "LISTEN" or name.endswith("API")}
-        values |= {"CELLS_MAP": str(DEPLOY / "cells/cells.map"), "SOCKET": "/tmp/haproxy-check.sock"}
-        done = subprocess.run(["haproxy", "-c", "-f", str(path)], capture_output=True, text=True, env={**os.environ, **values})
-        check(done.returncode == 0, f"haproxy -c: {done.stdout}{done.stderr}")
+    check_read_by_haproxy(path, {"CELLS_MAP": str(DEPLOY / "cells/cells.map"), "SOCKET": "/tmp/haproxy-check.sock"})
 
 
 def check_image():

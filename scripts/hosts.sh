@@ -38,8 +38,10 @@ unshare --net true 2>/dev/null || fail "the kernel gives no network namespace"
 
 HOSTS_FOLDER=$(mktemp -d /dev/shm/seckill-hosts-XXXXXX)
 chmod 755 "$HOSTS_FOLDER"
-# A copy, so that a build beside the run changes nothing in it.
+# Copies, so that a build or an edit beside the run changes nothing in it.
 cp target/release/seckill "$HOSTS_FOLDER/seckill"
+cp config/production.toml "$HOSTS_FOLDER/production.toml"
+cp deploy/three-hosts/seckill.toml "$HOSTS_FOLDER/three-hosts.toml"
 HOSTS_COMMIT=$(scripts/commit.sh) HOSTS_DATE=$(date -u +%F)
 export HOSTS_FOLDER HOSTS_COMMIT HOSTS_DATE TEST_DATA_DIR=$HOSTS_FOLDER
 keep=${KEEP:-}

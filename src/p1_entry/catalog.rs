@@ -2,7 +2,8 @@
 //! behind a lock.
 //!
 //! A stale view is served while one task refreshes it. A sale that is not cached is loaded by one process at a time; the
-//! others answer `P1-S4`. The cache has no authority over stock: the reserve script has.
+//! others answer `P1-S4`. While the server of the cached sale, one of several, is away or refuses, each process loads it by
+//! itself. The cache has no authority over stock: the reserve script has.
 //!
 //! Input: a sale id. Output: [`CatalogLookup`]. A crash leaves a load lock that ends by itself.
 
@@ -233,17 +234,7 @@ impl Catalog {
     async fn load(&self, id: &SaleId) -> CatalogLookup {
         let cached = match self.redis.sale_cache.get(id).await {
             Ok(cached) => cached,
-            // The server with the cached sale is unavailable, one of several; buyers of the other shards go on. A process
-            // reads the database once at a time here too, and only for sales that exist.
-            Err(RedisFault::NotSent(_) | RedisFault::Unknown(_))
-                if self.shards > 1 && self.redis.health.is_connected() =>
-            {
-                return self.load_from_database(id, None).await;
-            }
-            Err(error) => {
-                tracing::debug!(phase = "p1_entry", sale = %id, %error, "cached sale");
-                return CatalogLookup::Unavailable;
-            }
+            Err(fault) => return self.load_past_cache(id, None, &fault).await,
         };
         // JSON that this build cannot read counts as not cached.
         if let Some(sale) = cached.sale.and_then(|json| serde_json::from_str::<Sale>(&json).ok()) {
@@ -252,13 +243,24 @@ impl Catalog {
         match self.redis.sale_cache.lock(id, &self.owner, LOCK_TTL_MS).await {
             Ok(true) => {}
             Ok(false) => return CatalogLookup::Loading,
-            Err(_) => return CatalogLookup::Unavailable,
+            // It answers reads, and takes no writes: full, without its replicas, or unable to write its disk.
+            Err(fault) => return self.load_past_cache(id, cached.sold_out, &fault).await,
         }
         let found = self.load_from_database(id, cached.sold_out).await;
         if let Err(error) = self.redis.sale_cache.unlock(id, &self.owner).await {
             tracing::debug!(phase = "p1_entry", sale = %id, %error, "load lock ends with its time");
         }
         found
+    }
+
+    /// The server of the cached sale is away or refuses. If it is one of several, buyers of the other shards go on. A process
+    /// reads the database once at a time here too, and only for sales that exist.
+    async fn load_past_cache(&self, id: &SaleId, mark: Option<SoldOutMark>, fault: &RedisFault) -> CatalogLookup {
+        if self.shards > 1 && self.redis.health.is_connected() {
+            return self.load_from_database(id, mark).await;
+        }
+        tracing::debug!(phase = "p1_entry", sale = %id, error = %fault, "cached sale");
+        CatalogLookup::Unavailable
     }
 
     async fn load_from_database(&self, id: &SaleId, mark: Option<SoldOutMark>) -> CatalogLookup {

@@ -34,12 +34,10 @@ impl DatabaseBreaker {
         }
     }
 
-    /// Counts a group as a failure or a success. An outage of the whole database is a failure, an error of one row is not. A
-    /// locked sale is a failure when the group has no other sale: then no request can make progress.
+    /// Counts a group as a failure or a success. An outage of the whole database is a failure, an error of one row is not, nor is
+    /// a locked sale: others come behind it in the queue.
     pub(super) fn observe(&mut self, now: Instant, verdicts: &[Result<Verdict, DbError>]) {
         let outage = verdicts.iter().any(|verdict| verdict.as_ref().is_err_and(DbError::is_outage));
-        let locked = |verdict: &Result<Verdict, DbError>| matches!(verdict, Err(DbError::SaleLocked(_)));
-        let outage = outage || (!verdicts.is_empty() && verdicts.iter().all(locked));
         if outage {
             self.failures = self.failures.saturating_add(1);
             if self.failures >= self.failures_max {
@@ -101,6 +99,6 @@ mod tests {
         breaker.observe(now, &[]);
         assert_eq!(breaker.admits(now, 500), Some(500));
         breaker.observe(now, &[locked(), locked()]);
-        assert_eq!(breaker.admits(now, 500), None, "nothing but a locked sale");
+        assert_eq!(breaker.admits(now, 500), Some(500), "other sales come behind a locked one");
     }
 }

@@ -30,14 +30,18 @@ pub(super) async fn measure_backlog(db: &Db, rabbit: &RabbitConfig) {
         }
     }
     let open = metrics::gauge!("seckill_p5_reconcile_register_open_count");
-    match futures::future::try_join(events::untold_figures(db), failed_requests::open_count(db)).await {
-        Ok((UntoldFigures { outcomes, orders }, open_now)) => {
-            event_gauges(EventGauges::of(&outcomes), EventGauges::of(&orders));
-            open.set(open_now as f64);
-        }
+    let (untold, open_now) = futures::future::join(events::untold_figures(db), failed_requests::open_count(db)).await;
+    match untold {
+        Ok(UntoldFigures { outcomes, orders }) => event_gauges(EventGauges::of(&outcomes), EventGauges::of(&orders)),
         Err(error) => {
-            tracing::debug!(phase = "p5_reconcile", %error, "the tables cannot be counted");
+            tracing::debug!(phase = "p5_reconcile", %error, "waiting events cannot be counted");
             event_gauges(EventGauges::UNKNOWN, EventGauges::UNKNOWN);
+        }
+    }
+    match open_now {
+        Ok(open_now) => open.set(open_now as f64),
+        Err(error) => {
+            tracing::debug!(phase = "p5_reconcile", %error, "the register cannot be counted");
             open.set(f64::NAN);
         }
     }

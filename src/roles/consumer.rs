@@ -1,10 +1,11 @@
-//! The consumer role: the writers that bring orders from the broker into the database, and the sender of their events.
+//! The consumer role: the writers that bring orders from the broker into the database, the sender of their events, and a watch
+//! over Redis, which the writers ask nothing between two groups.
 //!
 //! Input: the settings, handles on the servers. Output: running writers. A crash leaves only what P4 itself leaves.
 
 use super::tasks::RoleTasks;
 use super::{CONNECT_GRACE, RoleContext, RoleError, Servers};
-use crate::p4_persist::{EventPublisher, Persist};
+use crate::p4_persist::{EventPublisher, Persist, RedisWatch};
 use crate::runtime::{PollInterval, Stopper};
 use crate::store::mysql::{Db, checks};
 use std::time::Duration;
@@ -20,6 +21,7 @@ pub(super) async fn run(context: RoleContext) -> Result<(), RoleError> {
     tasks.task(warn_about_database(db.clone(), stopper));
     redis.wait_connected(CONNECT_GRACE).await;
     tasks.worker(EventPublisher::new(&db, &rabbit, settings), PollInterval::idle_ms(1_000));
+    tasks.worker(RedisWatch::new(redis.health.clone()), PollInterval::idle_ms(1_000));
     for writer in Persist::writers(&db, &redis.ledger, &rabbit, settings) {
         tasks.worker(writer, PollInterval::idle_ms(10));
     }

@@ -6,6 +6,7 @@ use crate::files::without_surroundings;
 use crate::network::lay_loopback;
 use crate::time::{eventually, pause};
 use crate::{folder, status_and_body};
+use reqwest::Method;
 use seckill::config::Secret;
 use seckill::dev::Child;
 use seckill::dev::DevState;
@@ -70,12 +71,12 @@ impl Cell {
         (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// A sale of the cell.
-    fn create(&self, id: &str) {
+    /// A sale of the cell, with more of its terms.
+    fn create(&self, id: &str, more: &[&str]) {
         let what =
             ["sale", "create", "--id", id, "--product", "p", "--title", "t", "--stock", "100000", "--limit", "1"];
         let window = ["--starts-at", "2020-01-01T00:00:00Z", "--ends-at", "2099-01-01T00:00:00Z", "--warm"];
-        let (code, out) = self.call(&[&what[..], &window].concat());
+        let (code, out) = self.call(&[&what[..], &window, more].concat());
         assert_eq!(code, Some(0), "{out}");
     }
 
@@ -125,6 +126,11 @@ async fn tell_balancer(line: &str) {
     assert_eq!(answer.trim(), "", "{line}");
 }
 
+/// Places a sale at the balancer, as the README says.
+async fn place(sale: &str, cell: &str) {
+    tell_balancer(&format!("add map {} {sale} {cell}", folder().join("cells.map").display())).await;
+}
+
 /// Buyers of one sale, one after the other, through the balancer.
 struct Shop {
     sale: &'static str,
@@ -136,16 +142,21 @@ struct Shop {
 }
 
 impl Shop {
-    fn open(sale: &'static str) -> Arc<Self> {
+    fn new(sale: &'static str) -> Arc<Self> {
         let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(5));
-        let shop = Arc::new(Self {
+        Arc::new(Self {
             sale,
             http: http.build().expect("a client"),
             issuer: TokenIssuer::new(&Secret::new(SECRET.to_owned()), "seckill", "seckill").expect("an issuer"),
             accepted: Mutex::default(),
             refused: Mutex::default(),
             closed: AtomicBool::new(false),
-        });
+        })
+    }
+
+    /// With buyers who come until it is closed.
+    fn open(sale: &'static str) -> Arc<Self> {
+        let shop = Self::new(sale);
         let own = shop.clone();
         tokio::spawn(async move {
             for number in 0.. {
@@ -200,12 +211,35 @@ impl Shop {
     }
 }
 
+/// A buyer of the second cell reads and cancels an order by its id while the first cell is away.
+async fn order_by_its_id(second: &Cell) {
+    second.create("fourth", &["--price-cents", "100", "--pay-within-s", "3600"]);
+    place("fourth", "cell-2").await;
+    let shop = Shop::new("fourth");
+    eventually("an order in the second cell", async || {
+        shop.one_buys("fourth-0").await;
+        shop.count() > 0
+    })
+    .await;
+    shop.all_confirmed().await;
+    let (user, id) = shop.accepted.lock().expect("not poisoned").first().cloned().expect("one");
+    let ask = async |method: Method, query: &str| {
+        let request = shop.http.request(method, format!("http://{BUYERS}/v1/orders/{id}{query}"));
+        let (status, body) = status_and_body(request.bearer_auth(shop.token(&user))).await;
+        (status, body["state"].as_str().unwrap_or_default().to_owned())
+    };
+    assert_eq!(ask(Method::GET, "").await.0, 503, "without its sale it is asked of the first cell");
+    assert_eq!(ask(Method::GET, "?sale=fourth").await, (200, "UNPAID".to_owned()));
+    assert_eq!(ask(Method::DELETE, "?sale=fourth").await, (200, "CANCELLED".to_owned()));
+    assert_eq!(ask(Method::GET, "?sale=nowhere").await.0, 404);
+}
+
 /// Everything, from two whole cells to two whole cells.
 pub async fn one_is_lost() {
     lay_loopback();
     let (mut first, second) = (Cell::start(1, false).await, Cell::start(2, false).await);
-    first.create("first");
-    second.create("second");
+    first.create("first", &[]);
+    second.create("second", &[]);
     let balancer = balance([&first, &second]).await;
     let (of_first, of_second) = (Shop::open("first"), Shop::open("second"));
     of_first.sells(30).await;
@@ -213,8 +247,8 @@ pub async fn one_is_lost() {
     assert!(first.call(&["sale", "show", "second"]).0 != Some(0), "a sale is on one cell only");
 
     // A sale is placed while both sell: in its cell, then at the balancer.
-    second.create("third");
-    tell_balancer(&format!("add map {} third cell-2", folder().join("cells.map").display())).await;
+    second.create("third", &[]);
+    place("third", "cell-2").await;
     let of_third = Shop::open("third");
     of_third.sells(10).await;
 
@@ -223,6 +257,7 @@ pub async fn one_is_lost() {
     eventually("buyers of the lost cell are refused", async || of_first.refusals() > 20).await;
     of_second.sells(50).await;
     of_third.sells(10).await;
+    order_by_its_id(&second).await;
     assert_eq!(of_second.refusals(), before, "nobody of the other cell noticed");
     eventually("the list is the other cell's", async || {
         let (status, list) = status_and_body(of_second.http.get(format!("http://{BUYERS}/v1/sales"))).await;

@@ -30,6 +30,7 @@ mod probes;
 mod random;
 #[path = "../support/raw_commands.rs"]
 mod raw_commands;
+mod sales;
 #[path = "../chaos/sampler.rs"]
 mod sampler;
 mod scenes;

@@ -4,11 +4,12 @@
 
 use crate::checker::{self, Verdict};
 use crate::clients::clock::now_ms;
-use crate::clients::{Clients, Load, SaleSpec, Totals};
+use crate::clients::{Clients, Totals};
 use crate::dump::dump;
 use crate::measure::{Span, accepting_after, landing_after, longest_outage, second_by_second, sold_and_landed_after};
 use crate::network::{NUMBERS, Number};
 use crate::probes::{Probes, Purchase};
+use crate::sales;
 use crate::sampler::Sampler;
 use crate::scenes::{self, Act, Placement, Scene};
 use crate::servers::{self, Kind, galera, replicated, roles};
@@ -19,12 +20,8 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Purchases that the crowd begins in a second.
-const RATE_PER_S: f64 = 15.0;
-const BUYERS: u64 = 400;
 /// Before a fault, and after its end.
 const CALM_MS: u64 = 4_000;
-const SETTLE_MAX_MS: u64 = 90_000;
 /// How often the books are read again because they moved.
 const JUDGED_MAX: usize = 3;
 
@@ -82,7 +79,8 @@ impl Played {
         self.verdict.violations.iter().filter(|found| rules.contains(&found.rule)).count()
     }
 
-    /// For the results' file.
+    /// For the results' file. `crowd` has how often payments were told in this scene; what they came to, and the states of orders, are
+    /// those of all scenes so far, as the books are.
     pub fn record(&self) -> Value {
         let named: Vec<Value> = self
             .verdict
@@ -100,6 +98,7 @@ impl Played {
             "violations": named, "unrest": self.unrest, "seconds": self.times,
             "whole_after_s": self.recovered.seconds, "by_hand": self.recovered.by_hand, "touched": self.touched, "load_1m": load_1m(),
             "crowd": self.totals, "orders_by_source": self.verdict.figures.orders_by_source,
+            "orders_by_state": self.verdict.figures.orders_by_state, "payments": self.verdict.figures.payments,
             "accepted_refused_confirmed_each_s": self.line, "refusals": self.refusals,
         })
     }
@@ -125,13 +124,13 @@ impl Stage {
         self.played += 1;
         let dir = self.dir.join(format!("scene{}", self.played));
         std::fs::create_dir_all(&dir).expect("a scene's folder");
-        let sales = self.sales().await;
+        let sales = sales::create(&self.sale_prefix()).await;
         let placed = scenes::placement().await;
         let hosts = scenes::hosts_of(scene.act, &placed).await;
         eprintln!("hosts: {} begins, hosts {hosts:?}, {placed:?}", scene.name);
-        let clients = Clients::start(load(sales, seed), &dir.join("own.jsonl"));
+        let clients = Clients::start(sales::load(sales, seed), &dir.join("own.jsonl"));
         let sampler = Sampler::start(&galera::url(witness(&hosts)), &dir.join("samples.jsonl"));
-        let probes = Probes::start(&self.sale("probe"));
+        let probes = Probes::start(&format!("{}-probe", self.sale_prefix()));
         time_passes(CALM_MS).await;
 
         let own = match scene.act {
@@ -148,8 +147,8 @@ impl Stage {
         probes.leave_out(&[]);
         time_passes(CALM_MS).await;
         let end_ms = now_ms();
-        let (purchases, lines) = probes.stop().await;
-        let totals = clients.stop().await;
+        // At once: each waits for what it has under way, the clients for those who pay late.
+        let ((purchases, lines), totals) = tokio::join!(probes.stop(), clients.stop());
         let mut unrest = whole.as_ref().err().map(|lack| format!("not whole: {lack}"));
         let mut books = self.site.drained().await;
         // A server may have gone once more: a broker that comes back from a minority starts again.
@@ -189,19 +188,9 @@ impl Stage {
         }
     }
 
-    fn sale(&self, kind: &str) -> String {
-        format!("s{}-{kind}", self.played)
-    }
-
-    /// A sale with fewer units than buyers want, one a buyer, one with plenty, and the probes' own.
-    async fn sales(&self) -> Vec<SaleSpec> {
-        let spec = |kind: &str, stock, limit| SaleSpec { id: self.sale(kind), stock, limit, pay_within_s: None };
-        let sales = vec![spec("one", 250, Some(1)), spec("few", 150, None), spec("three", 1_000_000, Some(3))];
-        for spec in &sales {
-            create(&spec.id, spec.stock, spec.limit).await;
-        }
-        create(&self.sale("probe"), 1_000_000, None).await;
-        sales
+    /// Of the sales of the present scene.
+    fn sale_prefix(&self) -> String {
+        format!("s{}", self.played)
     }
 
     async fn judge(&self, dir: &Path, probes: &[Value]) -> Verdict {
@@ -224,19 +213,6 @@ impl Stage {
     }
 }
 
-fn load(sales: Vec<SaleSpec>, seed: u64) -> Load {
-    Load {
-        apis: roles::apis(&[]),
-        sales,
-        users: BUYERS,
-        rate_per_s: RATE_PER_S,
-        seed,
-        secret: roles::secret(),
-        backend: None,
-        settle_max_ms: SETTLE_MAX_MS,
-    }
-}
-
 /// How busy the machine is, by other work too.
 fn load_1m() -> f64 {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
@@ -249,14 +225,6 @@ fn witness(hosts: &[Number]) -> Number {
         return replicated::REPLICA;
     }
     NUMBERS.into_iter().rev().find(|number| !hosts.contains(number)).unwrap_or(3)
-}
-
-async fn create(id: &str, stock: i64, limit: Option<u32>) {
-    let (stock, limit) = (stock.to_string(), limit.map(|limit| limit.to_string()));
-    let mut args = vec!["sale", "create", "--id", id, "--product", "p", "--title", "t", "--stock", &stock];
-    args.extend(["--starts-at", "2020-01-01T00:00:00Z", "--ends-at", "2099-01-01T00:00:00Z", "--warm"]);
-    args.extend(limit.iter().flat_map(|limit| ["--limit", limit]));
-    roles::must_call(1, &args).await;
 }
 
 fn times(purchases: &[Purchase], own: &[u16], [fault, back]: [Span; 2]) -> Times {

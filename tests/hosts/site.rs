@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 /// Longest wait for everything to be well again.
 const WHOLE: Duration = Duration::from_secs(300);
-/// After this time of trouble a person would act.
-const BY_HAND_AFTER: Duration = Duration::from_secs(60);
+/// After this time of trouble a person would act: what comes together by itself has done so before.
+const BY_HAND_AFTER: Duration = Duration::from_secs(30);
 /// Everything accepted has its outcome this long after the last fault.
 const DRAIN: Duration = Duration::from_secs(120);
 const AUDIT_EVERY_MS: u64 = 500;
@@ -137,9 +137,9 @@ impl Site {
             }
             if Instant::now() > acts_at {
                 // What was started again needs its time.
-                acts_at += 2 * BY_HAND_AFTER;
+                acts_at += 4 * BY_HAND_AFTER;
                 let done = self.act_by_hand().await;
-                eprintln!("hosts: after a minute: {lack}; {done:?}");
+                eprintln!("hosts: not by itself: {lack}; {done:?}");
                 recovered.by_hand.extend(done);
             }
             quiet_since = None;
@@ -184,19 +184,26 @@ impl Site {
         done
     }
 
-    /// Waits until every accepted request has its outcome and everything adds up; else what the last audit said. What each sale has
-    /// then: as long as that stays the same, nothing came in.
+    /// Waits until every accepted request has its outcome, every order is paid or has ended, Redis was given the units of those that
+    /// ended, and everything adds up; else what was still open. What each sale has then: as long as that stays the same, nothing came
+    /// in.
     pub async fn drained(&self) -> Result<Vec<Value>, String> {
         let deadline = Instant::now() + DRAIN;
         loop {
+            let before = unfulfilled().await;
             let (code, out, err) = roles::call(1, &["audit", "--now", "--json"]).await;
             let audit: Value = serde_json::from_str(&out).unwrap_or_default();
-            if code == Some(0) && open_units(&audit) == 0 {
+            // Asked before and after it: an order that expires meanwhile moves what it counts.
+            let unfulfilled = [before, unfulfilled().await];
+            let at_rest = unfulfilled.iter().all(|open| open.as_deref() == Some("0"));
+            if code == Some(0) && open_units(&audit) == 0 && at_rest {
                 let sales = audit["sales"].as_array().into_iter().flatten();
                 return Ok(sales.map(|sale| sale["counted"].clone()).collect());
             }
             if Instant::now() > deadline {
-                return Err(format!("audit: exit code {code:?}: {out}{err}"));
+                return Err(format!(
+                    "audit: exit code {code:?}: {out}{err}; unpaid orders and grants not given: {unfulfilled:?}"
+                ));
             }
             time_passes(AUDIT_EVERY_MS).await;
         }
@@ -217,6 +224,13 @@ impl Site {
         }
         count
     }
+}
+
+/// Orders that wait for their payment, and returned units that Redis was not given; `None`: the database does not answer.
+async fn unfulfilled() -> Option<String> {
+    let unpaid = "SELECT COUNT(*) FROM orders WHERE state = 'UNPAID'";
+    let open = "SELECT COUNT(*) FROM stock_grants WHERE applied_at IS NULL";
+    galera::ask(servers::writer(), &format!("SELECT CAST(({unpaid}) + ({open}) AS CHAR) AS value")).await
 }
 
 /// Accepted units without an outcome, over all sales.

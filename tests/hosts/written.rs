@@ -32,7 +32,8 @@ impl Results {
     pub fn add(&mut self, played: &Played) {
         let record = played.record();
         eprintln!(
-            "hosts: {}: lost {}, doubled {}, oversold {}, others {}; {}; whole {} s after it; by hand {}; accepted {}",
+            "hosts: {}: lost {}, doubled {}, oversold {}, others {}; {}; whole {} s after it; by hand {}; accepted {}; \
+             payments told {} times; of all scenes: payments {}, orders {}",
             played.scene.name,
             record["lost"],
             record["doubled"],
@@ -42,6 +43,9 @@ impl Results {
             record["whole_after_s"],
             record["by_hand"],
             played.totals.accepted,
+            played.totals.payments,
+            record["payments"],
+            record["orders_by_state"],
         );
         if !played.is_green() {
             let found = format!("{}: {} {:?}", played.scene.name, record["violations"], played.unrest);

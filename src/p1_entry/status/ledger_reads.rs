@@ -119,12 +119,32 @@ fn questions_to(ledger: &RequestLedger) -> LedgerQuestions {
     })
 }
 
-/// One command for each ledger that is asked about; the answers in the order of the questions.
+/// The answers in the order of the questions. That there is no record is said by the purchases' connection only: that of the polls
+/// may still lead to a server that was demoted, because reads never meet its READONLY.
 async fn answer(ledger: &RequestLedger, questions: Vec<LedgerQuestion>) -> Vec<LedgerAnswer> {
     metrics::histogram!("seckill_p1_entry_status_group_count").record(questions.len() as f64);
-    let reads = by_ledger(&questions).into_iter().map(|((sale, shard), places)| {
-        let request_ids: Vec<RequestId> = places.iter().map(|at| questions[*at].2).collect();
-        async move { (places, ledger.lookup_for_poll(sale, shard, &request_ids).await) }
+    let polled = |sale, shard, ids: Vec<RequestId>| async move { ledger.lookup_for_poll(sale, shard, &ids).await };
+    let mut answers = read(&questions, polled).await;
+    let absent: Vec<usize> = (0..answers.len()).filter(|at| matches!(answers[*at], Ok(None))).collect();
+    let again: Vec<LedgerQuestion> = absent.iter().map(|at| questions[*at].clone()).collect();
+    let reserving = |sale, shard, ids: Vec<RequestId>| async move { ledger.lookup(sale, shard, &ids).await };
+    for (at, answer) in absent.into_iter().zip(read(&again, reserving).await) {
+        answers[at] = answer;
+    }
+    answers
+}
+
+/// One command for each ledger that is asked about; the answers in the order of the questions.
+async fn read<'a, F>(
+    questions: &'a [LedgerQuestion],
+    lookup: impl Fn(&'a SaleId, u16, Vec<RequestId>) -> F,
+) -> Vec<LedgerAnswer>
+where
+    F: Future<Output = Result<Vec<Option<LedgerRecord>>, RedisFault>>,
+{
+    let reads = by_ledger(questions).into_iter().map(|((sale, shard), places)| {
+        let found = lookup(sale, shard, places.iter().map(|at| questions[*at].2).collect());
+        async move { (places, found.await) }
     });
     let mut answers: Vec<LedgerAnswer> = Vec::new();
     answers.resize_with(questions.len(), || Ok(None));

@@ -1,20 +1,24 @@
 //! Figures of the webhooks for operators, and the removal of rows that were delivered long ago.
 //!
-//! Input: the database, some times a minute. Output: gauges of the process that leads, and fewer rows. A crash leaves nothing.
+//! Input: the database, some times a minute. Output: gauges of the process that leads, and fewer rows. Both are read and done in a
+//! task beside the sender: to count millions of rows takes its time, and a database that fell silent takes two minutes. A crash
+//! leaves nothing.
 
 use super::endpoint::EndedTry;
 use super::receiver::TryOutcome;
 use crate::store::mysql::webhooks::{self, TriedDelivery, WebhookFigures};
 use crate::store::mysql::{Db, DbError};
+use futures::FutureExt;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
+use tokio_util::task::AbortOnDropHandle;
 
 /// Pause between two looks at the figures.
 const MEASURE: Duration = Duration::from_secs(5);
 /// The same where no webhook is configured: there may be rows of earlier ones.
 const MEASURE_NONE: Duration = Duration::from_secs(60);
 
-/// Measuring pauses for this many times as long as it took, so that the rest of the time is for sending.
+/// Measuring pauses for this many times as long as it took, so that the database has the rest of the time for sending.
 const SHARE: u32 = 10;
 
 /// The words of `outcome`.
@@ -53,11 +57,46 @@ pub(super) fn log_dead<'a>(webhook: &str, tried: impl Iterator<Item = &'a TriedD
     }
 }
 
+/// What one look came to.
+#[derive(Default)]
+struct WebhookLook {
+    /// None: they could not be read.
+    found: Option<Vec<WebhookFigures>>,
+    /// Old rows that are gone.
+    removed: usize,
+    took: Duration,
+}
+
+impl WebhookLook {
+    /// Reads the figures and removes old rows. Trouble is logged.
+    async fn at(db: Db) -> Self {
+        let (begun, mut look) = (Instant::now(), Self::default());
+        // Counting has a longer deadline.
+        if let Err(error) = look.read(db.patient()).await {
+            tracing::warn!(phase = "p6_webhooks", %error, "the figures of the webhooks are not read");
+            // Whatever was removed: a database in trouble gets the whole pause.
+            look.removed = 0;
+        }
+        look.took = begun.elapsed();
+        look
+    }
+
+    async fn read(&mut self, db: &Db) -> Result<(), DbError> {
+        self.found = Some(webhooks::figures(db).await?);
+        for webhook in webhooks::webhooks_with_rows(db).await? {
+            self.removed += webhooks::delete_old(db, &webhook).await?;
+        }
+        Ok(())
+    }
+}
+
 /// The gauges of one process.
 pub(super) struct WebhookGauges {
     /// The configured webhooks.
     names: BTreeSet<String>,
     next_at: Instant,
+    /// The look that is under way. It ends with this value.
+    looking: Option<AbortOnDropHandle<WebhookLook>>,
     /// Webhooks with waiting rows that are not configured, as they were logged last.
     strangers: BTreeSet<String>,
 }
@@ -68,38 +107,36 @@ impl WebhookGauges {
             let labels = [("webhook", name.clone()), ("outcome", outcome.to_owned())];
             metrics::counter!("seckill_p6_webhook_tries_total", &labels).increment(0);
         }
-        Self { names, next_at: Instant::now(), strangers: BTreeSet::new() }
+        Self { names, next_at: Instant::now(), looking: None, strangers: BTreeSet::new() }
     }
 
-    /// Measures and removes, when it is time. Trouble with it must not keep deliveries from being sent.
-    pub(super) async fn measure(&mut self, db: &Db, disabled: &[&str]) {
-        let now = Instant::now();
-        if now < self.next_at {
-            return;
-        }
-        // Counting millions of rows takes its time, and a longer deadline.
-        let removed = match self.look(db.patient(), disabled).await {
-            Ok(removed) => removed,
-            Err(error) => {
-                tracing::warn!(phase = "p6_webhooks", %error, "the figures of the webhooks are not read");
-                0
+    /// Shows what a look has found, and begins the next one when it is time. Never waits: neither trouble with it nor the time that it
+    /// takes must keep deliveries from being sent.
+    pub(super) fn measure(&mut self, db: &Db, disabled: &[&str]) {
+        let Some(looking) = &mut self.looking else {
+            if Instant::now() >= self.next_at {
+                self.looking = Some(AbortOnDropHandle::new(tokio::spawn(WebhookLook::at(db.clone()))));
             }
+            return;
         };
+        let Some(looked) = looking.now_or_never() else { return };
+        self.looking = None;
+        let looked = looked.unwrap_or_else(|error| {
+            tracing::error!(phase = "p6_webhooks", %error, "a look at the figures died");
+            WebhookLook::default()
+        });
+        if let Some(found) = &looked.found {
+            self.show(found, disabled);
+        }
         // A full batch: there may be more.
         let pause = if self.names.is_empty() { MEASURE_NONE } else { MEASURE };
-        let pause = if removed > 0 { Duration::ZERO } else { pause };
-        self.next_at = Instant::now() + pause.max(now.elapsed() * SHARE);
+        let pause = if looked.removed > 0 { Duration::ZERO } else { pause };
+        self.next_at = Instant::now() + pause.max(looked.took * SHARE);
     }
 
-    /// Shows the figures and removes old rows. Returns how many.
-    async fn look(&mut self, db: &Db, disabled: &[&str]) -> Result<usize, DbError> {
-        let found = webhooks::figures(db).await?;
-        self.show(&found, disabled);
-        let mut removed = 0;
-        for webhook in webhooks::webhooks_with_rows(db).await? {
-            removed += webhooks::delete_old(db, &webhook).await?;
-        }
-        Ok(removed)
+    /// Another process may lead: its figures count.
+    pub(super) fn let_go(&mut self) {
+        self.looking = None;
     }
 
     fn show(&mut self, found: &[WebhookFigures], disabled: &[&str]) {

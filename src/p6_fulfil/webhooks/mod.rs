@@ -94,6 +94,7 @@ impl WebhookSender {
         self.tries = JoinSet::new();
         self.unrecorded.clear();
         self.endpoints.iter_mut().for_each(WebhookEndpoint::let_go);
+        self.gauges.let_go();
     }
 
     /// Takes the tries that have ended, after a short wait for the first one.
@@ -210,7 +211,7 @@ impl Worker for WebhookSender {
         let begun = self.begin().await.map_err(Fault::back_off)?;
         let disabled = |endpoint: &&WebhookEndpoint| endpoint.is_disabled;
         let disabled: Vec<&str> = self.endpoints.iter().filter(disabled).map(|of| of.name.as_str()).collect();
-        self.gauges.measure(&self.db, &disabled).await;
+        self.gauges.measure(&self.db, &disabled);
         Ok(if begun > 0 || !self.tries.is_empty() { Progress::Moved(begun) } else { Progress::Idle })
     }
 

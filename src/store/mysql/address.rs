@@ -24,6 +24,8 @@ const RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1
 
 /// Longest wait for each server, where no setting says it.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How often a call under way looks whether its server is still in use.
+const LEFT_CHECK: Duration = Duration::from_secs(1);
 
 /// How to reach the database: one server, or several of which one is the primary. Clones share the certificates, and the server
 /// in use. Deliberately without `Debug`: it holds the password.
@@ -98,6 +100,20 @@ impl DatabaseAddress {
     /// The place of the server in use.
     pub(super) fn in_use(&self) -> usize {
         self.in_use.index()
+    }
+
+    /// Waits until another server than this one is in use; for ever where there is no other.
+    pub(super) async fn left(&self, server: usize) {
+        if self.servers.len() < 2 {
+            return std::future::pending().await;
+        }
+        // At first a pause: most calls are over by then.
+        loop {
+            tokio::time::sleep(LEFT_CHECK).await;
+            if self.in_use() != server {
+                return;
+            }
+        }
     }
 
     /// This server is silent, takes no writes, or is not ready: the next connection is to another, if there is one that can be

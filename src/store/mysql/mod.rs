@@ -13,6 +13,7 @@ pub mod checks;
 pub mod codes;
 mod columns;
 mod database_state;
+mod db_config;
 pub mod decided;
 pub mod ended;
 pub mod events;
@@ -41,5 +42,6 @@ pub mod webhooks;
 
 pub(crate) use address::AddressState;
 pub use address::DatabaseAddress;
+pub use db_config::DbConfig;
 pub use fault::DbError;
-pub use pool::{Db, DbConfig};
+pub use pool::Db;

@@ -4,16 +4,21 @@
 //! belong to the statement before (window 66). So a connection goes back to the pool only after its call finished and
 //! left it in step; in every other case (error, deadline, dropped future, panic) it is closed, and the server rolls
 //! its transaction back. A crash of the process is the same case.
+//!
+//! Of several servers one that is given up ends all its calls within a second: those that count would wait for their own deadline
+//! of two minutes, and with them whoever called.
 
-use super::address::{AddressState, DatabaseAddress};
+use super::address::AddressState;
+use super::db_config::DbConfig;
 use super::fault::DbError;
+use super::persist::LockedSales;
 use super::sale_facts::SaleFactsCache;
 pub(super) use super::sessions::Conn;
-use super::sessions::{IDLE_MAX, SessionManager, open_session};
+use super::sessions::{IDLE_MAX, SessionManager, open_session, pool_error};
 use crate::domain::webhook::WebhookSubscriptions;
 use crate::faults::left_out;
 use deadpool::Runtime;
-use deadpool::managed::{Object, Pool, PoolError, TimeoutType};
+use deadpool::managed::{Object, Pool};
 use diesel::connection::TransactionManagerStatus;
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection, TransactionManager};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,28 +34,6 @@ const IDLE_CHECK: Duration = Duration::from_secs(1);
 const PATIENT_MS: u64 = 60_000;
 const PATIENT_CONNECTIONS: usize = 2;
 
-/// How to reach the database and how long to wait for it.
-#[derive(Clone)]
-pub struct DbConfig {
-    /// Where it is.
-    pub address: DatabaseAddress,
-    /// Most connections open at once, 1 ….
-    pub pool_max: usize,
-    /// Longest wait for a free connection.
-    pub wait_timeout_ms: u64,
-    /// Longest wait for a new connection.
-    pub connect_timeout_ms: u64,
-    /// Longest run of one statement, enforced by the server; a whole [`Db::run`] may take twice as long, enforced here.
-    pub statement_timeout_ms: u64,
-}
-
-/// Without the address, which holds a password.
-impl std::fmt::Debug for DbConfig {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("DbConfig").field("pool_max", &self.pool_max).finish_non_exhaustive()
-    }
-}
-
 /// The database. Cheap to clone; all clones share one pool.
 #[derive(Clone)]
 pub struct Db {
@@ -65,6 +48,7 @@ struct DbInner {
     closes_idle: AtomicBool,
     config: DbConfig,
     sale_facts: SaleFactsCache,
+    locked_sales: LockedSales,
     patient: OnceLock<Db>,
 }
 
@@ -125,7 +109,14 @@ impl Db {
             .build()
             .map_err(|error| DbError::Other(error.to_string()))?;
         let (sale_facts, closes_idle) = (SaleFactsCache::default(), AtomicBool::new(false));
-        let inner = Arc::new(DbInner { pool, closes_idle, config, sale_facts, patient: OnceLock::new() });
+        let inner = Arc::new(DbInner {
+            pool,
+            closes_idle,
+            config,
+            sale_facts,
+            locked_sales: LockedSales::default(),
+            patient: OnceLock::new(),
+        });
         Ok(Self { inner, webhooks: WebhookSubscriptions::default() })
     }
 
@@ -144,7 +135,8 @@ impl Db {
     /// Dropping the returned future is safe at any moment; whether an open COMMIT took effect is then unknown.
     ///
     /// # Errors
-    /// [`DbError`]: that of `work`, or of getting a connection, or [`DbError::Timeout`] at the deadline.
+    /// [`DbError`]: that of `work`, or of getting a connection, or [`DbError::Timeout`] at the deadline and soon after another server
+    /// came into use.
     pub async fn run<T, F>(&self, name: &'static str, work: F) -> Result<T, DbError>
     where
         for<'c> F: AsyncFnOnce(&'c mut AsyncMysqlConnection) -> Result<T, DbError>
@@ -183,18 +175,24 @@ impl Db {
         let Some(object) = guard.0.as_mut() else {
             return Err(DbError::Other("no connection in the guard".to_owned()));
         };
-        let server = object.server;
-        let result = match tokio::time::timeout(self.deadline(), work(&mut object.conn)).await {
+        let (server, address) = (object.server, &self.inner.config.address);
+        let working = tokio::time::timeout(self.deadline(), work(&mut object.conn));
+        let ended = tokio::select! {
+            biased;
+            ended = working => ended,
+            () = address.left(server) => Ok(Err(DbError::Timeout(format!("{name}: another server is used by now")))),
+        };
+        let result = match ended {
             Ok(result) => result,
             Err(_elapsed) => {
-                self.inner.config.address.give_up(server);
+                address.give_up(server);
                 // A host that vanished without a word answers on none of them, and each would take its own deadline.
                 self.forget_idle();
                 Err(DbError::Timeout(format!("{name} took longer than {:?}", self.deadline())))
             }
         };
         if matches!(&result, Err(DbError::WrongNode(_))) {
-            self.inner.config.address.give_up(server);
+            address.give_up(server);
         }
         if result.as_ref().err().is_none_or(DbError::keeps_connection) {
             guard.give_back();
@@ -252,6 +250,11 @@ impl Db {
         self.inner.config.address.in_use() == server
     }
 
+    /// Sales whose stock row was found locked.
+    pub(super) fn locked_sales(&self) -> &LockedSales {
+        &self.inner.locked_sales
+    }
+
     pub(super) fn sale_facts(&self) -> &SaleFactsCache {
         &self.inner.sale_facts
     }
@@ -282,19 +285,6 @@ impl Drop for IdleCloser {
     fn drop(&mut self) {
         if let Some(inner) = self.0.upgrade() {
             inner.closes_idle.store(false, Ordering::Relaxed);
-        }
-    }
-}
-
-fn pool_error(error: &PoolError<DbError>) -> DbError {
-    match error {
-        PoolError::Timeout(TimeoutType::Wait) => DbError::Timeout("all connections of the pool are busy".to_owned()),
-        PoolError::Timeout(TimeoutType::Create | TimeoutType::Recycle) => {
-            DbError::Unavailable("connecting took too long".to_owned())
-        }
-        PoolError::Backend(error) => error.clone(),
-        PoolError::Closed | PoolError::NoRuntimeSpecified | PoolError::PostCreateHook(_) => {
-            DbError::Unavailable(error.to_string())
         }
     }
 }

@@ -6,7 +6,7 @@
 use super::address::{DatabaseAddress, Established};
 use super::database_state::DatabaseState;
 use super::fault::DbError;
-use deadpool::managed::{Manager, Metrics, RecycleError, RecycleResult};
+use deadpool::managed::{Manager, Metrics, PoolError, RecycleError, RecycleResult, TimeoutType};
 use diesel_async::pooled_connection::PoolableConnection;
 use diesel_async::{AsyncMysqlConnection, SimpleAsyncConnection};
 use std::time::{Duration, Instant};
@@ -110,6 +110,20 @@ impl Manager for SessionManager {
                 }
                 Err(RecycleError::Backend(error))
             }
+        }
+    }
+}
+
+/// Why the pool has no session to give.
+pub(super) fn pool_error(error: &PoolError<DbError>) -> DbError {
+    match error {
+        PoolError::Timeout(TimeoutType::Wait) => DbError::Timeout("all connections of the pool are busy".to_owned()),
+        PoolError::Timeout(TimeoutType::Create | TimeoutType::Recycle) => {
+            DbError::Unavailable("connecting took too long".to_owned())
+        }
+        PoolError::Backend(error) => error.clone(),
+        PoolError::Closed | PoolError::NoRuntimeSpecified | PoolError::PostCreateHook(_) => {
+            DbError::Unavailable(error.to_string())
         }
     }
 }

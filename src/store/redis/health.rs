@@ -253,10 +253,14 @@ impl RedisHealth {
         versions.into_iter().min_by_key(parts).ok_or(away)
     }
 
-    /// Whether every server that has data answers.
+    /// Whether every server that has data answers. All are asked at once, so a silent one keeps no other from being asked.
+    ///
+    /// # Errors
+    /// The [`RedisFault`] of the first one that does not answer, or of a shard whose server is not known.
     pub async fn ping(&self) -> Result<(), RedisFault> {
-        for node in self.redis.connection.primaries() {
-            node.command("PING", vec![]).await?;
+        let nodes = self.redis.connection.primaries();
+        for answer in join_all(nodes.iter().map(|node| node.command("PING", vec![]))).await {
+            answer?;
         }
         self.redis.node_of_shard(0).map(|_known| ())
     }

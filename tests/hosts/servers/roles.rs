@@ -1,10 +1,12 @@
 //! The roles of the product on each host, a process each, and its commands on a host.
+//!
+//! Their settings are the shipped files, `config/production.toml` and `deploy/three-hosts/seckill.toml`, as the compose file gives
+//! them; only what is in [`settings`] differs.
 
 use crate::host::Host;
 use crate::network::{NUMBERS, Number, address, command_on};
 use crate::servers::balancer::in_turn;
 use crate::servers::{Kind, balancer, galera, kind, rabbit, redis, sentinel};
-use crate::time::QUICK;
 use crate::{asked, status_and_body};
 use seckill::roles::Role;
 use std::process::Command;
@@ -15,23 +17,27 @@ use std::time::Duration;
 pub const PREFIX: &str = "hosts";
 /// Parts of each sale; every host's primary has at least one of them.
 pub const SHARDS: u16 = 4;
-/// `p5_reconcile.window_ms`.
-pub const WINDOW_MS: u64 = 10_000;
+/// `admin.token`, with which the shop's backend tells of payments.
+pub const ADMIN_TOKEN: &str = "test-admin-token-of-three-hosts";
+/// `auth.secret`.
+const SECRET: &str = "test-access-secret-of-32-bytes-or-more";
 /// Where an api is, on its host's address.
-pub const API_PORT: u16 = 8_080;
+const API_PORT: u16 = 8_080;
 const FIRST_ADMIN_PORT: u16 = 9_090;
 const CALL: Duration = Duration::from_secs(60);
 
-/// On top of the quick settings: attempts that outlast the faults, retries that come soon after them, and what three hosts need.
-const OWN: [&str; 8] = [
-    "p3_relay.attempts_max=60",
-    "p3_relay.backoff_max_ms=1000",
-    "p4_persist.attempts_max=60",
-    "p4_persist.retry_delay_max_ms=1000",
-    "runtime.drain_ms=3000",
+/// Copies of the shipped files in the run's folder (`scripts/hosts.sh`), the second on top of the first.
+const SHIPPED: [&str; 2] = ["production.toml", "three-hosts.toml"];
+
+/// What differs from them beside names and addresses. `docs/proof.md` lists it, with the reasons.
+const OWN: [&str; 6] = [
+    "p1_entry.token_secret=test-purchase-secret-of-32-bytes-or-more",
+    // Longer than a relay needs to take over what another one left, so that P5 does not do it first.
+    "p5_reconcile.window_ms=15000",
+    "p5_reconcile.interval_ms=1000",
+    "rabbitmq.queues=1",
     "http.workers_count=1",
-    "redis.wait_replicas=1",
-    "log.level=info",
+    "log.format=text",
 ];
 
 /// Whether the roles reach the broker and the database through their host's haproxy, and buyers the apis through one in front of
@@ -56,28 +62,28 @@ fn addresses(number: Number) -> [String; 2] {
     [format!("rabbitmq.urls={}", brokers.join(",")), format!("mysql.urls={}", databases.join(","))]
 }
 
-/// Settings of every process, but for its addresses.
+/// What every process is given on top of the shipped files, but for its addresses.
 fn settings() -> Vec<String> {
-    let mut set: Vec<String> = QUICK.into_iter().chain(OWN).map(str::to_owned).collect();
+    let mut set = OWN.map(str::to_owned).to_vec();
     let (mode, url) = match kind() {
         Kind::Clusters => ("cluster", redis::url()),
         Kind::Replicas => ("sentinel", sentinel::url()),
     };
     set.extend([
+        format!("auth.secret={SECRET}"),
+        format!("admin.token={ADMIN_TOKEN}"),
         format!("redis.mode={mode}"),
         format!("redis.url={url}"),
         format!("redis.shards={SHARDS}"),
         format!("redis.prefix={PREFIX}"),
         format!("rabbitmq.prefix={PREFIX}"),
-        format!("p5_reconcile.window_ms={WINDOW_MS}"),
     ]);
     set
 }
 
 /// `auth.secret`.
 pub fn secret() -> String {
-    let set = settings();
-    set.iter().rev().find_map(|set| set.strip_prefix("auth.secret=")).expect("among the quick settings").to_owned()
+    SECRET.to_owned()
 }
 
 /// Where buyers reach the apis, but for those of the hosts that are `gone`: a balancer finds that out by itself.
@@ -99,6 +105,9 @@ pub fn admin_address(number: Number, role: Role) -> String {
 fn program(number: Number, sets: &[String]) -> Command {
     let mut command = command_on(number);
     command.arg(crate::folder().join("seckill"));
+    for file in SHIPPED {
+        command.arg("--config").arg(crate::folder().join(file));
+    }
     for set in sets {
         command.arg("--set").arg(set);
     }

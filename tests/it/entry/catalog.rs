@@ -4,6 +4,7 @@
 //! The database is held up by a table lock of another session. Purchases and sale pages show what the cache answers.
 
 use crate::support::database_sessions::Session;
+use crate::support::own_redis;
 use crate::support::refusals::refused;
 use crate::support::resp::RawRedis;
 use crate::support::world::{Answer, World, eventually, run};
@@ -122,5 +123,34 @@ fn a_missing_sale_is_remembered_as_missing_for_its_time() {
         refused(&long, &sale, 404, "P1-S3").await;
         short.stop().await;
         long.stop().await;
+    });
+}
+
+/// With several shards the cached sale may be on another server than the shards that sell. Here one server plays all of them: the
+/// page shows whether the sale is found.
+#[test]
+fn a_new_process_finds_a_sale_whose_cache_refuses_reads_or_writes() {
+    run(async {
+        let redis = own_redis::start("catalog-refuses").await;
+        let set = [&SLOW[..], &["redis.shards=2"]].concat();
+        let mut world = World::on_redis(&redis.url(), "catalog-refuses", &[], &set).await;
+        let sale = world.sale("refuses", 5, Some(1)).await;
+        let refusals = [
+            // NOREPLICAS to the load lock.
+            (["CONFIG", "SET", "min-replicas-to-write", "1"], ["CONFIG", "SET", "min-replicas-to-write", "0"]),
+            // NOPERM to the look at the cached sale.
+            (["ACL", "SETUSER", "default", "-hmget"], ["ACL", "SETUSER", "default", "+hmget"]),
+        ];
+        for (refuse, permit) in refusals {
+            forget_in_redis(&world, &sale).await;
+            RawRedis::of(&world).await.call(&refuse).await;
+            world.start_roles(&[Role::Api]).await;
+            let answer = page(&world, &sale).await;
+            let found = (answer.status, answer.json["sale_id"].as_str());
+            assert_eq!(found, (200, Some("refuses")), "{refuse:?}: {answer:?}");
+            RawRedis::of(&world).await.call(&permit).await;
+            world.stop_roles().await;
+        }
+        world.finish().await;
     });
 }

@@ -1,8 +1,11 @@
 //! Receivers of webhooks that fail: each event arrives at last, under the same id, and one receiver holds up no other.
 
+use crate::support::black_hole::BlackHole;
+use crate::support::fault_injection::port_of;
 use crate::support::hook_receiver::{ALL_EVENTS, HookReceiver, SECRET, SOON, webhook};
 use crate::support::orders::LONG;
 use crate::support::world::{World, eventually, run};
+use seckill::config::ServerUrl;
 use seckill::domain::ids::{RequestId, SaleId};
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
 use serde_json::json;
@@ -216,6 +219,27 @@ fn rows_of_delivered_events_are_deleted_after_their_time() {
         receiver.hears("order.confirmed", told[2]).await;
         eventually("they are deleted", async || world.rows("webhook_deliveries", "TRUE").await == 0).await;
         assert_eq!(receiver.taken().len(), 3);
+        world.finish().await;
+    });
+}
+
+/// The count of rows may take two minutes when the database says nothing any more on its connection.
+#[test]
+fn figures_that_get_no_answer_hold_up_no_delivery() {
+    run(async {
+        let receiver = HookReceiver::start().await;
+        let world = World::with_hook(&[Api, Relay, Consumer], &[], &receiver).await;
+        let direct = world.settings.mysql.url.expose();
+        let hole = BlackHole::after_word(port_of(direct), "webhooks::figures").await;
+        // The driver would go past the hole, by the server's socket file.
+        let url = ServerUrl::new(format!("{}?prefer_socket=false", hole.url(direct)));
+        let sender = world.extra_roles(&[Reconcile], |settings| settings.mysql.url = url);
+        eventually("the figures are asked for", async || hole.has_heard()).await;
+        let sale = world.paying_sale("uncounted", 10, Some(1), LONG).await;
+        let order = world.ordered(&sale, "alice").await;
+        receiver.hears("order.confirmed", order).await;
+        eventually("it is recorded", async || world.deliveries("DELIVERED").await == 1).await;
+        sender.stop().await;
         world.finish().await;
     });
 }

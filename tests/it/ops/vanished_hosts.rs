@@ -1,14 +1,19 @@
 //! The host of a server vanishes without a word: connections that stand go dumb, and what is sent on them is still
-//! acknowledged. New ones go through. The roles must give up what is dumb by themselves.
+//! acknowledged. New ones go through, but where a test says otherwise. The roles must give up what is dumb by themselves.
 
+use crate::support::black_hole::BlackHole;
 use crate::support::fault_injection::port_of;
+use crate::support::own_redis;
 use crate::support::replicas::pair;
 use crate::support::world::{SETTLE, World, eventually, pause, run, shared};
+use diesel_async::SimpleAsyncConnection;
 use seckill::config::{ServerUrl, Settings};
 use seckill::domain::ids::{RequestId, SaleId};
-use seckill::roles::Role;
+use seckill::roles::{Role, Servers};
+use seckill::store::mysql::DbError;
 use seckill::store::redis::{Between, RedisFault};
 use seckill_bench::vanishing_host::VanishingHost;
+use std::collections::BTreeSet;
 use std::time::Instant;
 
 /// A buyer and the request that was accepted.
@@ -72,6 +77,42 @@ fn a_redis_that_fell_silent_is_given_up_by_the_entry_and_the_relay() {
     });
 }
 
+/// The connections of a user to this world's Redis, by their numbers.
+async fn connections_of(world: &World, user: &str) -> BTreeSet<String> {
+    let (clients, user) = (world.redis(&["CLIENT", "LIST"]).await, format!("user={user}"));
+    let of_user = clients.as_str().expect("a text").lines().filter(|line| line.split(' ').any(|field| field == user));
+    of_user.filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()
+}
+
+/// While no order lands a consumer has nothing to mark. The first mark must not have to find out that the connection is dumb.
+#[test]
+fn a_redis_that_fell_silent_is_given_up_by_a_consumer_that_has_nothing_to_mark() {
+    run(async {
+        let redis = own_redis::start("vanished-idle").await;
+        let (host, url) = before(&redis.url()).await;
+        let set = ["redis.command_timeout_ms=500"];
+        let world = World::on_redis(&redis.url(), "vanished-idle", &[], &set).await;
+        // A user of its own shows which connections are the consumer's.
+        world.redis(&["ACL", "SETUSER", "consumer", "on", "nopass", "~*", "&*", "+@all"]).await;
+        let url = ServerUrl::new(url.replace("redis://", "redis://consumer:any@"));
+        let consumer = world.extra_roles(&[Role::Consumer], |settings| settings.redis.url = url);
+        let mut dumb = BTreeSet::new();
+        eventually("the consumer's connection", async || {
+            dumb = connections_of(&world, "consumer").await;
+            !dumb.is_empty()
+        })
+        .await;
+        host.vanish();
+        eventually("another connection of the consumer", async || {
+            let now = connections_of(&world, "consumer").await;
+            !now.is_empty() && now.is_disjoint(&dumb)
+        })
+        .await;
+        consumer.stop().await;
+        world.finish().await;
+    });
+}
+
 /// A server has one connection for what has to be on replicas and one for the rest. The second must not wait for its own time-outs.
 #[test]
 fn one_silent_connection_casts_doubt_on_the_others_of_its_server() {
@@ -119,6 +160,34 @@ fn a_database_that_fell_silent_is_given_up_by_the_consumer() {
         let rest = world.extra_roles(&[Role::Consumer, Role::Reconcile], through);
         sells_and_lands_again(&world, &host).await;
         rest.stop().await;
+        world.finish().await;
+    });
+}
+
+/// A call that counts has two minutes. It must not wait them out on a silent server that all others have left.
+#[test]
+fn a_count_ends_when_its_silent_database_is_given_up() {
+    run(async {
+        let world = World::with(&[], &["mysql.statement_timeout_ms=1000", "mysql.connect_timeout_ms=1000"]).await;
+        let direct = world.settings.mysql.url.expose();
+        let hole = BlackHole::before(port_of(direct)).await;
+        let urls = [hole.url(direct), direct.to_owned()];
+        // The driver would go past the hole, by the server's socket file.
+        let urls = urls.map(|url| ServerUrl::new(format!("{url}?prefer_socket=false")));
+        let mut settings = (*world.settings).clone();
+        settings.mysql.urls = Vec::from(urls).into();
+        let db = Servers::new(&settings).expect("handles").db;
+        db.ping().await.expect("the first address");
+        let counting = db.patient().run("test_count", async |conn| Ok(conn.batch_execute("DO SLEEP(59)").await?));
+        let others = async {
+            let counts = "SELECT COUNT(*) AS n FROM information_schema.processlist WHERE INFO LIKE 'DO SLEEP(59)%'";
+            eventually("it counts", async || world.number(counts).await == 1).await;
+            hole.swallow(true);
+            eventually("other calls are answered by the second server", async || db.ping().await.is_ok()).await;
+        };
+        let (counted, ()) = tokio::join!(tokio::time::timeout(SETTLE, counting), others);
+        let error = counted.expect("long before its deadline").expect_err("its server is silent");
+        assert!(matches!(error, DbError::Timeout(_)), "{error}");
         world.finish().await;
     });
 }

@@ -6,6 +6,7 @@ use crate::support::world::{World, eventually, run};
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
 use seckill::domain::outcome::{Outcome, Verdict};
 use seckill::domain::policy::PurchasePolicy;
+use seckill::roles::Role::{Api, Consumer, Relay};
 use seckill::store::mysql::codes::PersistSource;
 use seckill::store::mysql::persist::persist_all;
 use seckill::store::mysql::{Db, DbError, migrate, sales};
@@ -30,6 +31,37 @@ fn a_locked_stock_row_holds_up_its_own_sale_only() {
         other.run("ROLLBACK").await;
         lands(&world, &stuck_sale, "alice", alice).await;
         drained(world).await;
+    });
+}
+
+/// Behind more groups of a locked sale than open the breaker, on the one queue that both use.
+#[test]
+fn a_backlog_of_a_locked_sale_lets_the_sales_behind_it_land() {
+    run(async {
+        let set = [
+            "rabbitmq.queues=1",
+            "p3_relay.bundle_max=1",
+            "p4_persist.writers_count=1",
+            "p4_persist.group_max=10",
+            "p4_persist.attempts_max=100",
+        ];
+        let world = World::with(&[Api, Relay], &set).await;
+        let (stuck_sale, free) = (world.sale("backlog", 200, Some(1)).await, world.sale("behind", 100, Some(1)).await);
+        let mut other = Session::open(&world).await;
+        other.run("BEGIN; UPDATE sales SET title = 'x' WHERE sale_id = 'backlog'").await;
+        world.sell(&stuck_sale, 120).await;
+        eventually("a backlog", async || world.waiting_in("seckill.orders").await == 120).await;
+        let bob = world.bought(&free, "bob").await;
+        eventually("one more behind it", async || world.waiting_in("seckill.orders").await == 121).await;
+        let consumer = world.extra_roles(&[Consumer], |_| {});
+        lands(&world, &free, "bob", bob).await;
+        assert_eq!(world.orders(&stuck_sale).await, 0);
+        other.run("ROLLBACK").await;
+        eventually("the backlog's orders", async || world.orders(&stuck_sale).await == 120).await;
+        eventually("empty queues", async || world.waiting_in("seckill.").await == 0).await;
+        assert_eq!(world.rows("failed_request", "1 = 1").await, 0);
+        consumer.stop().await;
+        world.finish().await;
     });
 }
 

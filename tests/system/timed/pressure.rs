@@ -2,6 +2,7 @@
 //! itself when landing is back.
 
 use crate::support::answer::Answer;
+use crate::support::buckets::buyer_of;
 use crate::support::killable::KillableProcess;
 use crate::support::programs::signal;
 use crate::support::resp::RawRedis;
@@ -167,6 +168,29 @@ fn a_ledger_whose_outcomes_were_not_marked_does_not_close_the_entry() {
         api.until_metric("seckill_p1_entry_lag_seconds", |lag| lag < 0.001).await;
         assert_eq!(api.metric("seckill_p1_entry_closed_total").await, Some(0.0), "the database knows better");
         assert_eq!(world.buy(&sale, "late", 1, None).await.status, 202);
+        finish(world, api, rest).await;
+    });
+}
+
+/// As while one server of a Cluster loads its data: it accepts nothing, and the others are watched all the same.
+#[test]
+fn an_outbox_that_answers_with_errors_hides_no_backlog_of_the_others() {
+    run(async {
+        let set = ["p1_entry.backlog_max=200", "redis.shards=2"];
+        let (world, api) = world(&[], &set).await;
+        let sale = world.sale("half-told", 100_000, Some(1)).await;
+        let damaged = world.servers.redis.keys.outbox(1);
+        world.redis(&["SET", &damaged, "no stream"]).await;
+        let mut buyers = (0..).map(|n| buyer_of(0, 2, n));
+        eventually("the entry is closed", async || {
+            let group: Vec<String> = buyers.by_ref().take(20).collect();
+            futures::future::join_all(group.iter().map(|buyer| world.buy(&sale, buyer, 1, None))).await;
+            api.metric("seckill_p1_entry_open").await == Some(0.0)
+        })
+        .await;
+        world.redis(&["DEL", &damaged]).await;
+        let rest = world.second_world(&[Role::Relay, Role::Consumer], &set).await;
+        api.until_metric("seckill_p1_entry_open", |open| open > 0.5).await;
         finish(world, api, rest).await;
     });
 }

@@ -8,6 +8,7 @@
 //! until each request stands alone in [`persist_one`], where every obstacle has a name.
 
 mod facts;
+mod locked;
 mod one;
 mod plan;
 mod refused;
@@ -23,12 +24,14 @@ use crate::domain::message::OrderMessage;
 use crate::domain::outcome::{NextStep, Obstacle, Verdict, after_obstacle};
 use facts::facts_of;
 pub(crate) use facts::unit_prices;
+pub(super) use locked::LockedSales;
 pub(super) use one::DETAIL_CHARS_MAX;
 pub(crate) use one::{FinalFailure, record_failure};
 pub use one::{fail_reused, persist_one};
 use plan::WritePlan;
 pub(crate) use refused::refused_from_zero;
 use std::collections::BTreeSet;
+use std::time::Instant;
 pub(super) use text::Values;
 use write::Blocked;
 
@@ -83,6 +86,7 @@ async fn persist_refs(db: &Db, group: &[&OrderMessage], source: PersistSource) -
 /// Persists requests and gives each its own exact verdict, in input order. One request's error does not touch the others,
 /// unless the database as a whole is the problem ([`DbError::is_outage`]): then nothing more is tried.
 pub async fn persist_all(db: &Db, items: &[OrderMessage], source: PersistSource) -> Vec<Result<Verdict, DbError>> {
+    let known = db.locked_sales().among(items.iter().map(|accepted| &accepted.purchase.sale_id), Instant::now());
     let mut round = PersistCall {
         db,
         items,
@@ -90,7 +94,7 @@ pub async fn persist_all(db: &Db, items: &[OrderMessage], source: PersistSource)
         verdicts: vec![None; items.len()],
         outage: None,
         lock_waits: 0,
-        locked: BTreeSet::new(),
+        locked: known.left_alone,
     };
     let id_at = |index: usize| items.get(index).map(|accepted| accepted.purchase.request_id);
     // In the order of the transaction; of equal ids the first one leads.
@@ -102,8 +106,13 @@ pub async fn persist_all(db: &Db, items: &[OrderMessage], source: PersistSource)
         firsts.extend(same.first());
         repeats.extend(same.iter().skip(1));
     }
-    for group in firsts.chunks(GROUP_MAX) {
-        round.persist_exactly(group.to_vec()).await;
+    for group in round.apart(firsts, &known.tried_apart) {
+        for group in group.chunks(GROUP_MAX) {
+            round.persist_exactly(group.to_vec()).await;
+        }
+    }
+    if round.outage.is_none() {
+        known.tried_apart.difference(&round.locked).for_each(|sale| db.locked_sales().freed(sale));
     }
     // A repeat inside the input is a redelivery like any other: its outcome is in the database.
     for index in repeats {
@@ -121,7 +130,7 @@ struct PersistCall<'a> {
     verdicts: Vec<Option<Result<Verdict, DbError>>>,
     outage: Option<DbError>,
     lock_waits: u32,
-    /// Sales whose stock row another session holds; not tried again in this call.
+    /// Sales whose stock row another session holds; not tried, or not again, in this call.
     locked: BTreeSet<SaleId>,
 }
 
@@ -149,10 +158,25 @@ impl PersistCall<'_> {
         }
         if let DbError::SaleLocked(sale) = error {
             self.locked.insert(sale.clone());
+            self.db.locked_sales().met(sale, Instant::now());
         }
         if error.is_outage() || self.lock_waits >= LOCK_WAITS_MAX {
             self.outage = Some(error.clone());
         }
+    }
+
+    /// Those of each of these sales after all others, in the same order.
+    fn apart(&self, mut others: Vec<usize>, sales: &BTreeSet<SaleId>) -> Vec<Vec<usize>> {
+        let mut groups = Vec::with_capacity(sales.len() + 1);
+        for sale in sales {
+            let is_of =
+                |index: &usize| self.items.get(*index).is_some_and(|accepted| accepted.purchase.sale_id == *sale);
+            let (of_sale, rest) = others.into_iter().partition(is_of);
+            groups.push(of_sale);
+            others = rest;
+        }
+        groups.insert(0, others);
+        groups
     }
 
     async fn persist_exactly(&mut self, whole: Vec<usize>) {

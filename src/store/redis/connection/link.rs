@@ -67,6 +67,13 @@ struct Current {
     under_way: AtomicUsize,
 }
 
+/// The task holds the client itself: without this, a connection that nobody uses any more would be kept, and rebuilt, for ever.
+impl Drop for Current {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
 /// One connection, rebuilt for as long as it is kept.
 pub(super) struct RedisLink {
     plan: LinkPlan,

@@ -205,18 +205,18 @@ impl Outbox {
         }
     }
 
-    /// Orders in the fullest of the outboxes of shards 0 to `shards` - 1; O(1) each. A shard whose server is
-    /// down does not count: it accepts nothing.
+    /// Orders in the fullest of the outboxes of shards 0 to `shards` - 1; O(1) each. A shard that does not tell its length does
+    /// not count, whatever the fault: its server is down, loads its data or is damaged, and accepts nothing.
+    ///
+    /// # Errors
+    /// The [`RedisFault`] of one shard when none tells its length.
     pub(crate) async fn longest(&self, shards: u16) -> Result<u64, RedisFault> {
         let lengths = (0..shards).map(|shard| self.depth(shard));
         let (mut longest, mut away) = (None, None);
         for length in futures::future::join_all(lengths).await {
             match length {
                 Ok((length, _read)) => longest = longest.max(Some(length)),
-                Err(fault @ (RedisFault::NotSent(_) | RedisFault::Unknown(_))) => away = Some(fault),
-                Err(fault @ (RedisFault::NoScript | RedisFault::Refused(_) | RedisFault::Contract(_))) => {
-                    return Err(fault);
-                }
+                Err(fault) => away = Some(fault),
             }
         }
         match (longest, away) {
