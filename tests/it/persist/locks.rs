@@ -40,6 +40,7 @@ fn a_backlog_of_a_locked_sale_lets_the_sales_behind_it_land() {
     run(async {
         let set = [
             "rabbitmq.queues=1",
+            "redis.outbox_format=1",
             "p3_relay.bundle_max=1",
             "p4_persist.writers_count=1",
             "p4_persist.group_max=10",
@@ -138,6 +139,11 @@ fn a_locked_sale_in_a_group_leaves_the_other_sales_alone() {
             assert_eq!(verdict, if free { Ok(Verdict::Ordered) } else { locked.clone() });
         }
         holder.batch_execute("ROLLBACK").await.unwrap();
+        // For a moment the sale is left alone.
+        eventually("orders of the sale that was locked", async || {
+            persist_all(&db, &items, PersistSource::Relay).await.iter().all(Result::is_ok)
+        })
+        .await;
         let again = verdicts(&db, &items).await;
         assert!(again.iter().all(|v| matches!(v, Verdict::Ordered | Verdict::Already(Outcome::Ordered))));
         assert_sound(&db, "stuck", 20).await;
