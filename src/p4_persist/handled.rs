@@ -128,6 +128,11 @@ impl HandledDelivery {
     fn failed(delivery: Delivery, accepted: &OrderMessage, error: &DbError, attempts_max: u32) -> Self {
         let (request_id, attempts) = (accepted.purchase.request_id, delivery.attempts + 1);
         let (event, code) = match (attempts >= attempts_max, error) {
+            // Most of them were not even tried. Their count grows, and with it the pause; it parks none of them.
+            (_, DbError::SaleLocked(_)) => {
+                tracing::debug!(phase = "p4_persist", %request_id, %error, attempts, "will be redelivered");
+                (RequestEvent::PersistFailed, "SYSTEM_ERROR")
+            }
             (false, _) => {
                 tracing::warn!(phase = "p4_persist", %request_id, %error, attempts, "will be redelivered");
                 (RequestEvent::PersistFailed, "SYSTEM_ERROR")

@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 #[derive(Debug, Clone)]
 pub struct AddressInUse {
     at: Arc<AtomicUsize>,
+    /// The one that was reached last: a failure makes another the next in turn, whether or not it can be used.
+    reached: Arc<AtomicUsize>,
     count: usize,
 }
 
@@ -15,7 +17,7 @@ impl AddressInUse {
     /// The first of `count` addresses, 1 ….
     #[must_use]
     pub(crate) fn first_of(count: usize) -> Self {
-        Self { at: Arc::default(), count: count.max(1) }
+        Self { at: Arc::default(), reached: Arc::default(), count: count.max(1) }
     }
 
     /// The one in use.
@@ -31,7 +33,13 @@ impl AddressInUse {
 
     /// This one can be used. Returns whether it is another than before.
     pub(crate) fn switch_to(&self, index: usize) -> bool {
+        self.reached.store(index % self.count, Ordering::Relaxed);
         self.at.swap(index % self.count, Ordering::Relaxed) != index
+    }
+
+    /// Whether another than this one was reached since.
+    pub(crate) fn was_left(&self, index: usize) -> bool {
+        self.reached.load(Ordering::Relaxed) != index
     }
 
     /// This one failed: the next is tried first. Returns whether that changes anything: not when another is in use by now, or
@@ -57,6 +65,9 @@ mod tests {
         assert_eq!(in_use.index(), 2);
         assert!(in_use.give_up(2));
         assert_eq!(in_use.index(), 0);
+        assert!(!in_use.was_left(2), "nobody has reached the next one");
+        in_use.switch_to(0);
+        assert!(in_use.was_left(2));
         let one = AddressInUse::first_of(1);
         assert!(!one.give_up(0));
         assert_eq!(one.in_turn().collect::<Vec<_>>(), [0]);

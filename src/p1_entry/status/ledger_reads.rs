@@ -120,11 +120,15 @@ fn questions_to(ledger: &RequestLedger) -> LedgerQuestions {
 }
 
 /// The answers in the order of the questions. That there is no record is said by the purchases' connection only: that of the polls
-/// may still lead to a server that was demoted, because reads never meet its READONLY.
+/// may still lead to a server that was demoted, because reads never meet its READONLY. Where replicas are waited for
+/// [`LedgerReads::is_followed`] sees to that.
 async fn answer(ledger: &RequestLedger, questions: Vec<LedgerQuestion>) -> Vec<LedgerAnswer> {
     metrics::histogram!("seckill_p1_entry_status_group_count").record(questions.len() as f64);
     let polled = |sale, shard, ids: Vec<RequestId>| async move { ledger.lookup_for_poll(sale, shard, &ids).await };
     let mut answers = read(&questions, polled).await;
+    if ledger.waits_for_replicas() {
+        return answers;
+    }
     let absent: Vec<usize> = (0..answers.len()).filter(|at| matches!(answers[*at], Ok(None))).collect();
     let again: Vec<LedgerQuestion> = absent.iter().map(|at| questions[*at].clone()).collect();
     let reserving = |sale, shard, ids: Vec<RequestId>| async move { ledger.lookup(sale, shard, &ids).await };

@@ -102,7 +102,7 @@ impl DatabaseAddress {
         self.in_use.index()
     }
 
-    /// Waits until another server than this one is in use; for ever where there is no other.
+    /// Waits until another server than this one was reached; for ever where there is no other.
     pub(super) async fn left(&self, server: usize) {
         if self.servers.len() < 2 {
             return std::future::pending().await;
@@ -110,7 +110,7 @@ impl DatabaseAddress {
         // At first a pause: most calls are over by then.
         loop {
             tokio::time::sleep(LEFT_CHECK).await;
-            if self.in_use() != server {
+            if self.in_use.was_left(server) {
                 return;
             }
         }

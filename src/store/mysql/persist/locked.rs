@@ -55,7 +55,16 @@ impl LockedSales {
     }
 
     pub(super) fn met(&self, sale: &SaleId, now: Instant) {
-        self.lock().insert(sale.clone(), now + LEFT_ALONE);
+        let is_new = self.lock().insert(sale.clone(), now + LEFT_ALONE).is_none();
+        if is_new {
+            tracing::warn!(%sale, "another session holds the sale's row: its orders are sent back, the sale is tried every few seconds");
+        }
+    }
+
+    /// The database is in trouble. What was found before says nothing any more, and the next call has to ask: orders that are sent
+    /// back unasked would look like answers of a database that is well (D6).
+    pub(super) fn forget(&self) {
+        self.lock().clear();
     }
 
     pub(super) fn freed(&self, sale: &SaleId) {
@@ -80,6 +89,9 @@ mod tests {
         assert_eq!(among(later), LockedNow { tried_apart: only(), ..LockedNow::default() });
         assert_eq!(among(later), LockedNow { left_alone: only(), ..LockedNow::default() }, "one call tries it");
         sales.freed(&sale);
+        assert_eq!(among(later), LockedNow::default());
+        sales.met(&sale, later);
+        sales.forget();
         assert_eq!(among(later), LockedNow::default());
     }
 }

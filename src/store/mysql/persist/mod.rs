@@ -160,6 +160,9 @@ impl PersistCall<'_> {
             self.locked.insert(sale.clone());
             self.db.locked_sales().met(sale, Instant::now());
         }
+        if error.is_outage() {
+            self.db.locked_sales().forget();
+        }
         if error.is_outage() || self.lock_waits >= LOCK_WAITS_MAX {
             self.outage = Some(error.clone());
         }
@@ -243,11 +246,14 @@ impl PersistCall<'_> {
         let verdict = match self.outage.clone() {
             Some(outage) => Err(outage),
             None if self.locked.contains(sale) => Err(DbError::SaleLocked(sale.clone())),
-            None => persist_one(self.db, accepted, self.source).await,
+            None => {
+                let found = persist_one(self.db, accepted, self.source).await;
+                if let Err(error) = &found {
+                    self.note(error);
+                }
+                found
+            }
         };
-        if let Err(error) = &verdict {
-            self.note(error);
-        }
         self.set(index, verdict);
     }
 
