@@ -1,6 +1,6 @@
 //! The store for MySQL/MariaDB on databases of its own, without any role: requests to land, and the sums that must hold.
 
-use super::world::shared;
+use super::world::{eventually, shared};
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
 use seckill::domain::ids::{RequestId, SaleId, UserId};
 use seckill::domain::message::OrderMessage;
@@ -91,6 +91,17 @@ pub fn crowd(sale: &str, rids: std::ops::RangeInclusive<u64>) -> Vec<OrderMessag
 /// Lands them; none may end in an error.
 pub async fn verdicts(db: &Db, items: &[OrderMessage]) -> Vec<Verdict> {
     persist_all(db, items, PersistSource::Relay).await.into_iter().map(Result::unwrap).collect()
+}
+
+/// Lands them once no sale of theirs is left alone any more because its row was locked.
+pub async fn verdicts_when_unlocked(db: &Db, items: &[OrderMessage]) -> Vec<Verdict> {
+    let mut verdicts = Vec::new();
+    eventually("the sale is tried again", async || {
+        verdicts = persist_all(db, items, PersistSource::Relay).await;
+        !verdicts.iter().any(|verdict| matches!(verdict, Err(DbError::SaleLocked(_))))
+    })
+    .await;
+    verdicts.into_iter().map(Result::unwrap).collect()
 }
 
 /// Every equation that the database alone can answer.
