@@ -5,8 +5,8 @@
 //! left it in step; in every other case (error, deadline, dropped future, panic) it is closed, and the server rolls
 //! its transaction back. A crash of the process is the same case.
 //!
-//! Of several servers one that is given up ends all its calls within a second: those that count would wait for their own deadline
-//! of two minutes, and with them whoever called.
+//! Calls on one of several servers end within a second once another one was reached: those that count would wait for their own
+//! deadline of two minutes, and with them whoever called.
 
 use super::address::AddressState;
 use super::db_config::DbConfig;
@@ -136,7 +136,7 @@ impl Db {
     ///
     /// # Errors
     /// [`DbError`]: that of `work`, or of getting a connection, or [`DbError::Timeout`] at the deadline and soon after another server
-    /// came into use.
+    /// was reached.
     pub async fn run<T, F>(&self, name: &'static str, work: F) -> Result<T, DbError>
     where
         for<'c> F: AsyncFnOnce(&'c mut AsyncMysqlConnection) -> Result<T, DbError>

@@ -28,7 +28,7 @@ const IDLE_TRUSTED: Duration = Duration::from_millis(500);
 /// One that is used all the time is tested this often: a server may be demoted, and still answer reads.
 const TESTED_TRUSTED: Duration = Duration::from_secs(1);
 /// Most seconds a statement waits for a row lock before 1205.
-const LOCK_WAIT_MAX_S: u64 = 3;
+pub(super) const LOCK_WAIT_MAX_S: u64 = 3;
 
 /// Seconds a statement waits for a row lock: less than it may take at all, because 1205 says that the row of one sale is locked, and
 /// a statement that took too long says that the database is in trouble. The server's least is one second.

@@ -4,13 +4,14 @@
 //! Input: what the transactions of this process met. Output: which sales are left alone, and which are tried apart from the
 //! others. A crash forgets it: the next transaction meets the lock.
 
+use super::super::sessions::LOCK_WAIT_MAX_S;
 use crate::domain::ids::SaleId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a sale is left alone: as long as a statement waits for a lock (`innodb_lock_wait_timeout` of the sessions).
-const LEFT_ALONE: Duration = Duration::from_secs(3);
+/// How long a sale is left alone: as long as a statement waits for a lock at most.
+const LEFT_ALONE: Duration = Duration::from_secs(LOCK_WAIT_MAX_S);
 
 /// Until when each of them is left alone. A sale stays in it until it was tried with success.
 #[derive(Debug, Default)]
