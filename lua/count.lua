@@ -7,18 +7,24 @@
 -- received, of the ledger records that were trimmed: count, units ordered, units failed, and the units ever accepted in this
 -- epoch (empty where not all of them were counted)}; {} without meta
 --
--- Read only. Grants of a sale are few; the ledger, which is not, is not touched. Sent less received belongs to this very
+-- Read only. The ledger is not touched, and of more than FEW grants the kept sum is read (grant.lua): each cancelled order is a
+-- grant, and they may be a million. That sum is true while its number of grants is; a version that does not keep it gives grants,
+-- too. A few are summed one by one, so that also a value that a person changed shows. Sent less received belongs to this very
 -- moment, so each shard adds up by itself, whatever moves while the others are counted.
 
+-- As in grant.lua.
+local FEW = 128
+
 local meta = redis.call('HMGET', KEYS[1], 'state', 'epoch', 'number', 'trimmed_count', 'trimmed_ordered', 'trimmed_failed', 'out', 'in',
-  'accepted')
+  'accepted', 'granted')
 if not meta[1] then return {} end
-local function units(key)
-  local sum, values = 0, redis.call('HVALS', key)
-  for _, value in ipairs(values) do sum = sum + tonumber(value) end
-  return sum, #values
+local grants = redis.call('HLEN', KEYS[3])
+local of, units = string.match(meta[10] or '', '^(%d+) (%-?%d+) %d+$')
+local granted = tonumber(units)
+if grants <= FEW or tonumber(of) ~= grants then
+  granted = 0
+  for _, value in ipairs(redis.call('HVALS', KEYS[3])) do granted = granted + tonumber(value) end
 end
-local granted, grants = units(KEYS[3])
 -- Counted up to the newest number, or not at all: another version may have accepted without counting.
 local counted_to, counted = string.match(meta[9] or '', '^(%d+) (%d+)$')
 local in_transit = tonumber(meta[7] or '0') - tonumber(meta[8] or '0')

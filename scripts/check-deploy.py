@@ -287,6 +287,21 @@ def check_read_by_haproxy(path, files):
         check(done.returncode == 0, f"haproxy -c {path.name}: {done.stdout}{done.stderr}")
 
 
+def named_twice(compose, others):
+    """Addresses that one list names twice, on any of the hosts; a role refuses such a list. `others` is the README's line for it."""
+    for host in ("1", "2", "3"):
+        script = f'HOST={host}; {others}; echo "$HOST_NEXT $HOST_LAST"'
+        after = subprocess.run(["sh", "-c", script], capture_output=True, text=True).stdout.split()
+        known = dict(zip(("HOST", "HOST_NEXT", "HOST_LAST"), (host, *after))) | {f"HOST_{n}": f"10.0.0.{n}" for n in "123"}
+        for name, service in compose["services"].items():
+            for value in (*service.get("environment", {}).values(), *service.get("command", [])):
+                given = re.sub(r"\$\{(\w+)[^}]*\}", lambda variable: known.get(variable[1], "x"), value)
+                # host:port behind a password, a scheme or a comma, or an address without a port.
+                named = re.findall(r"(?:@|//|node=|,)([\w.-]+:\d+|10[.\d]+)", given)
+                for address in sorted({address for address in named if named.count(address) > 1}):
+                    yield f"{name} on host {host} has {address} twice in one list"
+
+
 def check_three_hosts():
     """The overlay has something to patch and more settings than its base; the compose file names what it mounts, and who knows what."""
     folder = DEPLOY / "three-hosts/kubernetes"
@@ -328,6 +343,19 @@ def check_three_hosts():
     compose = yaml.safe_load(text)
     asked = set(re.findall(r"\$\{(\w+):\?", text)) | {"BOOTSTRAP", "SECKILL_IMAGE"}
     check(set(re.findall(r"\$\{(\w+)", text)) <= asked, "three-hosts/compose.yaml: starts without a variable")
+    others = re.search(r"^export HOST_NEXT=[^#]*", (DEPLOY / "three-hosts/README.md").read_text(), re.M)
+    others = others[0].strip() if others else "true"
+    for line in named_twice(compose, others):
+        check(False, f"three-hosts/compose.yaml: {line}")
+    for way, changed, order in (
+        ("the own node twice", text.replace("${HOST_LAST:?is not set}", "${HOST}"), others),
+        ("the own node and then all", text.replace("${HOST_NEXT:?is not set}", "1").replace("${HOST_LAST:?is not set}", "2"), others),
+        ("one database node twice", text.replace("@seckill-3:3306", "@seckill-2:3306"), others),
+        ("one Redis host twice", text.replace("${HOST_3}:7003", "${HOST_2}:7002"), others),
+        ("one Galera node twice", text.replace(",${HOST_3}\"", ",${HOST_1}\""), others),
+        ("the same others on each host", text, "export HOST_NEXT=2 HOST_LAST=3"),
+    ):
+        check(list(named_twice(yaml.safe_load(changed), order)), f"check-deploy.py sees nothing wrong in {way}")
     for name, service in compose["services"].items():
         for volume in service.get("volumes", []):
             source = volume.split(":")[0]

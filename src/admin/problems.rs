@@ -5,7 +5,7 @@ use crate::domain::sale_change::ChangeRefusal;
 use crate::http::problem::{Kind, Problem};
 use crate::p5_reconcile::ReconcileError;
 use crate::p5_reconcile::dlq::DlqError;
-use crate::p6_fulfil::BadForm;
+use crate::p6_fulfil::{BadForm, CancelError};
 use crate::sales::SaleControlError;
 use crate::store::mysql::DbError;
 use crate::store::mysql::sales::SaleError;
@@ -116,6 +116,19 @@ impl From<DlqError> for Problem {
     }
 }
 
+impl From<CancelError> for Problem {
+    fn from(error: CancelError) -> Self {
+        let english = error.to_string();
+        match error {
+            CancelError::BeingRebuilt(id) => {
+                let chinese = format!("活动 {id} 正在重建，完成之前不能取消订单；未做任何更改，请稍后重试");
+                Kind::Unavailable.because_both(english, chinese)
+            }
+            CancelError::Database(error) => error.into(),
+        }
+    }
+}
+
 impl From<BadSale> for Problem {
     fn from(bad: BadSale) -> Self {
         Kind::Unprocessable.because_both(bad.to_string(), bad.in_chinese())
@@ -143,15 +156,17 @@ mod tests {
     }
 
     #[test]
-    fn what_an_audit_or_the_dead_letter_queues_met_is_said_in_the_callers_language() {
+    fn what_an_audit_the_dead_letter_queues_or_a_cancellation_met_is_said_in_the_callers_language() {
         let away = || RedisFault::Unknown("no answer".to_owned());
-        let problems: [(Problem, u16); 6] = [
+        let sale = crate::domain::ids::SaleId::parse("s").unwrap();
+        let problems: [(Problem, u16); 7] = [
             (ReconcileError::Redis(away()).into(), 503),
             (ReconcileError::OtherShards(4, 2).into(), 409),
             (ReconcileError::Moved.into(), 503),
             (DlqError::Busy("another process works on it".to_owned()).into(), 409),
             (DlqError::Redis(away()).into(), 503),
             (DlqError::Database(DbError::Timeout("slow".to_owned())).into(), 503),
+            (CancelError::BeingRebuilt(sale).into(), 503),
         ];
         for (problem, status) in problems {
             let (english, chinese) = (detail(&problem, "en"), detail(&problem, "zh-CN"));

@@ -58,6 +58,7 @@ failed!(
     crate::sales::SaleControlError,
     crate::p5_reconcile::ReconcileError,
     crate::p5_reconcile::dlq::DlqError,
+    crate::p6_fulfil::CancelError,
     crate::token_issuer::IssueError,
     crate::domain::fault::Fault,
     crate::store::rabbit::RabbitError,

@@ -11,7 +11,7 @@ use super::rate_limits::RateLimits;
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::order_life::OrderState;
 use crate::http::problem::{Kind, Problem};
-use crate::p6_fulfil::{self, FulfilContext, OrderDocument};
+use crate::p6_fulfil::{self, CancelError, FulfilContext, OrderDocument};
 use crate::runtime::batcher::{Bounds, QuestionBatcher};
 use crate::store::mysql::DbError;
 use crate::store::mysql::order_life::{self, Cancelled, ListedOrder, OrdersQuery};
@@ -159,7 +159,17 @@ impl MyOrders {
     /// Cancels an unpaid order of a buyer. Repeating is safe.
     pub(crate) async fn cancel(&self, user: &UserId, request_id: RequestId) -> Result<OrderDocument, Problem> {
         self.limits.take_of_buyer(user).await?;
-        let cancelled = self.call(p6_fulfil::cancel_by_buyer(&self.context, request_id, user)).await?;
+        let work = async {
+            match p6_fulfil::cancel_by_buyer(&self.context, request_id, user).await {
+                Ok(cancelled) => Ok(Some(cancelled)),
+                Err(CancelError::BeingRebuilt(_)) => Ok(None),
+                Err(CancelError::Database(error)) => Err(error),
+            }
+        };
+        let Some(cancelled) = self.call(work).await? else {
+            let english = "orders of this sale cannot be cancelled for a moment; repeat it";
+            return Err(Kind::Unavailable.because_both(english, "该活动的订单暂时不能取消，请稍后重试"));
+        };
         self.has_changed(request_id).await;
         match cancelled {
             Cancelled::Now(..) | Cancelled::Before(_) => self.read(user, request_id).await,

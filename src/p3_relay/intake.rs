@@ -182,10 +182,10 @@ impl Relay {
     }
 
     fn admit(&mut self, entry: RelayEntry) {
-        let (queues, is_alone) = (u16::try_from(self.lanes.len()).unwrap_or(u16::MAX), self.lanes.len() == 1);
+        let (queues, makes_room) = (u16::try_from(self.lanes.len()).unwrap_or(u16::MAX), self.makes_room);
         let queue = order_queue_index(entry.sale_id.as_str(), queues);
         if let Some(lane) = self.lanes.get_mut(usize::from(queue)) {
-            lane.admit(entry, is_alone);
+            lane.admit(entry, makes_room);
         }
     }
 

@@ -44,7 +44,7 @@ const DRAIN_WAIT: Duration = Duration::from_secs(3);
 /// Ids in one script call: far below what Lua's `unpack` can take (about 8,000), and a millisecond of Redis' time.
 const IDS_MAX: usize = 500;
 
-/// How many entries a second the relays of one process may send.
+/// How many orders a second the relays of one process may send, all together.
 pub(crate) type RateCap = DefaultDirectRateLimiter;
 
 /// The cap of `p3_relay.rate_per_s`; none at 0.
@@ -99,6 +99,8 @@ pub struct Relay {
     claim_at: Instant,
     touch_at: Instant,
     gauges_at: Instant,
+    /// Whether entries of an order queue in trouble are set aside, for those of others.
+    makes_room: bool,
 }
 
 impl Relay {
@@ -109,6 +111,7 @@ impl Relay {
         let now = Instant::now();
         let lengths = shards.iter().max().map_or(0, |last| usize::from(*last) + 1);
         Self {
+            makes_room: rabbit.queues > 1 && outbox.holds_many(),
             outbox,
             relay_dlq,
             lanes: (0..rabbit.queues).map(|queue| QueueLane::new(rabbit, queue, &settings, rate_cap.clone())).collect(),
@@ -132,7 +135,7 @@ impl Relay {
     /// the others. While no lane can reach the broker, the few entries that probe it.
     fn room(&self) -> usize {
         let is_reachable = self.lanes.iter().any(QueueLane::is_trusted);
-        let counted = self.lanes.iter().filter(|lane| !is_reachable || !lane.is_troubled());
+        let counted = self.lanes.iter().filter(|lane| !self.makes_room || !is_reachable || !lane.is_troubled());
         let (held, orders) =
             counted.fold((0, 0), |sum, lane| (sum.0 + lane.window.len(), sum.1 + lane.window.orders()));
         let (window_max, probe_max) = (self.settings.window_max, self.settings.probe_max);
@@ -215,7 +218,7 @@ impl Relay {
 
     /// Makes room for queues that work, and reads again what was set aside for queues that work again.
     fn set_aside_and_take_back(&mut self) {
-        if self.lanes.len() < 2 {
+        if !self.makes_room {
             return;
         }
         self.lanes.iter_mut().for_each(QueueLane::set_aside_surplus);

@@ -4,7 +4,9 @@
 //! window, so that there is room for other queues. Nothing is written for that: an entry that was set aside stays this relay's in
 //! the outbox, is read again when its queue is whole or its pause is over, and is taken over like any other when the relay dies.
 //!
-//! With one order queue nothing is set aside: there is nobody to make room for, and what is not read costs nothing.
+//! With one order queue nothing is set aside: there is nobody to make room for, and what is not read costs nothing. Nor with an
+//! outbox that is a list: each step walks everything that the relay holds, in the thread that sells. A queue in trouble fills the
+//! window there, and stops the others.
 
 use super::RateCap;
 use super::breaker::BrokerBreaker;
@@ -49,10 +51,10 @@ impl QueueLane {
     }
 
     /// Takes an entry that was read into the window, or sets it aside while the queue is in trouble and has its share.
-    pub(super) fn admit(&mut self, entry: RelayEntry, is_alone: bool) {
+    pub(super) fn admit(&mut self, entry: RelayEntry, makes_room: bool) {
         let entries_max = self.session.breaker.entries_max(self.settings.window_max, self.settings.probe_max);
         let is_full = self.window.len() >= entries_max || self.window.orders() >= self.settings.window_max;
-        if is_alone || !self.is_troubled() || !is_full {
+        if !makes_room || !self.is_troubled() || !is_full {
             self.window.insert(entry);
         } else {
             self.aside.extend([entry.shard]);

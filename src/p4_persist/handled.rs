@@ -28,6 +28,8 @@ pub(super) struct HandledDelivery {
     pub state: P4Persist,
     /// Set when the message is sent back.
     pub reason: Option<SendBackReason>,
+    /// It is sent back for no fault of its own: its attempts stay as they are.
+    pub has_waited: bool,
 }
 
 impl HandledDelivery {
@@ -39,7 +41,7 @@ impl HandledDelivery {
         };
         let message_id = delivery.message_id.as_deref().unwrap_or_default();
         match before.after(event) {
-            Ok(State::P4(state)) => Self { delivery, state, reason },
+            Ok(State::P4(state)) => Self { delivery, state, reason, has_waited: false },
             Ok(other @ (State::P1(_) | State::P2(_) | State::P3(_) | State::P5(_) | State::P6(_))) => {
                 tracing::error!(
                     phase = "p4_persist",
@@ -48,11 +50,11 @@ impl HandledDelivery {
                     ?event,
                     "contract violation: not a state of P4, parked"
                 );
-                Self { delivery, state: P4Persist::MqDlq, reason }
+                Self { delivery, state: P4Persist::MqDlq, reason, has_waited: false }
             }
             Err(violation) => {
                 tracing::error!(phase = "p4_persist", message_id, %violation, "parked");
-                Self { delivery, state: P4Persist::MqDlq, reason }
+                Self { delivery, state: P4Persist::MqDlq, reason, has_waited: false }
             }
         }
     }
@@ -127,12 +129,13 @@ impl HandledDelivery {
 
     fn failed(delivery: Delivery, accepted: &OrderMessage, error: &DbError, attempts_max: u32) -> Self {
         let (request_id, attempts) = (accepted.purchase.request_id, delivery.attempts + 1);
+        if error.is_no_attempt() {
+            tracing::debug!(phase = "p4_persist", %request_id, %error, "will be redelivered");
+            let reason = Some(SendBackReason::new("SYSTEM_ERROR", error));
+            let waiting = Self::after(delivery, RequestEvent::PersistFailed, reason).put_back(accepted);
+            return Self { has_waited: true, ..waiting };
+        }
         let (event, code) = match (attempts >= attempts_max, error) {
-            // Most of them were not even tried. Their count grows, and with it the pause; it parks none of them.
-            (_, DbError::SaleLocked(_)) => {
-                tracing::debug!(phase = "p4_persist", %request_id, %error, attempts, "will be redelivered");
-                (RequestEvent::PersistFailed, "SYSTEM_ERROR")
-            }
             (false, _) => {
                 tracing::warn!(phase = "p4_persist", %request_id, %error, attempts, "will be redelivered");
                 (RequestEvent::PersistFailed, "SYSTEM_ERROR")

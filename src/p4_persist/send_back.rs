@@ -2,7 +2,8 @@
 //!
 //! Input: handled deliveries that are not finished. Output: confirmed copies, then acks of the originals. The broker's confirm
 //! comes before the ack, so the message is never lost in between; a crash there leaves two copies, which the database tells
-//! apart by the request id. Attempts are counted in a header of ours. The broker's own delivery limit is only a last safety
+//! apart by the request id. Attempts are counted in a header of ours, and beside it, how often in a row a message was sent back
+//! for no fault of its own: both make the pause longer, only attempts are spent. The broker's own delivery limit is only a last safety
 //! net: it drops a message that loops.
 
 use super::Persist;
@@ -10,7 +11,8 @@ use super::handled::HandledDelivery;
 use crate::domain::states::P4Persist;
 use crate::faults::crash_point;
 use crate::store::rabbit::{
-    ATTEMPT_HEADER, Delivery, DeliveryId, HeaderValue, Outgoing, PublishRoute, RabbitError, Topology,
+    ATTEMPT_HEADER, Delivery, DeliveryId, HeaderValue, Outgoing, PublishRoute, RabbitError, Topology, WAIT_HEADER,
+    waits,
 };
 use std::time::{Duration, Instant};
 
@@ -24,11 +26,17 @@ pub(super) struct UnsentCopy {
     pub(crate) acked_early: bool,
 }
 
+/// The attempts of the copy, and how often in a row it has waited.
+fn next_counts(HandledDelivery { delivery, has_waited, .. }: &HandledDelivery) -> (u32, u32) {
+    if *has_waited { (delivery.attempts, waits(&delivery.headers) + 1) } else { (delivery.attempts + 1, 0) }
+}
+
 /// The copy that is sent back.
 pub(super) fn copy(topology: &Topology, handled: &HandledDelivery) -> Outgoing {
-    let Delivery { message_id, routing_key, body, attempts, headers, .. } = &handled.delivery;
+    let Delivery { message_id, routing_key, body, headers, .. } = &handled.delivery;
+    let (attempts, waits) = next_counts(handled);
     let exchange = match handled.state {
-        P4Persist::SysErrorRetry => topology.retry_exchange(attempts + 1),
+        P4Persist::SysErrorRetry => topology.retry_exchange(attempts + waits),
         P4Persist::MqDlq | P4Persist::DbOk | P4Persist::Idempotent | P4Persist::BizErrorAck => topology.dlq(),
     };
     let mut copy = Outgoing::new(
@@ -37,7 +45,8 @@ pub(super) fn copy(topology: &Topology, handled: &HandledDelivery) -> Outgoing {
         body.clone(),
     )
     .headers(headers.clone())
-    .header(ATTEMPT_HEADER, HeaderValue::Int(i64::from(*attempts) + 1));
+    .header(ATTEMPT_HEADER, HeaderValue::Int(attempts.into()))
+    .header(WAIT_HEADER, HeaderValue::Int(waits.into()));
     if let Some(reason) = &handled.reason {
         copy = copy
             .header("x-seckill-reason", HeaderValue::Text(reason.code.to_owned()))
@@ -67,5 +76,51 @@ impl Persist {
         let ids: Vec<DeliveryId> =
             sent.iter().filter(|unsent| !unsent.acked_early).map(|unsent| unsent.handled.delivery.id).collect();
         self.ack(&ids).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::message;
+    use crate::store::mysql::DbError;
+    use crate::store::rabbit::Headers;
+
+    const ATTEMPTS_MAX: u32 = 3;
+
+    /// A message that was tried and has waited this often meets an error: its counts then, and its state.
+    fn sent_back((attempts, waits): (u32, u32), error: DbError) -> ((u32, u32), P4Persist) {
+        let body = br#"{"v":1,"rid":"5","sale":"s","user":"u","qty":1,"shard":0,"epoch":1,"no":1,"at":9}"#;
+        let order = message::decode(body).unwrap();
+        let delivery = Delivery {
+            id: DeliveryId::default(),
+            redelivered: false,
+            routing_key: "0".into(),
+            message_id: None,
+            body: body.to_vec(),
+            order: None,
+            attempts,
+            headers: Headers::from([(WAIT_HEADER.to_owned(), HeaderValue::Int(waits.into()))]),
+        };
+        let handled = HandledDelivery::decided(delivery, &order, Err(error), ATTEMPTS_MAX);
+        (next_counts(&handled), handled.state)
+    }
+
+    #[test]
+    fn a_lock_of_others_spends_no_attempts_and_makes_the_pauses_longer() {
+        let locked = || DbError::SaleLocked(crate::domain::ids::SaleId::parse("s").unwrap());
+        let mut counts = (0, 0);
+        for (round, error) in (1..).zip([locked(), DbError::LeftUntried, locked(), locked()]) {
+            let (next, state) = sent_back(counts, error);
+            assert_eq!((next, state), ((0, round), P4Persist::SysErrorRetry));
+            counts = next;
+        }
+        for spent in 1..ATTEMPTS_MAX {
+            let (next, state) = sent_back(counts, DbError::Deadlock);
+            assert_eq!((next, state), ((spent, 0), P4Persist::SysErrorRetry));
+            counts = next;
+        }
+        assert_eq!(sent_back((counts.0, 9), locked()).1, P4Persist::SysErrorRetry);
+        assert_eq!(sent_back(counts, DbError::Deadlock).1, P4Persist::MqDlq);
     }
 }

@@ -1,10 +1,10 @@
 //! What P6 may touch: the database, and the keys of a sale that take units.
 
 use crate::domain::ids::SaleId;
-use crate::domain::sale::MetaState;
+use crate::domain::sale::{MetaState, SaleStatus};
 use crate::sales::SaleHandles;
 use crate::sales::grants;
-use crate::store::mysql::Db;
+use crate::store::mysql::{Db, DbError, sales};
 
 /// The servers of P6.
 #[derive(Clone)]
@@ -17,16 +17,27 @@ pub(crate) struct FulfilContext {
 
 impl FulfilContext {
     /// Whether the sale is being rebuilt. A rebuild looks at the database's stock and at what it kept back, and begins again when they
-    /// change meanwhile: orders that expire one after the other would keep it from its end. While Redis does not answer no rebuild
-    /// goes on.
+    /// change meanwhile: orders that expire one after the other would keep it from its end. While a shard does not answer no rebuild
+    /// goes on, and the others are not asked: each could keep the caller waiting.
     pub(super) async fn is_frozen(&self, sale_id: &SaleId) -> bool {
         for shard in 0..self.shards {
-            let meta = self.redis.sale_keys.meta(sale_id, shard).await;
-            if meta.is_ok_and(|meta| meta.is_some_and(|meta| meta.state == MetaState::Frozen)) {
-                return true;
+            match self.redis.sale_keys.meta(sale_id, shard).await {
+                Ok(Some(meta)) if meta.state == MetaState::Frozen => return true,
+                Ok(Some(_) | None) => {}
+                Err(_) => return false,
             }
         }
         false
+    }
+
+    /// Whether a cancellation has to wait until the sale was rebuilt, as the sweep waits. Never for a closed sale, which is not rebuilt:
+    /// Redis may not have been told of the close yet, and call its keys frozen.
+    pub(super) async fn waits_for_rebuild(&self, sale_id: &SaleId) -> Result<bool, DbError> {
+        if !self.is_frozen(sale_id).await {
+            return Ok(false);
+        }
+        let sale = sales::get(&self.db, sale_id).await?;
+        Ok(sale.is_some_and(|sale| matches!(sale.status, SaleStatus::Warmed | SaleStatus::Paused)))
     }
 
     /// Gives Redis the open grants of a sale. `false`: later; the sweep and P5 try again.

@@ -28,7 +28,8 @@ pub(crate) use document::{OrderDocument, OrdersPage, PaymentDocument};
 pub use expiry::Expiry;
 pub(crate) use form::{BadForm, OrdersForm, PaymentForm, checked_payment_id};
 pub(crate) use orders::{
-    OrderWork, cancel_by_buyer, cancel_by_operator, payment_state, receive_payment, refund_done, start_payment,
+    CancelError, OrderWork, cancel_by_buyer, cancel_by_operator, payment_state, receive_payment, refund_done,
+    start_payment,
 };
 pub(crate) use refunds::{REFUNDS_PAGE, RefundsForm, RefundsPage};
 pub use webhooks::{WebhookSender, WebhookSetupError};

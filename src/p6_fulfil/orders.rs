@@ -5,7 +5,7 @@
 //! transaction: a crash leaves both or neither, and a repeat changes nothing. What changes nothing is recorded afterwards.
 
 use super::context::FulfilContext;
-use crate::domain::ids::{RequestId, UserId};
+use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::operator::{ActOutcome, ActTarget, Actor, Operation, OperatorAct};
 use crate::domain::payment::PaymentState;
 use crate::domain::states::{P6Fulfil, State};
@@ -15,6 +15,19 @@ use crate::store::mysql::order_life::{
 use crate::store::mysql::{DbError, acts};
 use crate::telemetry::count;
 use serde_json::{Value, json};
+
+/// Why an order was not cancelled; the text says what to do next. Repeating is safe.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CancelError {
+    /// Its sale is being rebuilt.
+    #[error(
+        "sale {0} is being rebuilt, its orders cannot be cancelled before that is done; nothing was changed, try again"
+    )]
+    BeingRebuilt(SaleId),
+    /// The database did not answer, or refused.
+    #[error(transparent)]
+    Database(#[from] DbError),
+}
 
 /// The order that a caller works on, and who it is.
 #[derive(Clone, Copy)]
@@ -80,26 +93,48 @@ pub(crate) async fn start_payment(work: OrderWork<'_>) -> Result<PaymentStart, D
     order_life::start(&work.context.db, work.request_id, Some(&act)).await
 }
 
+/// Cancels the order, unless its sale is being rebuilt: units that come back meanwhile make the rebuild begin again, so steady
+/// cancellations would keep the sale from selling. What would change nothing is answered as ever. A freeze that comes right behind the
+/// look costs the rebuild one more beginning.
+async fn cancel(context: &FulfilContext, request: CancelRequest<'_>) -> Result<Cancelled, CancelError> {
+    let order = order_life::get(&context.db, request.request_id).await?;
+    if let Some(order) = order.filter(|order| request.would_cancel(order))
+        && context.waits_for_rebuild(&order.sale_id).await?
+    {
+        return Err(CancelError::BeingRebuilt(order.sale_id));
+    }
+    Ok(order_life::cancel(&context.db, request).await?)
+}
+
 /// A buyer cancels an unpaid order. Repeating is safe.
+///
+/// # Errors
+/// [`CancelError`]; repeating is safe.
 pub(crate) async fn cancel_by_buyer(
     context: &FulfilContext,
     request_id: RequestId,
     buyer: &UserId,
-) -> Result<Cancelled, DbError> {
+) -> Result<Cancelled, CancelError> {
     let request = CancelRequest { request_id, buyer: Some(buyer), reason: "by the buyer", by: "buyer", act: None };
-    Ok(finish(context, order_life::cancel(&context.db, request).await?).await.0)
+    Ok(finish(context, cancel(context, request).await?).await.0)
 }
 
 /// An operator or the shop's backend cancels an order. Returns what was found, and whether Redis has the units; if not, it gets
 /// them later.
 ///
 /// # Errors
-/// [`DbError`]; repeating is safe.
-pub(crate) async fn cancel_by_operator(work: OrderWork<'_>, reason: &str) -> Result<(Cancelled, bool), DbError> {
+/// [`CancelError`]; repeating is safe.
+pub(crate) async fn cancel_by_operator(work: OrderWork<'_>, reason: &str) -> Result<(Cancelled, bool), CancelError> {
     let by = work.actor.label();
     let act = work.act(Operation::OrderCancel, json!({ "reason": reason }));
     let request = CancelRequest { request_id: work.request_id, buyer: None, reason, by: &by, act: Some(&act) };
-    let cancelled = order_life::cancel(&work.context.db, request).await?;
+    let cancelled = match cancel(work.context, request).await {
+        Err(error @ CancelError::BeingRebuilt(_)) => {
+            work.record(act, "FROZEN", false).await?;
+            return Err(error);
+        }
+        done => done?,
+    };
     let unchanged = match &cancelled {
         Cancelled::Now(..) => None,
         Cancelled::Before(_) => Some(("CANCELLED_BEFORE", true)),

@@ -92,9 +92,9 @@ pub(super) async fn run(context: RoleContext, endpoint: PublicEndpoint) -> Resul
     let rooms = WaitingRooms::start(redis.rooms.clone(), overload.clone(), entry);
     let limits = Arc::new(RateLimits::start(entry, redis.rates.clone(), shards));
     let tokens = Arc::new(PurchaseTokens::new(entry.token_secrets_in_use(), entry.token_ttl_s));
+    let ledger_reads = LedgerReads::start(ledger_handles(redis, fence.clone()), &settings.p5_reconcile);
     let reserve = Reserve::new(reserve_handles(redis), fence, shards, &settings.p2_reserve);
     let admission = Admission::new(tokens.clone(), limits.clone(), guard.clone(), overload.clone());
-    let ledger_reads = LedgerReads::start(ledger_handles(redis), &settings.p5_reconcile);
     let replays = Replays::new(ledger_reads.clone(), shards);
     let refresher = endpoint.auth.refresher(&settings.auth, &stopper);
     let public = Arc::new(PublicApi {
@@ -155,9 +155,9 @@ fn catalog_handles(redis: &RedisStore) -> CatalogHandles {
     CatalogHandles { sale_cache, stock, health }
 }
 
-fn ledger_handles(redis: &RedisStore) -> LedgerHandles {
-    let (ledger, sale_keys, boot_fence) = (redis.ledger.clone(), redis.sale_keys.clone(), redis.boot_fence.clone());
-    LedgerHandles { ledger, sale_keys, boot_fence }
+fn ledger_handles(redis: &RedisStore, fence: Fence) -> LedgerHandles {
+    let (ledger, sale_keys) = (redis.ledger.clone(), redis.sale_keys.clone());
+    LedgerHandles { ledger, sale_keys, fence }
 }
 
 fn reserve_handles(redis: &RedisStore) -> ReserveHandles {

@@ -148,6 +148,7 @@ pub fn class(error: &DbError) -> &'static str {
         DbError::Deadlock => "deadlock",
         DbError::LockWait => "lock wait",
         DbError::SaleLocked(_) => "sale locked",
+        DbError::LeftUntried => "left untried",
         DbError::UnknownSale(_) => "unknown sale",
         DbError::Unavailable(_) => "unavailable",
         DbError::Timeout(_) => "timeout",

@@ -39,7 +39,7 @@ pub(super) async fn check_redis(redis: &RedisStore, connected: bool, shards: u16
         let (Ok(outbox), Ok(parked)) = (redis.outbox.depth(shard).await, redis.relay_dlq.count(shard).await) else {
             continue;
         };
-        let value = format!("{} entries, {} of them read", outbox.0, outbox.1);
+        let value = format!("{} orders; {} entries are read and not done", outbox.0, outbox.1);
         found.push(DoctorCheck::new(SERVER, format!("outbox of shard {shard}"), value, "for information"));
         found.push(dlq_check(SERVER, format!("relay DLQ of shard {shard}"), parked));
     }

@@ -87,7 +87,8 @@ pub(super) enum OrderCommand {
     ///
     /// The database first, then Redis; what Redis does not get now it gets from P5. Repeating it changes nothing. The
     /// request stays CONFIRMED for its buyer, its order is CANCELLED. Money that was paid for it has to go back: it is listed by
-    /// `seckill order refunds`. Exit code 1 when there is no such order, or it has expired.
+    /// `seckill order refunds`. Exit code 1 when there is no such order, or it has expired; also while its
+    /// sale is being rebuilt: repeat it then.
     #[command(after_help = "Example:
   seckill order cancel 7390817262993408 --reason 'never paid'")]
     Cancel {

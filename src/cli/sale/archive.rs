@@ -54,7 +54,8 @@ async fn exported(archive: &Archive) -> Result<String, ArchiveError> {
 async fn removed(archive: &Archive, actor: &Actor) -> Result<String, ArchiveError> {
     match archive.remove(actor, usize::MAX).await? {
         Removed::All => {
-            Ok(format!("the rows are gone from the database, the export is in {}", archive.folder().display()))
+            let folder = archive.folder().display();
+            Ok(format!("the rows are gone from the database, but for those of payments; the export is in {folder}"))
         }
         Removed::Stopped => Ok("not all rows are gone; repeat the command".to_owned()),
     }

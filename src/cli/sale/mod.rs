@@ -81,7 +81,7 @@ pub(super) enum SaleCommand {
         /// Folder in which the sale gets a folder of its name: JSON lines, one file a table, and manifest.json
         #[arg(long, value_name = "DIR")]
         to: PathBuf,
-        /// Compare the export with the database once more, then remove the sale's rows; what is kept is one row of sums
+        /// Compare the export with the database once more, then remove the sale's rows; what is kept is one row of sums, and its payments
         #[arg(long)]
         remove: bool,
     },

@@ -10,7 +10,7 @@ use crate::domain::shard::home_shard;
 use crate::domain::states::{P2Reserve, State};
 use crate::http::problem::{Kind, Problem};
 use crate::p1_entry::overload::overloaded;
-use crate::p1_entry::status::{LedgerQuestion, LedgerReads, status_url};
+use crate::p1_entry::status::{LedgerAbsence, LedgerQuestion, LedgerReads, status_url};
 use crate::telemetry::count;
 
 /// Looks up what was answered before.
@@ -45,8 +45,8 @@ impl Replays {
         match self.record(purchase).await {
             Ok(Some(record)) => Some(self.again(record, purchase).await),
             Ok(None) => {
-                let known = self.ledger_reads.would_know(self.question(purchase)).await;
-                known.then(|| Err(sold_out()))
+                let absence = self.ledger_reads.absence(self.question(purchase)).await;
+                (absence == LedgerAbsence::NeverAccepted).then(|| Err(sold_out()))
             }
             Err(problem) => Some(Err(problem)),
         }

@@ -6,6 +6,7 @@
 
 use super::super::kept_for::KeptFor;
 use crate::domain::ids::{RequestId, SaleId};
+use crate::domain::sale::SaleStatus;
 use crate::domain::snowflake::made_at_ms;
 use crate::runtime::batcher::{Bounds, QuestionBatcher};
 use crate::runtime::now_ms;
@@ -44,6 +45,7 @@ pub(super) struct DatabaseReads {
     batcher: QuestionBatcher<RequestId, Result<Option<FinalRequest>, NotRead>>,
     answers: Cache<RequestId, Option<FinalRequest>>,
     created_at_ms: Cache<SaleId, Option<i64>>,
+    live: Cache<SaleId, bool>,
 }
 
 impl DatabaseReads {
@@ -56,7 +58,8 @@ impl DatabaseReads {
         });
         let answers = Cache::builder().max_capacity(ANSWERS_MAX).expire_after(KeptFor(kept_for)).build();
         let created_at_ms = Cache::builder().max_capacity(CREATED_MAX).time_to_live(CREATED_TTL).build();
-        Self { db, batcher, answers, created_at_ms }
+        let live = Cache::builder().max_capacity(CREATED_MAX).time_to_live(ABSENT_TTL).build();
+        Self { db, batcher, answers, created_at_ms, live }
     }
 
     /// The request, if it has its outcome. A request that cannot be one of this sale is not looked up.
@@ -69,6 +72,18 @@ impl DatabaseReads {
         }
         let ask = async { self.batcher.ask(request_id).await.unwrap_or(Err(NotRead)) };
         self.answers.try_get_with(request_id, ask).await.map_err(|fault| *fault)
+    }
+
+    /// Whether Redis has or had this sale's stock, and the sale is not over: its requests may be on their way.
+    pub(super) async fn is_live(&self, sale: &SaleId) -> Result<bool, NotRead> {
+        let read = async {
+            let found = sales::get(&self.db, sale).await.map_err(|error| {
+                tracing::warn!(phase = "p1_entry", %sale, %error, "status: whether the sale is live");
+                NotRead
+            })?;
+            Ok(found.is_some_and(|sale| matches!(sale.status, SaleStatus::Warmed | SaleStatus::Paused)))
+        };
+        self.live.try_get_with(sale.clone(), read).await.map_err(|fault: std::sync::Arc<NotRead>| *fault)
     }
 
     /// Whether the request was made before the sale was created.

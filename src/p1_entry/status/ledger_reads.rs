@@ -10,9 +10,10 @@ use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::ledger::LedgerRecord;
 use crate::domain::sale::MetaState;
 use crate::domain::snowflake::made_at_ms;
+use crate::p2_reserve::Fence;
 use crate::runtime::batcher::{Bounds, Busy, QuestionBatcher};
 use crate::runtime::now_ms;
-use crate::store::redis::{BootFence, RedisFault, RequestLedger, SaleKeys};
+use crate::store::redis::{RedisFault, RequestLedger, SaleKeys};
 use moka::future::Cache;
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,7 +39,7 @@ pub(crate) struct LedgerHandles {
     /// Whether a sale's keys are there.
     pub(crate) sale_keys: SaleKeys,
     /// Whether a server went back in time.
-    pub(crate) boot_fence: BootFence,
+    pub(crate) fence: Fence,
 }
 
 /// Reads of one process. Clones share the groups and the caches.
@@ -55,6 +56,17 @@ pub(crate) struct LedgerReads {
     whole: Cache<(SaleId, u16), bool>,
     /// Whether replicas follow the server of a ledger, as of at most [`WHOLE_TTL`] ago.
     followed: Cache<(SaleId, u16), bool>,
+}
+
+/// What it means that a request is not in the ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LedgerAbsence {
+    /// Its id is younger than the oldest record that may have been trimmed, and the ledger is whole.
+    NeverAccepted,
+    /// The ledger may have had it: only the database knows.
+    Trimmed,
+    /// Redis lost the ledger, went back in time, or does not sell the sale. What it had accepted may be on its way.
+    Unknown,
 }
 
 impl LedgerReads {
@@ -94,19 +106,27 @@ impl LedgerReads {
         Box::pin(self.followed.get_with((sale.clone(), shard), asked)).await
     }
 
-    /// Whether a request that is not in the ledger was never accepted: its id is younger than the oldest record that may
-    /// have been trimmed, and the ledger is whole.
-    pub(crate) async fn would_know(&self, (sale, shard, request_id): LedgerQuestion) -> bool {
-        now_ms() - made_at_ms(request_id) < self.retention_ms
-            && Box::pin(self.whole.get_with((sale.clone(), shard), self.is_whole(&sale, shard))).await
+    /// What it means that a request is not in the ledger.
+    pub(crate) async fn absence(&self, (sale, shard, request_id): LedgerQuestion) -> LedgerAbsence {
+        if now_ms() - made_at_ms(request_id) >= self.retention_ms {
+            return LedgerAbsence::Trimmed;
+        }
+        match Box::pin(self.whole.get_with((sale.clone(), shard), self.is_whole(&sale, shard))).await {
+            true => LedgerAbsence::NeverAccepted,
+            false => LedgerAbsence::Unknown,
+        }
     }
 
-    /// Redis did not go back in time since the boot fence, and the sale's keys are all there and not frozen.
+    /// Redis did not go back in time, and the sale's keys are all there and not frozen. The first look after a restart compares the
+    /// server with the database, as the first purchase does: of a sale that nobody buys from, nobody else would.
     async fn is_whole(&self, sale: &SaleId, shard: u16) -> bool {
+        if let Err(fault) = self.redis.fence.pass(shard).await {
+            tracing::debug!(phase = "p1_entry", %sale, shard, error = %fault, "whether a ledger is whole");
+            return false;
+        }
         let meta = self.redis.sale_keys.meta(sale, shard).await;
         meta.is_ok_and(|meta| meta.is_some_and(|meta| meta.state != MetaState::Frozen))
             && self.redis.sale_keys.are_complete(sale, shard).await.unwrap_or(false)
-            && self.redis.boot_fence.was_passed(shard).await.unwrap_or(false)
     }
 }
 

@@ -2,14 +2,14 @@
 //!
 //! Input: a buyer, a sale, a request id. Output: QUEUED, CONFIRMED or FAILED. Only the buyer may ask; anyone else gets 404.
 //! Requests in either DLQ are still QUEUED: they are being worked on. The database is read only for requests older than a
-//! ledger record is kept, or when Redis does not answer. Keeps nothing but caches: who asks again for a status that is final costs
-//! no server anything.
+//! ledger record is kept, or when Redis does not answer or lost the ledger: nobody who was accepted hears 404 then. Keeps nothing
+//! but caches: who asks again for a status that is final costs no server anything.
 
 mod database_reads;
 mod ledger_reads;
 mod replication;
 
-pub(crate) use ledger_reads::{LedgerHandles, LedgerQuestion, LedgerReads};
+pub(crate) use ledger_reads::{LedgerAbsence, LedgerHandles, LedgerQuestion, LedgerReads};
 
 use super::my_orders::StatusOrder;
 use super::sale_id_filter::{FilterVerdict, SaleIdFilter};
@@ -197,12 +197,29 @@ impl Statuses {
                 let known = self.in_database(user, sale, request_id).await?;
                 known.ok_or_else(|| not_now(sale, request_id))
             }
-            Ok(None) if self.ledger_reads.would_know((sale.clone(), shard, request_id)).await => Err(not_yours()),
-            Ok(None) => self.in_database(user, sale, request_id).await?.ok_or_else(not_yours),
+            Ok(None) => match self.ledger_reads.absence((sale.clone(), shard, request_id)).await {
+                LedgerAbsence::NeverAccepted => Err(not_yours()),
+                LedgerAbsence::Trimmed => self.in_database(user, sale, request_id).await?.ok_or_else(not_yours),
+                LedgerAbsence::Unknown => Box::pin(self.without_ledger(user, sale, request_id)).await,
+            },
             Err(error) => {
                 tracing::debug!(phase = "p1_entry", %request_id, %error, "status: asking the database instead");
                 self.in_database(user, sale, request_id).await?.ok_or_else(|| not_now(sale, request_id))
             }
+        }
+    }
+
+    /// Redis has no whole ledger of the sale. While its orders may be on their way, that the database has none says nothing.
+    async fn without_ledger(
+        &self,
+        user: &UserId,
+        sale: &SaleId,
+        request_id: RequestId,
+    ) -> Result<OrderStatus, Problem> {
+        match self.in_database(user, sale, request_id).await? {
+            Some(status) => Ok(status),
+            None if self.database_reads.is_live(sale).await.unwrap_or(true) => Err(not_now(sale, request_id)),
+            None => Err(not_yours()),
         }
     }
 

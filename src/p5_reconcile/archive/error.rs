@@ -34,7 +34,12 @@ pub enum ArchiveError {
     /// Failed requests are open.
     #[error("failed requests of sale {0} are open; replay them or give them up first, see seckill dlq list")]
     Open(SaleId),
-    /// Money of this many payments has to go back; the rows that say so would be gone.
+    /// Orders of this many units wait for their payment: one that came later would meet no order.
+    #[error(
+        "orders of {1} units of sale {0} wait for their payment; wait until they are paid or have expired, or cancel them, see seckill order list --sale {0} --state UNPAID"
+    )]
+    Unpaid(SaleId, i64),
+    /// Money of this many payments has to go back; the orders that it was for would be gone.
     #[error(
         "money of sale {0} has to go back ({1} payments); send it back and say so first, see seckill order refunds --sale {0}"
     )]

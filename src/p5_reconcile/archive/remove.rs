@@ -1,5 +1,6 @@
 //! The removal of a sale that was exported: the export is compared with the database once more, `archived_sales` gets its row, and
-//! the rows go page by page: a row before the row it refers to, the sale's own row last. See [`super`] for what a crash leaves.
+//! the rows go page by page: a row before the row it refers to, the sale's own row last. Payments stay. See [`super`] for what a crash
+//! leaves.
 
 use super::error::ArchiveError;
 use super::manifest::Manifest;
@@ -13,7 +14,7 @@ use serde_json::json;
 /// What a removal came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Removed {
-    /// All of it is gone.
+    /// All of it is gone, but for its payments.
     All,
     /// It stopped after `pages_max` pages; a repeat goes on.
     Stopped,
@@ -66,6 +67,9 @@ impl Archive {
         let series = self.series().await?;
         let (mut removed_pages, mut rows) = (0, 0);
         for table in &TABLES {
+            if table.stays {
+                continue;
+            }
             for section in table.sections(&series) {
                 let mut pages = TablePages::new(table, &section);
                 while let Some(page) = pages.next(&self.context.db, &self.sale_id).await? {

@@ -65,6 +65,10 @@ impl Archive {
             let first = audit.findings.first().map_or_else(String::new, |found| found.detail.clone());
             return Err(ArchiveError::Inconsistent(id(), first));
         }
+        let unpaid = audit.counted.life.unpaid;
+        if unpaid > 0 {
+            return Err(ArchiveError::Unpaid(id(), unpaid));
+        }
         let open = FailedRequestFilter {
             status: Some(FailureStatus::Open),
             sale_id: Some(id()),

@@ -14,7 +14,7 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 /// Time for the scan, with connecting and with the work between two messages; one message is always read. The sales of the round
-/// wait for it, and the leader's lease is 15 s: a small part of that.
+/// wait for it; the leader's lease of 6 s is renewed meanwhile.
 const TIME: Duration = Duration::from_secs(2);
 /// Bytes held: messages of other systems can be large.
 const BYTES_MAX: usize = 32 * 1024 * 1024;

@@ -182,6 +182,7 @@ impl DatabaseAddress {
 
 impl DatabaseServer {
     fn new(url: String, tls: Option<&SslOpts>) -> Self {
+        let url = over_the_network(url);
         // As diesel's own `establish` does it, which knows no certificates.
         let encrypted = tls.map(|tls| {
             let options = Opts::from_url(&url).map_err(|error| error.to_string())?;
@@ -224,6 +225,20 @@ impl DatabaseServer {
             return Err(ConnectionError::BadConnection("is read-only".to_owned()));
         }
         Ok(Established { conn, server, is_galera: state.is_galera, is_read_only: state.is_read_only })
+    }
+}
+
+/// The address as it stands is meant. Left alone, the driver asks the server for its Unix socket and connects again over the path
+/// of that name on this machine: another server, where this machine has one of its own, and without TLS.
+/// Source: mysql_async 0.36, `Opts::prefer_socket`.
+fn over_the_network(url: String) -> String {
+    const CHOICE: &str = "prefer_socket";
+    match Url::parse(&url) {
+        Ok(mut parsed) if !parsed.query_pairs().any(|(name, _)| name == CHOICE) => {
+            parsed.query_pairs_mut().append_pair(CHOICE, "false");
+            parsed.into()
+        }
+        Ok(_) | Err(_) => url,
     }
 }
 

@@ -23,6 +23,11 @@ pub enum DbError {
     /// Another session holds the stock row of this sale for longer than a lock wait; other sales are not affected.
     #[error("the stock row of sale {0} is locked, find who holds it: SHOW ENGINE INNODB STATUS")]
     SaleLocked(SaleId),
+    /// Nothing was found out about this request: the call sat out its share of lock waits with others of its group.
+    #[error(
+        "not tried: rows of other requests in its group are locked, find who holds them: SHOW ENGINE INNODB STATUS"
+    )]
+    LeftUntried,
     /// An accepted request's sale has no row here. Nothing is decided about the request.
     #[error("the database does not know sale {0}: its row is lost, or mysql.url is of another database")]
     UnknownSale(SaleId),
@@ -51,9 +56,16 @@ impl DbError {
             | Self::Deadlock
             | Self::LockWait
             | Self::SaleLocked(_)
+            | Self::LeftUntried
             | Self::UnknownSale(_)
             | Self::Other(_) => false,
         }
+    }
+
+    /// Whether the request was not tried for what it is, so that its attempts are not spent: rows of others were locked.
+    #[must_use]
+    pub const fn is_no_attempt(&self) -> bool {
+        matches!(self, Self::SaleLocked(_) | Self::LeftUntried)
     }
 
     /// Whether another server of the database may do better.
@@ -78,6 +90,7 @@ impl DbError {
             Self::Deadlock
             | Self::LockWait
             | Self::SaleLocked(_)
+            | Self::LeftUntried
             | Self::UnknownSale(_)
             | Self::Unavailable(_)
             | Self::Timeout(_)

@@ -29,6 +29,7 @@ use tokio::time::{Instant, timeout};
 
 /// A delivery of one particular [`Consumer`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(test, derive(Default))]
 pub struct DeliveryId {
     generation: u64,
     tag: u64,

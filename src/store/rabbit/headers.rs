@@ -7,6 +7,9 @@ use std::fmt;
 
 /// Counts how often a message was tried before; written when it is sent again, absent the first time.
 pub const ATTEMPT_HEADER: &str = "x-seckill-attempt";
+/// Counts how often in a row a message was sent back for no fault of its own, such as a locked sale: it makes the pause longer
+/// and parks nothing. Absent when it was tried.
+pub const WAIT_HEADER: &str = "x-seckill-waits";
 /// Names that start like this are ours; every other `x-` name is the broker's own.
 const OURS: &str = "x-seckill-";
 /// Largest body, in bytes. Ours are below 4 KiB; the limit bounds what a window of messages can take.
@@ -40,7 +43,17 @@ impl fmt::Display for HeaderValue {
 /// How often a message with these headers was tried before. 0 when the header is missing or unreadable.
 #[must_use]
 pub fn attempts(headers: &Headers) -> u32 {
-    match headers.get(ATTEMPT_HEADER) {
+    counted(headers, ATTEMPT_HEADER)
+}
+
+/// How often in a row a message with these headers was sent back for no fault of its own.
+#[must_use]
+pub fn waits(headers: &Headers) -> u32 {
+    counted(headers, WAIT_HEADER)
+}
+
+fn counted(headers: &Headers, name: &str) -> u32 {
+    match headers.get(name) {
         Some(HeaderValue::Int(number)) => u32::try_from(*number).unwrap_or(0),
         Some(HeaderValue::Text(text)) => text.parse().unwrap_or(0),
         None => 0,

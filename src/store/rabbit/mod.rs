@@ -47,7 +47,7 @@ pub use declare::declare;
 pub(crate) use declare::declare_of;
 pub use dlq::{DlqReader, ParkedMessage, browse_dlq};
 pub use error::RabbitError;
-pub use headers::{ATTEMPT_HEADER, BODY_BYTES_MAX, HeaderValue, Headers, attempts};
+pub use headers::{ATTEMPT_HEADER, BODY_BYTES_MAX, HeaderValue, Headers, WAIT_HEADER, attempts, waits};
 pub use link::Link;
 pub use publisher::{Outgoing, PublishEvent, PublishRoute, Publisher};
 pub(crate) use rights::refused_rights;

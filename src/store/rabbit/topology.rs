@@ -5,7 +5,7 @@
 //! | `<prefix>.orders` → `<prefix>.orders.<n>` | direct exchange; n from 0 is the routing key |
 //! | `<prefix>.retry.<ms>` | fanout exchange and queue; what expires goes back to `orders` with the routing key it came with |
 //! | `<prefix>.dlq` | fanout exchange and queue; no expiry, no length limit, for people and P5 |
-//! | `<prefix>.events` | topic exchange: `order.confirmed`, `order.failed` |
+//! | `<prefix>.events` | topic exchange: `order.confirmed`, `.failed`, `.paid`, `.expired`, `.cancelled`, `.refund_needed` |
 //!
 //! There is no alternate exchange: with one, an unroutable publish is acknowledged and never returned. The retry and dead
 //! letter queues stand behind fanout exchanges so that a message keeps its routing key, which says where it belongs.

@@ -210,11 +210,21 @@ impl SaleKeys {
         read_meta(&fields).map(Some).ok_or_else(|| RedisFault::Contract(format!("meta of {sale} is {fields:?}")))
     }
 
-    /// The grants that one shard was given in this epoch, and how many units of each. A person may have written others.
-    pub(crate) async fn grants(&self, sale: &SaleId, shard: u16) -> Result<Vec<(String, i64)>, RedisFault> {
-        let fields = list(self.redis.command("HGETALL", 0, vec![text(self.redis.keys.grants(shard, sale))]).await?)?;
+    /// The grants that one shard was given in this epoch, and how many units of each. A person may have written others. `None`:
+    /// they are more than `most`, and were not read. Each cancelled order is a grant: reading a million holds up every buyer.
+    pub(crate) async fn grants(
+        &self,
+        sale: &SaleId,
+        shard: u16,
+        most: i64,
+    ) -> Result<Option<Vec<(String, i64)>>, RedisFault> {
+        let key = vec![text(self.redis.keys.grants(shard, sale))];
+        if integer(&self.redis.command("HLEN", 0, key.clone()).await?)? > most {
+            return Ok(None);
+        }
+        let fields = list(self.redis.command("HGETALL", 0, key).await?)?;
         let read = |pair: &[Value]| Some((pair.first()?.as_string()?, pair.get(1)?.as_i64()?));
-        Ok(fields.chunks_exact(2).filter_map(read).collect())
+        Ok(Some(fields.chunks_exact(2).filter_map(read).collect()))
     }
 
     /// Everything one shard holds of a sale, of one moment; `None` when the meta is missing.

@@ -5,6 +5,7 @@ use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::RequestId;
 use seckill::domain::snowflake::NODES;
 use seckill::p1_entry::request_ids::RequestIds;
+use seckill::roles::Role;
 use seckill::runtime::{Stopper, now_ms};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -135,5 +136,28 @@ fn a_status_is_for_its_owner_only() {
         let never = world.status(&sale, "alice", "4242", 0).await;
         assert_eq!(never.status, 404, "{never:?}");
         world.finish().await;
+    });
+}
+
+/// The order is in the broker; Redis loses the ledger. "No such order" would be a lie.
+#[test]
+fn an_accepted_buyer_never_hears_404_because_redis_lost_the_ledger() {
+    run(async {
+        let world = World::with(&[Role::Api, Role::Relay], &[]).await;
+        let sale = world.sale("forgetful", 5, None).await;
+        let id = world.buy(&sale, "alice", 1, None).await.text("request_id");
+        eventually("the order is in the broker", async || world.waiting_in("seckill.orders").await == 1).await;
+        let ledger = world.servers.redis.keys.ledger(0, &sale);
+        world.redis(&["DEL", &ledger]).await;
+        let answer = world.status(&sale, "alice", &id, 0).await;
+        assert_eq!((answer.status, answer.retry_after_s() > 0), (503, true), "{answer:?}");
+        let consumer = world.extra_roles(&[Role::Consumer], |_| {});
+        eventually("her order", async || world.status(&sale, "alice", &id, 0).await.status == 200).await;
+        let found = world.status(&sale, "alice", &id, 0).await;
+        assert_eq!(found.text("status"), "CONFIRMED");
+        let other = world.status(&sale, "bob", &id, 0).await;
+        assert!(other.status != 200 && !other.body.contains("quantity"), "{other:?}");
+        consumer.stop().await;
+        world.stop().await;
     });
 }

@@ -8,6 +8,7 @@ mod crash;
 mod events;
 mod expiry;
 mod exports;
+mod frozen;
 mod limits;
 mod older_version;
 mod pages;

@@ -1,6 +1,7 @@
 //! A closed sale is exported, checked and removed in steps that can be repeated; its sums stay, and nothing else is touched
 //! (E13).
 
+use crate::support::orders::LONG;
 use crate::support::programs::Folder;
 use crate::support::world::{World, eventually, run};
 use diesel::QueryableByName;
@@ -212,6 +213,68 @@ fn a_removal_goes_on_where_it_was_killed_keeps_the_sums_and_touches_no_other_sal
 
         kept_and_never_given_again(&world, to, (manifest.sums.orders_count, &hash)).await;
         world.stop_roles().await;
+        world.finish().await;
+    });
+}
+
+#[test]
+fn a_sale_with_orders_that_wait_for_their_payment_is_not_archived() {
+    run(async {
+        let world = World::with(&[Api, Relay, Consumer], AUDITS).await;
+        let (folder, actor) = (Folder::new("archive-unpaid"), Actor::at_the_terminal("ann"));
+        let sale = world.paying_sale("unpaid", 5, Some(1), LONG).await;
+        let alice = world.ordered(&sale, "alice").await;
+        world.settled(&sale).await;
+        world.cli(&["sale", "close", "unpaid"]).exits(0);
+        gone_from_redis(&world, &sale).await;
+        let call = ["sale", "archive", "unpaid", "--to", folder.path().to_str().unwrap()];
+        let refused = world.cli(&call).exits(1).err;
+        assert!(refused.contains("orders of 1 units of sale unpaid wait for their payment"), "{refused}");
+        assert!(refused.contains("or cancel them"), "{refused}");
+        assert!(!folder.path().join("unpaid").exists(), "nothing was written of a sale that is refused");
+        let refused = archive(&world, &sale, folder.path()).remove(&actor, usize::MAX).await;
+        assert!(matches!(refused, Err(ArchiveError::Unpaid(_, 1))), "{refused:?}");
+        assert_eq!((world.rows("archived_sales", "TRUE").await, world.orders(&sale).await), (0, 1));
+        assert!(world.order_in("UNPAID", alice).await);
+        world.cli(&["order", "cancel", &alice.to_string(), "--reason", "never paid"]).exits(0);
+        world.cli(&call).exits(0);
+        world.finish().await;
+    });
+}
+
+/// Told while the sale is being removed, money meets an order that is still there and cannot take it.
+#[test]
+fn payments_stay_when_their_sale_is_removed_also_those_that_are_told_meanwhile() {
+    run(async {
+        let world = World::with(&[Api, Relay, Consumer], AUDITS).await;
+        let (admin, folder) = (world.admin_port(), Folder::new("archive-payments"));
+        let actor = Actor::at_the_terminal("ann");
+        let sale = world.paying_sale("paid", 5, Some(1), LONG).await;
+        let alice = world.ordered(&sale, "alice").await;
+        assert_eq!(admin.pay(alice, "pi_1").await.code(), "P6-F1");
+        world.settled(&sale).await;
+        world.cli(&["sale", "close", "paid"]).exits(0);
+        gone_from_redis(&world, &sale).await;
+        archive(&world, &sale, folder.path()).export().await.unwrap();
+        assert_eq!(rows(&folder.path().join("paid"), "payments").len(), 1, "exported");
+
+        let begun = archive(&world, &sale, folder.path()).remove(&actor, 0).await.unwrap();
+        assert_eq!((begun, world.rows("archived_sales", "sale_id = 'paid'").await), (Removed::Stopped, 1));
+        let second = admin.pay(alice, "pi_2").await;
+        assert_eq!((second.code(), second.text("reason")), ("P6-F4".to_owned(), "ALREADY_PAID".to_owned()));
+        let removed = archive(&world, &sale, folder.path()).remove(&actor, usize::MAX).await.unwrap();
+        assert_eq!(removed, Removed::All);
+        for table in TABLES.iter().filter(|table| !table.stays) {
+            assert_eq!(world.rows(table.name, "sale_id = 'paid'").await, 0, "{}", table.name);
+        }
+
+        assert_eq!(world.rows("payments", "sale_id = 'paid'").await, 2, "never removed");
+        let refunds = world.cli(&["order", "refunds", "--sale", "paid"]).exits(0).out;
+        assert!(refunds.contains("pi_2") && !refunds.contains("pi_1"), "{refunds}");
+        assert_eq!(admin.pay(alice, "pi_1").await.code(), "P6-F1", "told again, it is what it was");
+        world.cli(&["order", "refunded", &alice.to_string(), "--payment-id", "pi_2"]).exits(0);
+        assert_eq!(world.rows("payments", "state = 'REFUNDED' AND payment_id = 'pi_2'").await, 1);
+        world.cli(&["audit", "--now"]).exits(0);
         world.finish().await;
     });
 }

@@ -4,8 +4,9 @@
 //! `src/store/mysql/fault.rs`.
 
 use crate::support::database_kind::{numbers, running};
+use crate::support::database_sessions::connections;
 use crate::support::mysql_store::{class, session_of, url};
-use crate::support::world::{eventually, run};
+use crate::support::world::{World, eventually, run};
 use diesel::result::Error;
 use diesel_async::SimpleAsyncConnection;
 use seckill::store::mysql::{DbError, migrate};
@@ -82,5 +83,16 @@ fn errors_between_two_sessions_have_their_class() {
             let seen = DbError::from(dying.await.unwrap());
             assert_eq!(class(&seen), expected, "{kill}: {seen}");
         }
+    });
+}
+
+/// On a machine with a database of its own the driver would leave the one that was named for that one.
+#[test]
+fn the_address_is_meant_and_not_a_socket_of_this_machine() {
+    run(async {
+        let world = World::start().await;
+        assert_ne!(connections(&world, "host LIKE '127.0.0.1:%'").await, 0);
+        assert_eq!(connections(&world, "host NOT LIKE '127.0.0.1:%'").await, 0);
+        world.stop().await;
     });
 }

@@ -145,3 +145,30 @@ fn a_locked_sale_in_a_group_leaves_the_other_sales_alone() {
         assert_sound(&db, "free", 40).await;
     });
 }
+
+/// Finding one row of five hundred takes nine waits, one more than a call sits out.
+#[test]
+fn a_locked_row_in_a_large_group_leaves_the_others_alone() {
+    run(async {
+        let db = fresh("large").await;
+        sales::create(&db, &sale("large", 1_000, PurchasePolicy::OnePerUser)).await.unwrap();
+        let mut holder = AsyncMysqlConnection::establish(&url("large").await).await.unwrap();
+        let row = "BEGIN; INSERT INTO orders (request_id, sale_id, user_id, one_per_user_id, quantity, amount_cents, source, \
+                   accepted_at) VALUES (7000, 'large', 'u1', 'u1', 1, 1, 'replay', NOW(3))";
+        holder.batch_execute(row).await.unwrap();
+        let items: Vec<_> = (1..=500).map(|rid| accepted("large", rid, &format!("u{rid}"), 1)).collect();
+        let verdicts = persist_all(&db, &items, PersistSource::Relay).await;
+        let ordered = verdicts.iter().filter(|verdict| **verdict == Ok(Verdict::Ordered)).count();
+        assert!(ordered >= 496, "{ordered} of 500");
+        let open = verdicts.iter().filter(|verdict| verdict.is_err());
+        assert!(open.clone().all(|verdict| *verdict == Err(DbError::LeftUntried)), "none was tried for itself");
+        let rest: Vec<_> =
+            items.into_iter().zip(&verdicts).filter(|(_, verdict)| verdict.is_err()).map(|(item, _)| item).collect();
+        let verdicts = persist_all(&db, &rest, PersistSource::Relay).await;
+        assert_eq!(verdicts[0], Err(DbError::LockWait));
+        assert!(verdicts[1..].iter().all(|verdict| *verdict == Ok(Verdict::Ordered)), "{verdicts:?}");
+        holder.batch_execute("ROLLBACK").await.unwrap();
+        assert_eq!(persist_all(&db, &rest[..1], PersistSource::Relay).await, [Ok(Verdict::Ordered)]);
+        assert_sound(&db, "large", 500).await;
+    });
+}

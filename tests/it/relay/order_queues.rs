@@ -97,6 +97,30 @@ fn a_queue_that_does_not_confirm_stops_only_itself() {
     });
 }
 
+/// Every step walks what a relay holds of a list, in the thread that sells.
+#[test]
+fn a_list_is_not_read_far_beyond_a_queue_that_does_not_confirm() {
+    run(async {
+        let world = World::with(&[Api], &[&SET[..], &["redis.outbox=list"]].concat()).await;
+        let [silent, other] = sale_of_each_queue(&world).await;
+        let relay = world.extra_roles(&[Relay], |_| {});
+        buy(&world, &silent, 0..1).await;
+        eventually("an empty outbox", async || world.outbox().await.0 == 0).await;
+        silence_order_queue(&world, 0, true).await;
+        buy(&world, &silent, 1..201).await;
+        let held = async || world.outbox().await.1;
+        eventually("a full window", async || held().await >= 32).await;
+        buy(&world, &other, 0..10).await;
+        assert!(held().await <= 64, "{}", held().await);
+        silence_order_queue(&world, 0, false).await;
+        let consumer = world.extra_roles(&[Consumer], |_| {});
+        eventually("all orders", async || (world.orders(&silent).await, world.orders(&other).await) == (201, 10)).await;
+        consumer.stop().await;
+        relay.stop().await;
+        world.finish().await;
+    });
+}
+
 #[test]
 fn a_queue_that_is_slow_to_declare_stops_only_itself() {
     run(async {

@@ -5,6 +5,7 @@ mod damage;
 mod fence;
 mod given_up;
 mod keys_lost;
+mod many_grants;
 mod script_model;
 mod shard_sales;
 mod shards;

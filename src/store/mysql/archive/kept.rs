@@ -72,8 +72,8 @@ pub(in super::super) async fn is_there(conn: &mut Conn, sale: &[u8]) -> Result<b
     Ok(found.is_some())
 }
 
-/// Writes the row, if the row of `sales` still agrees with `sale`: every change of a sale changes that row. `false`: it does
-/// not agree, and nothing was written. After an unknown outcome, [`get`] shows what holds.
+/// Writes the row, if the row of `sales` still agrees with `sale`: every change of a sale changes that row, but for a payment, whose own
+/// row stays. `false`: it does not agree, and nothing was written. After an unknown outcome, [`get`] shows what holds.
 pub async fn begin(db: &Db, sale: &Sale, archived: &Archived) -> Result<bool, DbError> {
     let id = sale.sale_id.as_str().as_bytes();
     let sums = &archived.sums;

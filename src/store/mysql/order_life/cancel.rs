@@ -9,6 +9,7 @@ use super::super::pool::{Conn, Db};
 use super::super::schema::payments;
 use super::acts::{self, DoneToOrder};
 use super::events::{self, NewOrderEvent, RefundNeeded};
+use super::lists::ListedOrder;
 use super::units::{ReturnedUnits, give_back};
 use super::{LockedOrder, lock, movable, moved_away, retried};
 use crate::domain::ids::{RequestId, SaleId, UserId};
@@ -37,6 +38,25 @@ pub struct CancelRequest<'a> {
     pub act: Option<&'a OperatorAct>,
 }
 
+impl CancelRequest<'_> {
+    const fn event(&self) -> OrderEvent {
+        match self.buyer {
+            Some(_) => OrderEvent::CancelledByBuyer,
+            None => OrderEvent::CancelledByOperator,
+        }
+    }
+
+    /// Whether it would cancel this order, which was read a moment ago; [`cancel`] decides by what holds then.
+    #[must_use]
+    pub(crate) fn would_cancel(&self, order: &ListedOrder) -> bool {
+        let moves = match order.state {
+            Some(state) => matches!(state.after(self.event()), OrderTransition::To(_)),
+            None => self.buyer.is_none(),
+        };
+        moves && self.buyer.is_none_or(|buyer| *buyer == order.user_id)
+    }
+}
+
 /// What a cancellation found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cancelled {
@@ -59,10 +79,7 @@ pub async fn cancel(db: &Db, request: CancelRequest<'_>) -> Result<Cancelled, Db
             if request.buyer.is_some_and(|buyer| *buyer != order.user_id) {
                 return Ok(Cancelled::NoOrder);
             }
-            let event = match request.buyer {
-                Some(_) => OrderEvent::CancelledByBuyer,
-                None => OrderEvent::CancelledByOperator,
-            };
+            let event = request.event();
             match order.state.map(|state| state.after(event)) {
                 Some(OrderTransition::Already) => return Ok(Cancelled::Before(order.sale_id)),
                 Some(OrderTransition::Refused) => return Ok(Cancelled::Refused(order.sale_id, order.state)),

@@ -99,7 +99,9 @@ struct Walk<'q> {
     state: Option<Option<OrderState>>,
 }
 
-/// The walks that answer a question. Of a sale, one for each state: within one its index is in the order of ids.
+/// The walks that answer a question. Of a sale, one for each state: within one its index is in the order of ids. They come in the
+/// order of a life, and what has no state before that: an operator cancels such an order, which makes it CANCELLED. So an order that
+/// changes meanwhile moves into a walk that is still to come, and no page lacks it.
 fn walks(query: &OrdersQuery) -> Vec<Walk<'_>> {
     let walk = |index, state| Walk { query, index, state };
     let one_state = query.state.map(Some);
@@ -107,7 +109,7 @@ fn walks(query: &OrdersQuery) -> Vec<Walk<'_>> {
         (Some(_), _) => vec![walk("ix_orders_user", one_state)],
         (None, Some(_)) if one_state.is_some() => vec![walk("ix_orders_sale", one_state)],
         (None, Some(_)) => {
-            let states = OrderState::ALL.map(Some).into_iter().chain([None]);
+            let states = std::iter::once(None).chain(OrderState::ALL.map(Some));
             states.map(|state| walk("ix_orders_sale", Some(state))).collect()
         }
         (None, None) => vec![walk("PRIMARY", one_state)],
@@ -212,4 +214,26 @@ pub async fn of_requests(db: &Db, request_ids: &[RequestId]) -> Result<Vec<Liste
         with_sales(conn, rows).await
     })
     .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::order_life::{OrderEvent, OrderTransition};
+
+    #[test]
+    fn an_order_that_changes_between_two_walks_moves_into_a_later_one() {
+        let query = OrdersQuery { sale: Some(SaleId::parse("s").unwrap()), ..OrdersQuery::default() };
+        let asked: Vec<_> = walks(&query).into_iter().map(|walk| walk.state).collect();
+        let at = |state: Option<OrderState>| asked.iter().position(|asked| *asked == Some(state)).unwrap();
+        assert_eq!(asked.len(), OrderState::ALL.len() + 1, "each state once, and those without one");
+        assert!(at(None) < at(Some(OrderState::Cancelled)), "what has no state can only be cancelled");
+        for state in OrderState::ALL {
+            for event in OrderEvent::ALL {
+                if let OrderTransition::To(next) = state.after(event) {
+                    assert!(at(Some(state)) <= at(Some(next)), "{state:?}, {event:?}");
+                }
+            }
+        }
+    }
 }

@@ -39,7 +39,8 @@ use write::Blocked;
 pub(crate) const GROUP_MAX: usize = 1000;
 /// How often a group that lost a deadlock is tried again as it is; deadlocks between such transactions are normal.
 const DEADLOCK_TRIES: u32 = 3;
-/// Row-lock waits (3 s each) that one call of [`persist_all`] sits out while it looks for the locked row.
+/// Row-lock waits (3 s each) that one call of [`persist_all`] sits out while it looks for the locked row. After them what is open is
+/// tried once more as it stands, and what meets another lock is left to the next call.
 const LOCK_WAITS_MAX: u32 = 8;
 
 /// What became of a group that was tried as one transaction.
@@ -106,13 +107,13 @@ pub async fn persist_all(db: &Db, items: &[OrderMessage], source: PersistSource)
         firsts.extend(same.first());
         repeats.extend(same.iter().skip(1));
     }
-    for group in round.apart(firsts, &known.tried_apart) {
+    for group in round.apart(firsts, known.tried_apart.as_ref()) {
         for group in group.chunks(GROUP_MAX) {
             round.persist_exactly(group.to_vec()).await;
         }
     }
-    if round.outage.is_none() {
-        known.tried_apart.difference(&round.locked).for_each(|sale| db.locked_sales().freed(sale));
+    if let Some(sale) = known.tried_apart.filter(|sale| round.outage.is_none() && !round.locked.contains(sale)) {
+        db.locked_sales().freed(&sale);
     }
     // A repeat inside the input is a redelivery like any other: its outcome is in the database.
     for index in repeats {
@@ -163,23 +164,17 @@ impl PersistCall<'_> {
         if error.is_outage() {
             self.db.locked_sales().forget();
         }
-        if error.is_outage() || self.lock_waits >= LOCK_WAITS_MAX {
+        if error.is_outage() {
             self.outage = Some(error.clone());
         }
     }
 
-    /// Those of each of these sales after all others, in the same order.
-    fn apart(&self, mut others: Vec<usize>, sales: &BTreeSet<SaleId>) -> Vec<Vec<usize>> {
-        let mut groups = Vec::with_capacity(sales.len() + 1);
-        for sale in sales {
-            let is_of =
-                |index: &usize| self.items.get(*index).is_some_and(|accepted| accepted.purchase.sale_id == *sale);
-            let (of_sale, rest) = others.into_iter().partition(is_of);
-            groups.push(of_sale);
-            others = rest;
-        }
-        groups.insert(0, others);
-        groups
+    /// Those of this sale after all others, in the same order.
+    fn apart(&self, all: Vec<usize>, sale: Option<&SaleId>) -> [Vec<usize>; 2] {
+        let is_of =
+            |index: &usize| self.items.get(*index).is_some_and(|accepted| Some(&accepted.purchase.sale_id) == sale);
+        let (of_sale, others) = all.into_iter().partition(is_of);
+        [others, of_sale]
     }
 
     async fn persist_exactly(&mut self, whole: Vec<usize>) {
@@ -213,7 +208,14 @@ impl PersistCall<'_> {
                     self.note(&error);
                     if error.is_outage() {
                         self.set_all(&group, &Err(error));
-                    } else if matches!(error, DbError::SaleLocked(_)) {
+                        continue;
+                    }
+                    let is_locked_sale = matches!(error, DbError::SaleLocked(_));
+                    let is_lock = is_locked_sale || error == DbError::LockWait;
+                    if is_lock && self.lock_waits >= LOCK_WAITS_MAX {
+                        let untried = self.without_locked(group);
+                        self.set_all(&untried, &Err(DbError::LeftUntried));
+                    } else if is_locked_sale {
                         open.push((group, sifted));
                     } else {
                         open.extend(halves(group));

@@ -110,6 +110,11 @@ impl Outbox {
         }
     }
 
+    /// Whether a relay may hold any number of entries at no cost. Each step on a list walks all that the relay holds.
+    pub(crate) fn holds_many(&self) -> bool {
+        self.redis.outbox == OutboxKind::Stream
+    }
+
     /// Reads up to `count` new entries for `consumer`, the oldest first. A list gives at most 1,000 at once.
     /// After `Unknown` the entries may be the consumer's: read its own.
     pub async fn new_entries(&self, shard: u16, consumer: &str, count: usize) -> Result<Vec<OutboxEntry>, RedisFault> {
