@@ -83,20 +83,9 @@ impl DbError {
         matches!(self, Self::Duplicate(key) if key == name)
     }
 
-    /// Whether the connection is certainly in step with the server after this error.
+    /// Whether the connection is certainly in step with the server after this error: only what it said of a row is that.
     pub(super) const fn keeps_connection(&self) -> bool {
-        match self {
-            Self::Duplicate(_) => true,
-            Self::Deadlock
-            | Self::LockWait
-            | Self::SaleLocked(_)
-            | Self::LeftUntried
-            | Self::UnknownSale(_)
-            | Self::Unavailable(_)
-            | Self::Timeout(_)
-            | Self::WrongNode(_)
-            | Self::Other(_) => false,
-        }
+        self.is_duplicate()
     }
 }
 
