@@ -22,6 +22,7 @@ use crate::domain::states::{P2Reserve, P4Persist};
 use crate::http::problem::{Kind, Problem};
 use crate::runtime::Stopper;
 use crate::store::mysql::Db;
+use crate::store::mysql::request_records::FinalRequest;
 use database_reads::DatabaseReads;
 use moka::future::Cache;
 use serde::Serialize;
@@ -216,8 +217,8 @@ impl Statuses {
         sale: &SaleId,
         request_id: RequestId,
     ) -> Result<OrderStatus, Problem> {
-        match self.in_database(user, sale, request_id).await? {
-            Some(status) => Ok(status),
+        match self.decided(sale, request_id).await? {
+            Some(found) => mine(&found, user, sale, request_id).ok_or_else(not_yours),
             None if self.database_reads.is_live(sale).await.unwrap_or(true) => Err(not_now(sale, request_id)),
             None => Err(not_yours()),
         }
@@ -237,18 +238,27 @@ impl Statuses {
         sale: &SaleId,
         request_id: RequestId,
     ) -> Result<Option<OrderStatus>, Problem> {
-        let found = Box::pin(self.database_reads.find(sale, request_id)).await.map_err(|not_read| {
-            Kind::Unavailable.because(not_read.to_string()).about(request_id, status_url(sale, request_id))
-        })?;
-        let mine = found.filter(|found| found.sale_id == *sale && found.user_id == *user);
-        Ok(mine.map(|found| {
-            let state = match found.outcome {
-                Outcome::Ordered => LedgerState::Confirmed,
-                Outcome::Failed(reason) => LedgerState::Failed(reason),
-            };
-            OrderStatus::new(request_id, found.quantity, state)
-        }))
+        let found = self.decided(sale, request_id).await?;
+        Ok(found.and_then(|found| mine(&found, user, sale, request_id)))
     }
+
+    /// What the database has of the request, whosever it is.
+    async fn decided(&self, sale: &SaleId, request_id: RequestId) -> Result<Option<FinalRequest>, Problem> {
+        Box::pin(self.database_reads.find(sale, request_id)).await.map_err(|not_read| {
+            Kind::Unavailable.because(not_read.to_string()).about(request_id, status_url(sale, request_id))
+        })
+    }
+}
+
+fn mine(found: &FinalRequest, user: &UserId, sale: &SaleId, request_id: RequestId) -> Option<OrderStatus> {
+    let is_mine = found.sale_id == *sale && found.user_id == *user;
+    is_mine.then(|| {
+        let state = match found.outcome {
+            Outcome::Ordered => LedgerState::Confirmed,
+            Outcome::Failed(reason) => LedgerState::Failed(reason),
+        };
+        OrderStatus::new(request_id, found.quantity, state)
+    })
 }
 
 fn not_now(sale: &SaleId, request_id: RequestId) -> Problem {
