@@ -70,15 +70,19 @@ impl Making<'_> {
             format!("redis.url={}", urls.redis_url),
             format!("rabbitmq.url={}", urls.amqp_url),
             format!("mysql.url={}", urls.mysql_url),
-            "rabbitmq.urls=".to_owned(),
-            "mysql.urls=".to_owned(),
             format!("p1_entry.token_secret={}", secret("purchase")),
         ]);
         set.extend(match self.public_key {
             Some(file) => vec!["auth.algorithm=RS256".to_owned(), format!("auth.key_file={}", file.display())],
             None => vec!["auth.algorithm=HS256".to_owned(), format!("auth.secret={}", secret("jwt"))],
         });
-        Layers { files: self.layers.files.clone(), set }
+        let mut layers = Layers { files: self.layers.files.clone(), set };
+        // Only where a file or the environment names several servers, which one more address contradicts: an older build, which is
+        // measured beside this one, knows no such setting.
+        if Settings::load(&layers).is_err() {
+            layers.set.extend(["rabbitmq.urls=".to_owned(), "mysql.urls=".to_owned()]);
+        }
+        layers
     }
 
     async fn hosts_of(&self, servers: &PrivateServers) -> Result<Option<Hosts>, Failure> {
