@@ -68,6 +68,11 @@ impl DbError {
         matches!(self, Self::SaleLocked(_) | Self::LeftUntried)
     }
 
+    /// Whether it waited for a locked row in vain.
+    pub(super) const fn is_lock_wait(&self) -> bool {
+        matches!(self, Self::LockWait | Self::SaleLocked(_))
+    }
+
     /// Whether another server of the database may do better.
     pub(super) const fn is_about_the_server(&self) -> bool {
         matches!(self, Self::Timeout(_) | Self::WrongNode(_))

@@ -154,7 +154,7 @@ impl PersistCall<'_> {
 
     /// Remembers an error that makes further tries pointless.
     fn note(&mut self, error: &DbError) {
-        if matches!(error, DbError::LockWait | DbError::SaleLocked(_)) {
+        if error.is_lock_wait() {
             self.lock_waits += 1;
         }
         if let DbError::SaleLocked(sale) = error {
@@ -210,12 +210,10 @@ impl PersistCall<'_> {
                         self.set_all(&group, &Err(error));
                         continue;
                     }
-                    let is_locked_sale = matches!(error, DbError::SaleLocked(_));
-                    let is_lock = is_locked_sale || error == DbError::LockWait;
-                    if is_lock && self.lock_waits >= LOCK_WAITS_MAX {
+                    if error.is_lock_wait() && self.lock_waits >= LOCK_WAITS_MAX {
                         let untried = self.without_locked(group);
                         self.set_all(&untried, &Err(DbError::LeftUntried));
-                    } else if is_locked_sale {
+                    } else if matches!(error, DbError::SaleLocked(_)) {
                         open.push((group, sifted));
                     } else {
                         open.extend(halves(group));
