@@ -1,6 +1,6 @@
 //! The sweep of overdue orders (L2): one process at a time expires them in batches, and gives their units to Redis.
 //!
-//! Input: UNPAID orders whose enforced deadline has passed, by the clock of the database, along an index. Output: EXPIRED orders, a
+//! Input: UNPAID orders whose enforced deadline has passed, by the clock of the database, sale by sale along an index. Output: EXPIRED orders, a
 //! grant a batch, the units on sale again. One leader saves work; two do no harm, because the condition of the UPDATE decides. A
 //! crash leaves a batch written or not; a grant that Redis was not given is found by the next leader, and by P5.
 
@@ -12,7 +12,8 @@ use crate::domain::ids::SaleId;
 use crate::domain::states::{P6Fulfil, State};
 use crate::runtime::Worker;
 use crate::store::mysql::leader_election::{LeaderElection, LedWork};
-use crate::store::mysql::{DbError, grants, order_life};
+use crate::store::mysql::order_life::{self, OverdueOrder};
+use crate::store::mysql::{DbError, grants};
 use crate::telemetry::count;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -21,7 +22,7 @@ use std::time::{Duration, Instant};
 const LEFT_OUT: Duration = Duration::from_secs(10);
 /// A sale that is being rebuilt is looked at again after this time.
 const WHILE_FROZEN: Duration = Duration::from_secs(1);
-/// Between two looks that found orders of sales that are left out only.
+/// Between two looks when one found nothing and other sales have their turn.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
 /// The sweep of one process.
@@ -56,48 +57,46 @@ impl Expiry {
         }
     }
 
-    /// Expires one batch. Returns how many orders it had, and whether there are more overdue ones.
-    async fn sweep(&mut self) -> Result<(usize, bool), DbError> {
-        let found = self.walk.look(&self.context.db, self.settings.group_max).await?;
-        let more = found.more;
-        let expired = self.expire(found).await;
+    /// Expires one batch. Returns how many orders it had.
+    async fn sweep(&mut self) -> Result<usize, DbError> {
+        let interval = Duration::from_millis(self.settings.interval_ms);
+        let Some(Overdue { sale_id, orders }) =
+            self.walk.look(&self.context.db, self.settings.group_max, interval).await?
+        else {
+            return Ok(0);
+        };
+        let expired = self.expire(&sale_id, orders).await;
         if expired.is_err() {
-            self.walk.begin_again();
+            self.walk.begin_again(&sale_id);
         }
-        Ok((expired?, more))
+        expired
     }
 
-    async fn expire(&mut self, found: Overdue) -> Result<usize, DbError> {
-        let mut expired = 0;
-        for (sale_id, orders) in found.by_sale {
-            if !self.election.leads() {
-                self.walk.begin_again();
-                break;
+    async fn expire(&mut self, sale_id: &SaleId, orders: Vec<OverdueOrder>) -> Result<usize, DbError> {
+        if !self.election.leads() {
+            self.walk.begin_again(sale_id);
+            return Ok(0);
+        }
+        if self.context.is_frozen(sale_id).await && self.walk.leave_out(sale_id.clone(), WHILE_FROZEN) {
+            return Ok(0);
+        }
+        match order_life::expire(&self.context.db, sale_id, orders).await {
+            Ok(None) => Ok(0),
+            Ok(Some(batch)) => {
+                count(State::P6(P6Fulfil::Expired), batch.orders);
+                tracing::info!(
+                    phase = "p6_fulfil", sale = %sale_id, orders = batch.orders, units = batch.units, grant = batch.grant_id,
+                    "orders expired unpaid, their units are on sale again"
+                );
+                self.ungiven.insert(sale_id.clone());
+                Ok(batch.orders)
             }
-            if self.context.is_frozen(&sale_id).await && self.walk.leave_out(sale_id.clone(), WHILE_FROZEN) {
-                continue;
-            }
-            match order_life::expire(&self.context.db, &sale_id, orders).await {
-                Ok(None) => {}
-                Ok(Some(batch)) => {
-                    expired += batch.orders;
-                    count(State::P6(P6Fulfil::Expired), batch.orders);
-                    tracing::info!(
-                        phase = "p6_fulfil", sale = %sale_id, orders = batch.orders, units = batch.units, grant = batch.grant_id,
-                        "orders expired unpaid, their units are on sale again"
-                    );
-                    self.ungiven.insert(sale_id);
-                }
-                Err(error) if error.is_outage() => return Err(error),
-                Err(error) => {
-                    tracing::warn!(phase = "p6_fulfil", sale = %sale_id, %error, "its orders cannot expire now");
-                    if !self.walk.leave_out(sale_id, LEFT_OUT) {
-                        return Err(error);
-                    }
-                }
+            Err(error) if error.is_outage() => Err(error),
+            Err(error) => {
+                tracing::warn!(phase = "p6_fulfil", sale = %sale_id, %error, "its orders cannot expire now");
+                if self.walk.leave_out(sale_id.clone(), LEFT_OUT) { Ok(0) } else { Err(error) }
             }
         }
-        Ok(expired)
     }
 
     /// Figures for operators; once an interval, also while there is much to do.
@@ -107,8 +106,7 @@ impl Expiry {
             return Ok(());
         }
         self.measure_at = now + Duration::from_millis(self.settings.interval_ms);
-        let overdue_ms = order_life::overdue_age_ms(&self.context.db).await?;
-        metrics::gauge!("seckill_p6_fulfil_overdue_seconds").set(overdue_ms as f64 / 1000.0);
+        metrics::gauge!("seckill_p6_fulfil_overdue_seconds").set(self.walk.overdue_ms as f64 / 1000.0);
         let refunds = order_life::refunds_needed_count(&self.context.db).await?;
         metrics::gauge!("seckill_p6_fulfil_refunds_needed_count").set(refunds as f64);
         Ok(())
@@ -137,13 +135,13 @@ impl Worker for Expiry {
         // Whatever became of the rest of it, and also of a batch whose commit is unknown.
         self.begun = swept.is_ok();
         self.give().await;
-        let (expired, more) = swept.map_err(Fault::back_off)?;
+        let expired = swept.map_err(Fault::back_off)?;
         if let Err(error) = self.measure().await {
             tracing::warn!(phase = "p6_fulfil", %error, "overdue orders and refunds could not be counted");
         }
         if expired == 0 {
             let interval = Duration::from_millis(self.settings.interval_ms);
-            self.next_at = started_at + if more { BETWEEN_LOOKS.min(interval) } else { interval };
+            self.next_at = started_at + if self.walk.has_turns() { BETWEEN_LOOKS.min(interval) } else { interval };
             return Ok(Progress::Idle);
         }
         // So that as many a second expire as may.

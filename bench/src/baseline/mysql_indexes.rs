@@ -5,8 +5,8 @@ use seckill::store::mysql::{Db, DbError};
 
 /// Name and columns of each, as the migrations make them.
 pub const OF_ORDERS: [(&str, &str); 3] = [
-    ("ix_orders_deadline", "state, expire_at, request_id"),
-    ("ix_orders_sale", "sale_id, state, request_id, quantity"),
+    ("ix_orders_deadline", "sale_id, state, expire_at, request_id, quantity"),
+    ("ix_orders_sale", "sale_id, request_id"),
     ("ix_orders_user", "user_id, request_id"),
 ];
 

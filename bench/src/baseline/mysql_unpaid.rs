@@ -29,7 +29,7 @@ pub async fn due_in(db: &Db, sale: &SaleId, seconds: u64) -> Result<(), DbError>
 /// [`DbError`].
 pub async fn last_due_in_s(db: &Db, sale: &SaleId) -> Result<i64, DbError> {
     let query = "/* bench */ SELECT CAST(COALESCE(TIMESTAMPDIFF(SECOND, NOW(3), MAX(expire_at)), -1) AS SIGNED) AS n \
-                 FROM orders FORCE INDEX (ix_orders_sale) WHERE sale_id = ? AND state = 'UNPAID'";
+                 FROM orders FORCE INDEX (ix_orders_deadline) WHERE sale_id = ? AND state = 'UNPAID'";
     asked(db.patient(), "bench_last_due", query, sale).await
 }
 
@@ -38,7 +38,7 @@ pub async fn last_due_in_s(db: &Db, sale: &SaleId) -> Result<i64, DbError> {
 /// # Errors
 /// [`DbError`].
 pub async fn count(db: &Db, sale: &SaleId) -> Result<i64, DbError> {
-    let query = "/* bench */ SELECT COUNT(*) AS n FROM orders FORCE INDEX (ix_orders_sale) WHERE sale_id = ? AND state = 'UNPAID'";
+    let query = "/* bench */ SELECT COUNT(*) AS n FROM orders FORCE INDEX (ix_orders_deadline) WHERE sale_id = ? AND state = 'UNPAID'";
     asked(db.patient(), "bench_unpaid", query, sale).await
 }
 

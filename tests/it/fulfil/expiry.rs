@@ -134,7 +134,7 @@ fn orders_that_moved_after_they_were_read_are_told_as_they_are_and_hold_up_nobod
         world.stop_roles().await;
         world.start_roles(&[Role::Api]).await;
         world.sql("UPDATE orders SET expire_at = NOW(3) - INTERVAL 1 SECOND").await;
-        let read = overdue(&world.servers.db, None, 500).await.unwrap();
+        let read = overdue(&world.servers.db, &sale, None, 500).await.unwrap();
         assert_eq!(read.len(), 120);
         let admin = world.admin_port();
         assert_eq!(admin.pay(ids[3], "in-time").await.status, 200);

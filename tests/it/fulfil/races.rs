@@ -30,7 +30,7 @@ fn of_a_payment_a_deadline_and_a_cancellation_at_once_one_wins_and_the_money_is_
             let names = [format!("a{n}"), format!("b{n}")];
             let (one, two) = (payment(&names[0], id), payment(&names[1], id));
             let request = CancelRequest { request_id: id, buyer: Some(&user), reason: "r", by: "buyer", act: None };
-            let mut due = overdue(db, None, 500).await.unwrap();
+            let mut due = overdue(db, &sale, None, 500).await.unwrap();
             due.retain(|order| order.request_id == id);
             let (one, two, gone, given_up) = tokio::join!(
                 receive(db, &one, None),

@@ -50,7 +50,7 @@ fn a_sweep_that_fails_gives_the_units_of_what_expired_and_of_a_batch_it_never_he
         eventually("given although the look fails", async || units(&first, 10).await).await;
         // As a batch whose commit was never answered: its sale is behind the one that fails.
         world.overdue(dave).await;
-        let due = overdue(&world.servers.db, None, 500).await.unwrap();
+        let due = overdue(&world.servers.db, &unheard, None, 500).await.unwrap();
         assert!(expire(&world.servers.db, &unheard, due).await.unwrap().is_some());
         eventually("given although nobody heard of it", async || units(&unheard, 10).await).await;
         assert!(world.order_in("UNPAID", carol).await, "it failed all the time");

@@ -33,16 +33,16 @@ struct StatelessUnits {
 
 /// The bounds instead of "=": with it MariaDB would read the whole table where most orders are of one sale (`books::series`).
 const BY_STATE: &str = "/* books::life */ SELECT state, COUNT(*) AS orders_count, CAST(SUM(quantity) AS SIGNED) AS units \
-    FROM orders FORCE INDEX (ix_orders_sale) WHERE sale_id >= ? AND sale_id <= ? AND state IS NOT NULL \
+    FROM orders FORCE INDEX (ix_orders_deadline) WHERE sale_id >= ? AND sale_id <= ? AND state IS NOT NULL \
     GROUP BY sale_id, state";
 const PAYMENTS: &str = "/* books::payments */ SELECT COUNT(*) AS applied, \
     CAST(COALESCE(SUM(o.request_id IS NULL), 0) AS SIGNED) AS unmatched \
-    FROM payments p FORCE INDEX (ix_payments_sale) LEFT JOIN orders o FORCE INDEX (ix_orders_sale) \
-    ON o.sale_id = p.sale_id AND o.state = 'PAID' AND o.request_id = p.request_id \
+    FROM payments p FORCE INDEX (ix_payments_sale) LEFT JOIN orders o FORCE INDEX (PRIMARY) \
+    ON o.request_id = p.request_id AND o.sale_id = p.sale_id AND o.state = 'PAID' \
     WHERE p.sale_id = ? AND p.state = 'APPLIED'";
 /// Cancelled by a build that knew no states.
 const CANCELLED_WITHOUT_STATE: &str = "/* books::life_rows */ SELECT CAST(COALESCE(SUM(quantity), 0) AS SIGNED) AS units \
-    FROM orders FORCE INDEX (ix_orders_sale) WHERE sale_id = ? AND state IS NULL AND cancelled_at IS NOT NULL";
+    FROM orders FORCE INDEX (ix_orders_deadline) WHERE sale_id = ? AND state IS NULL AND cancelled_at IS NOT NULL";
 
 /// Counts them; `returned` are the units that the journal says came back. Only where those disagree, rows are read: a build of
 /// before may have cancelled an order without giving it a state.

@@ -1,4 +1,4 @@
-//! Orders whose deadline passed unpaid (L2): in batches along an index, each batch one transaction of one sale with one grant.
+//! Orders whose deadline passed unpaid (L2): sale by sale along an index, each batch one transaction of one sale with one grant.
 //!
 //! Input: the clock of the database. Output: EXPIRED orders, units back in `sales.stock`, a grant `return-<lowest request id>`, an
 //! event an order. An order expires once, so a batch's name is its own for ever. Any number of processes may work at the same time:
@@ -21,18 +21,26 @@ use crate::domain::order_life::{OrderEvent, OrderState, ReturnedPurchase};
 use crate::domain::webhook::WebhookSubscriptions;
 use crate::faults::{crash_point, left_out};
 use chrono::NaiveDateTime;
+use diesel::mysql::Mysql;
 use diesel::prelude::*;
-use diesel::sql_types::{BigInt, Nullable};
+use diesel::sql_types::{BigInt, Binary, Datetime, Unsigned};
 use diesel_async::{AsyncConnection, RunQueryDsl};
 
 /// Most orders of one transaction: bounds its locks and what a replica has to follow.
 pub const BATCH_MAX: u16 = 1000;
 
+/// A sale with orders whose deadline has passed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OverdueSale {
+    /// The sale.
+    pub sale_id: SaleId,
+    /// How long its oldest one has been so, milliseconds.
+    pub overdue_ms: i64,
+}
+
 /// An order whose deadline has passed, as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OverdueOrder {
-    /// The sale.
-    pub sale_id: SaleId,
     /// The request that became the order.
     pub request_id: RequestId,
     expire_at: NaiveDateTime,
@@ -40,7 +48,7 @@ pub struct OverdueOrder {
 }
 
 /// What an event tells of an order that expires.
-#[derive(Debug, Clone, PartialEq, Eq, Queryable, QueryableByName, Selectable)]
+#[derive(Debug, Clone, PartialEq, Eq, QueryableByName)]
 #[diesel(table_name = orders)]
 struct DueOrder {
     request_id: RequestId,
@@ -61,51 +69,75 @@ pub struct ExpiredBatch {
     pub grant_id: String,
 }
 
-/// The first overdue orders behind `after`, by deadline; at most `limit`, which is what it reads, however many there are.
-pub async fn overdue(db: &Db, after: Option<&OverdueOrder>, limit: u16) -> Result<Vec<OverdueOrder>, DbError> {
-    let rows: Vec<(Vec<u8>, NaiveDateTime, DueOrder)> = db
+/// Most sales that one call of [`overdue_sales`] names.
+const SALES_MAX: u16 = 1000;
+
+/// The sales with overdue orders, the longest overdue first, at most a thousand. Reads one entry of the index for each sale, whether
+/// or not it has a payment step: an order keeps its deadline, whatever becomes of the terms of its sale.
+pub async fn overdue_sales(db: &Db) -> Result<Vec<OverdueSale>, DbError> {
+    #[derive(QueryableByName)]
+    struct Listed {
+        #[diesel(sql_type = Binary)]
+        sale_id: Vec<u8>,
+        #[diesel(sql_type = BigInt)]
+        overdue_ms: i64,
+    }
+    let query = format!(
+        "/* order_life::overdue_sales */ SELECT sale_id, \
+         CAST(GREATEST(0, TIMESTAMPDIFF(MICROSECOND, oldest, NOW(3)) DIV 1000) AS SIGNED) AS overdue_ms \
+         FROM (SELECT s.sale_id, (SELECT o.expire_at FROM orders o FORCE INDEX (ix_orders_deadline) \
+         WHERE o.sale_id = s.sale_id AND o.state = 'UNPAID' AND o.expire_at IS NOT NULL ORDER BY o.expire_at LIMIT 1) AS oldest FROM sales s) AS sold \
+         WHERE oldest <= NOW(3) ORDER BY oldest LIMIT {SALES_MAX}"
+    );
+    let listed: Vec<Listed> =
+        db.run("orders_overdue_sales", async |conn| Ok(diesel::sql_query(&query).load(conn).await?)).await?;
+    let sale = |Listed { sale_id, overdue_ms }| Ok(OverdueSale { sale_id: read_sale_id(&sale_id)?, overdue_ms });
+    listed.into_iter().map(sale).collect()
+}
+
+/// The first overdue orders of a sale behind `after`, by deadline; at most `limit`, which is what it reads, however many there are.
+pub async fn overdue(
+    db: &Db,
+    sale_id: &SaleId,
+    after: Option<&OverdueOrder>,
+    limit: u16,
+) -> Result<Vec<OverdueOrder>, DbError> {
+    // Two ranges of one index. Any number of orders may have the same deadline.
+    let behind = if after.is_some() { "AND (expire_at > ? OR (expire_at = ? AND request_id > ?)) " } else { "" };
+    let text = format!(
+        "/* order_life::overdue */ SELECT expire_at, request_id, user_id, quantity, amount_cents, version \
+         FROM orders FORCE INDEX (ix_orders_deadline) WHERE sale_id = ? AND state = 'UNPAID' AND expire_at <= NOW(3) {behind}\
+         ORDER BY expire_at, request_id LIMIT {limit}"
+    );
+    let rows: Vec<OverdueRow> = db
         .run("orders_overdue", async |conn| {
-            let mut due = orders::table
-                .filter(orders::state.eq(OrderState::Unpaid.code()))
-                .filter(orders::expire_at.le(diesel::dsl::sql("NOW(3)")))
-                .into_boxed();
+            let mut query = diesel::sql_query(&text).into_boxed::<Mysql>();
+            query = query.bind::<Binary, _>(sale_id.as_str().as_bytes());
             if let Some(OverdueOrder { request_id, expire_at, .. }) = after {
-                // Two ranges of one index. Any number of orders may have the same deadline.
-                let same = orders::expire_at.eq(expire_at).and(orders::request_id.gt(request_id.get()));
-                due = due.filter(orders::expire_at.gt(expire_at).or(same).assume_not_null());
+                query = query.bind::<Datetime, _>(expire_at).bind::<Datetime, _>(expire_at);
+                query = query.bind::<Unsigned<BigInt>, _>(request_id.get());
             }
-            let columns = (orders::sale_id, orders::expire_at.assume_not_null(), DueOrder::as_select());
-            let first = due.order((orders::expire_at, orders::request_id)).limit(limit.into());
-            Ok(first.select(columns).load(conn).await?)
+            Ok(query.load(conn).await?)
         })
         .await?;
-    let order = |(sale, expire_at, due): (Vec<u8>, _, DueOrder)| {
-        Ok(OverdueOrder { sale_id: read_sale_id(&sale)?, request_id: due.request_id, expire_at, due })
-    };
-    rows.into_iter().map(order).collect()
+    let order = |OverdueRow { expire_at, due }| OverdueOrder { request_id: due.request_id, expire_at, due };
+    Ok(rows.into_iter().map(order).collect())
 }
 
-/// How long the oldest overdue order has been so, milliseconds; 0 when there is none.
-pub async fn overdue_age_ms(db: &Db) -> Result<i64, DbError> {
-    #[derive(QueryableByName)]
-    struct OverdueAge {
-        #[diesel(sql_type = Nullable<BigInt>)]
-        ms: Option<i64>,
-    }
-    let query = "/* order_life::overdue_age */ SELECT CAST(GREATEST(0, TIMESTAMPDIFF(MICROSECOND, MIN(expire_at), NOW(3)) DIV 1000) \
-                 AS SIGNED) AS ms FROM orders WHERE state = 'UNPAID'";
-    let OverdueAge { ms } =
-        db.run("orders_overdue_age", async |conn| Ok(diesel::sql_query(query).get_result(conn).await?)).await?;
-    Ok(ms.unwrap_or(0))
+#[derive(QueryableByName)]
+struct OverdueRow {
+    #[diesel(sql_type = Datetime)]
+    expire_at: NaiveDateTime,
+    #[diesel(embed)]
+    due: DueOrder,
 }
 
-/// Expires those of a sale's orders that are still unpaid and overdue. `None`: none was. Repeating is safe.
+/// Expires those of these orders of one sale that are still unpaid and overdue. `None`: none was. Repeating is safe.
 ///
 /// # Errors
 /// [`DbError`]; after [`DbError::Unavailable`] and [`DbError::Timeout`] it is unknown, and a repeat finds out.
 pub async fn expire(db: &Db, sale_id: &SaleId, chosen: Vec<OverdueOrder>) -> Result<Option<ExpiredBatch>, DbError> {
-    let of_sale = chosen.into_iter().filter(|order| order.sale_id == *sale_id);
-    let mut due: Vec<DueOrder> = of_sale.map(|order| order.due).collect();
+    let mut due: Vec<DueOrder> = chosen.into_iter().map(|order| order.due).collect();
     due.sort_unstable_by_key(|order| order.request_id);
     due.truncate(BATCH_MAX.into());
     crash_point!(ExpiryChosen);

@@ -1,7 +1,9 @@
 //! Orders listed and looked up, for buyers, operators and the shop's backend. Reads only.
 //!
 //! Newest first, by request id: ids grow with time, so a page begins where the last one ended. Each question has an index that
-//! answers it in this order (ix_orders_user, ix_orders_sale state by state, or the primary key), however many orders there are.
+//! answers it in this order (ix_orders_user, ix_orders_sale or the primary key), however many orders there are. Orders of a sale in
+//! a state that few of them have are found by that state (ix_orders_deadline) and sorted here; where more have it, those in other
+//! states are read over.
 
 use super::super::columns::{MaybeOrderState, MaybeUnixMs, UnixMs};
 use super::super::fault::DbError;
@@ -65,88 +67,93 @@ pub struct OrdersQuery {
     pub limit: u16,
 }
 
+/// So many orders of a sale in one state are sorted for a page; reading more over is cheaper then.
+const FEW_IN_STATE: u16 = 5000;
+
 /// One page, newest first.
 pub async fn find(db: &Db, query: &OrdersQuery) -> Result<Vec<ListedOrder>, DbError> {
     let limit = query.limit.clamp(1, PAGE_MAX);
-    let rows = db
-        .run("orders_find", async |conn| {
-            let mut rows = Vec::new();
-            for walk in walks(query) {
-                rows.extend(walk.page(conn, limit).await?);
-            }
-            Ok(rows)
-        })
-        .await?;
-    let mut rows: Vec<ListedOrder> = rows;
-    rows.sort_by_key(|order| std::cmp::Reverse(order.request_id));
-    // An order that changes between two walks may be in both. The walks follow the life of orders: the later one is true.
-    rows.dedup_by(|later, kept| {
-        let same = later.request_id == kept.request_id;
-        if same {
-            std::mem::swap(later, kept);
+    db.run("orders_find", async |conn| {
+        if let OrdersQuery { sale: Some(sale), buyer: None, state: Some(state), .. } = query
+            && let Some(ids) = few_in_state(conn, sale, *state).await?
+        {
+            return those_in_state(conn, query, *state, ids, limit).await;
         }
-        same
+        page(conn, query, limit).await
+    })
+    .await
+}
+
+#[derive(QueryableByName)]
+struct IdRow {
+    #[diesel(sql_type = Unsigned<BigInt>)]
+    request_id: u64,
+}
+
+/// The orders of a sale in a state, when they are few. Whether they are does not depend on the page: what lies before it would
+/// have to be read over.
+async fn few_in_state(conn: &mut Conn, sale: &SaleId, state: OrderState) -> Result<Option<Vec<u64>>, DbError> {
+    let text = format!(
+        "/* order_life::few_in_state */ SELECT request_id FROM orders FORCE INDEX (ix_orders_deadline) \
+         WHERE sale_id = ? AND state = ? LIMIT {}",
+        FEW_IN_STATE + 1
+    );
+    let query = diesel::sql_query(text).bind::<Binary, _>(sale.as_str().as_bytes()).bind::<Text, _>(state.code());
+    let rows: Vec<IdRow> = query.load(conn).await?;
+    let are_few = rows.len() <= usize::from(FEW_IN_STATE);
+    Ok(are_few.then(|| rows.into_iter().map(|row| row.request_id).collect()))
+}
+
+/// A page of these; one that has changed since they were read is in another state, and left out.
+async fn those_in_state(
+    conn: &mut Conn,
+    query: &OrdersQuery,
+    state: OrderState,
+    mut ids: Vec<u64>,
+    limit: u16,
+) -> Result<Vec<ListedOrder>, DbError> {
+    ids.retain(|id| {
+        query.from.is_none_or(|from| *id >= from.get()) && query.before.is_none_or(|before| *id < before.get())
     });
-    rows.truncate(limit.into());
-    Ok(rows)
+    ids.sort_unstable_by(|a, b| b.cmp(a));
+    ids.truncate(limit.into());
+    let chosen = orders::table.filter(orders::request_id.eq_any(&ids)).filter(orders::state.eq(state.code()));
+    let rows = chosen.order(orders::request_id.desc()).select(OrderRow::as_select()).load(conn).await?;
+    with_sales(conn, rows).await
 }
 
-/// A walk along one index, newest first, of what a question asks for.
-struct Walk<'q> {
-    query: &'q OrdersQuery,
-    index: &'static str,
-    /// Only orders in this state; `Some(None)`: only those without one.
-    state: Option<Option<OrderState>>,
-}
-
-/// The walks that answer a question. Of a sale, one for each state: within one its index is in the order of ids. They come in the
-/// order of a life, and what has no state before that: an operator cancels such an order, which makes it CANCELLED. So an order that
-/// changes meanwhile moves into a walk that is still to come, and no page lacks it.
-fn walks(query: &OrdersQuery) -> Vec<Walk<'_>> {
-    let walk = |index, state| Walk { query, index, state };
-    let one_state = query.state.map(Some);
-    match (&query.buyer, &query.sale) {
-        (Some(_), _) => vec![walk("ix_orders_user", one_state)],
-        (None, Some(_)) if one_state.is_some() => vec![walk("ix_orders_sale", one_state)],
-        (None, Some(_)) => {
-            let states = std::iter::once(None).chain(OrderState::ALL.map(Some));
-            states.map(|state| walk("ix_orders_sale", Some(state))).collect()
-        }
-        (None, None) => vec![walk("PRIMARY", one_state)],
+/// A page along one index. It is forced: for the orders of a page that lies deep in a large sale both servers prefer to walk the
+/// primary key and read the orders of every other sale on the way (1,500,000 rows and four seconds of ten million).
+async fn page(conn: &mut Conn, query: &OrdersQuery, limit: u16) -> Result<Vec<ListedOrder>, DbError> {
+    let index = match (&query.buyer, &query.sale) {
+        (Some(_), _) => "ix_orders_user",
+        (None, Some(_)) => "ix_orders_sale",
+        (None, None) => "PRIMARY",
+    };
+    let mut conditions = vec!["TRUE"];
+    let mut asked = |condition: &'static str, is_asked: bool| conditions.extend(is_asked.then_some(condition));
+    asked("user_id = ?", query.buyer.is_some());
+    asked("sale_id = ?", query.sale.is_some());
+    asked("request_id >= ?", query.from.is_some());
+    asked("request_id < ?", query.before.is_some());
+    asked("state = ?", query.state.is_some());
+    let text = format!(
+        "/* order_life::find */ SELECT request_id, sale_id, user_id, quantity, amount_cents, state, created_at, state_at, pay_by \
+         FROM orders FORCE INDEX ({index}) WHERE {} ORDER BY request_id DESC LIMIT {limit}",
+        conditions.join(" AND ")
+    );
+    let mut page = diesel::sql_query(text).into_boxed::<Mysql>();
+    for name in query.buyer.iter().map(UserId::as_str).chain(query.sale.iter().map(SaleId::as_str)) {
+        page = page.bind::<Binary, _>(name.as_bytes().to_vec());
     }
-}
-
-impl Walk<'_> {
-    /// The index is forced: for the orders of a page that lies deep in a large sale both servers prefer to walk the primary key
-    /// and read the orders of every other sale on the way (1,500,000 rows and four seconds of ten million).
-    async fn page(&self, conn: &mut Conn, limit: u16) -> Result<Vec<ListedOrder>, DbError> {
-        let Self { query, index, state } = self;
-        let mut conditions = vec!["TRUE"];
-        let mut asked = |condition: &'static str, is_asked: bool| conditions.extend(is_asked.then_some(condition));
-        asked("user_id = ?", query.buyer.is_some());
-        asked("sale_id = ?", query.sale.is_some());
-        asked("request_id >= ?", query.from.is_some());
-        asked("request_id < ?", query.before.is_some());
-        asked("state = ?", matches!(state, Some(Some(_))));
-        asked("state IS NULL", *state == Some(None));
-        let text = format!(
-            "/* order_life::find */ SELECT request_id, sale_id, user_id, quantity, amount_cents, state, created_at, state_at, pay_by \
-             FROM orders FORCE INDEX ({index}) WHERE {} ORDER BY request_id DESC LIMIT {limit}",
-            conditions.join(" AND ")
-        );
-        let mut page = diesel::sql_query(text).into_boxed::<Mysql>();
-        for name in query.buyer.iter().map(UserId::as_str).chain(query.sale.iter().map(SaleId::as_str)) {
-            page = page.bind::<Binary, _>(name.as_bytes().to_vec());
-        }
-        for id in query.from.iter().chain(&query.before) {
-            page = page.bind::<Unsigned<BigInt>, _>(id.get());
-        }
-        if let Some(Some(state)) = state {
-            page = page.bind::<Text, _>(state.code());
-        }
-        let rows: Vec<OrderRow> = page.load(conn).await?;
-        with_sales(conn, rows).await
+    for id in query.from.iter().chain(&query.before) {
+        page = page.bind::<Unsigned<BigInt>, _>(id.get());
     }
+    if let Some(state) = query.state {
+        page = page.bind::<Text, _>(state.code());
+    }
+    let rows: Vec<OrderRow> = page.load(conn).await?;
+    with_sales(conn, rows).await
 }
 
 #[derive(Queryable, Selectable, QueryableByName)]
@@ -214,26 +221,4 @@ pub async fn of_requests(db: &Db, request_ids: &[RequestId]) -> Result<Vec<Liste
         with_sales(conn, rows).await
     })
     .await
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::domain::order_life::{OrderEvent, OrderTransition};
-
-    #[test]
-    fn an_order_that_changes_between_two_walks_moves_into_a_later_one() {
-        let query = OrdersQuery { sale: Some(SaleId::parse("s").unwrap()), ..OrdersQuery::default() };
-        let asked: Vec<_> = walks(&query).into_iter().map(|walk| walk.state).collect();
-        let at = |state: Option<OrderState>| asked.iter().position(|asked| *asked == Some(state)).unwrap();
-        assert_eq!(asked.len(), OrderState::ALL.len() + 1, "each state once, and those without one");
-        assert!(at(None) < at(Some(OrderState::Cancelled)), "what has no state can only be cancelled");
-        for state in OrderState::ALL {
-            for event in OrderEvent::ALL {
-                if let OrderTransition::To(next) = state.after(event) {
-                    assert!(at(Some(state)) <= at(Some(next)), "{state:?}, {event:?}");
-                }
-            }
-        }
-    }
 }

@@ -19,7 +19,7 @@ mod shared_events;
 mod units;
 
 pub use cancel::{CancelRequest, Cancelled, cancel};
-pub use deadline::{BATCH_MAX, ExpiredBatch, OverdueOrder, expire, overdue, overdue_age_ms};
+pub use deadline::{BATCH_MAX, ExpiredBatch, OverdueOrder, OverdueSale, expire, overdue, overdue_sales};
 pub(crate) use events::delete as delete_events;
 pub use events::{WaitingEvents, waiting as waiting_events};
 pub use lists::{ListedOrder, OrdersQuery, PAGE_MAX, find, get, of_requests};
