@@ -5,7 +5,7 @@
 //! crash leaves a batch written or not; a grant that Redis was not given is found by the next leader, and by P5.
 
 use super::context::FulfilContext;
-use super::overdue::{Overdue, OverdueWalk};
+use super::overdue::OverdueWalk;
 use crate::config;
 use crate::domain::fault::{Fault, Progress};
 use crate::domain::ids::SaleId;
@@ -22,6 +22,8 @@ use std::time::{Duration, Instant};
 const LEFT_OUT: Duration = Duration::from_secs(10);
 /// A sale that is being rebuilt is looked at again after this time.
 const WHILE_FROZEN: Duration = Duration::from_secs(1);
+/// Turns that one look takes at most until one has orders.
+const TURNS_MAX: usize = 20;
 /// Between two looks when one found nothing and other sales have their turn.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
@@ -57,27 +59,30 @@ impl Expiry {
         }
     }
 
-    /// Expires one batch. Returns how many orders it had.
+    /// Expires one batch, of the first sale in turn that has one. Returns how many orders it had.
     async fn sweep(&mut self) -> Result<usize, DbError> {
-        let interval = Duration::from_millis(self.settings.interval_ms);
-        let Some(Overdue { sale_id, orders }) =
-            self.walk.look(&self.context.db, self.settings.group_max, interval).await?
-        else {
-            return Ok(0);
-        };
-        let expired = self.expire(&sale_id, orders).await;
-        if expired.is_err() {
-            self.walk.begin_again(&sale_id);
+        self.walk.find_sales(&self.context.db, Duration::from_millis(self.settings.interval_ms)).await?;
+        for _ in 0..TURNS_MAX {
+            let Some(turn) = self.walk.next_turn() else { break };
+            if self.context.is_frozen(&turn.sale_id).await && self.walk.leave_out(turn.sale_id.clone(), WHILE_FROZEN) {
+                continue;
+            }
+            let sale_id = turn.sale_id.clone();
+            let orders = self.walk.page(&self.context.db, turn, self.settings.group_max).await?;
+            if orders.is_empty() {
+                continue;
+            }
+            let expired = self.expire(&sale_id, orders).await;
+            if expired.is_err() {
+                self.walk.begin_again(&sale_id);
+            }
+            return expired;
         }
-        expired
+        Ok(0)
     }
 
     async fn expire(&mut self, sale_id: &SaleId, orders: Vec<OverdueOrder>) -> Result<usize, DbError> {
         if !self.election.leads() {
-            self.walk.begin_again(sale_id);
-            return Ok(0);
-        }
-        if self.context.is_frozen(sale_id).await && self.walk.leave_out(sale_id.clone(), WHILE_FROZEN) {
             return Ok(0);
         }
         match order_life::expire(&self.context.db, sale_id, orders).await {
@@ -120,7 +125,8 @@ impl Worker for Expiry {
 
     async fn step(&mut self) -> Result<Progress, Fault> {
         if !self.election.run(&self.context.db).await.map_err(Fault::back_off)? {
-            self.begun = false;
+            // Who leads again begins at the front.
+            (self.begun, self.walk) = (false, OverdueWalk::new());
             return Ok(Progress::Idle);
         }
         let started_at = Instant::now();

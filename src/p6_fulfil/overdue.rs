@@ -2,35 +2,33 @@
 //! or rebuilt) is left out for a while, and holds up no other.
 //!
 //! Input: the index of a sale's unpaid orders by deadline. Output: what may expire next. However many orders of a sale are overdue,
-//! a look reads one page of them, and its next turn goes on behind that. So it is with entries of expired orders, which the server
+//! a turn reads one page of them, and its next one goes on behind that. So it is with entries of expired orders, which the server
 //! still has in the index and reads over until they are purged: after a long transaction of somebody else, a backup, that is all of
-//! them. In memory only: a new leader begins at the front.
+//! them. Finding the sales reads these, too: it is done seldom where it takes long, and without it the known sales go on. In memory
+//! only: a new leader begins at the front.
 
 use crate::domain::ids::SaleId;
-use crate::store::mysql::order_life::{self, OverdueOrder};
+use crate::store::mysql::order_life::{self, OverdueOrder, OverdueSale};
 use crate::store::mysql::{Db, DbError};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
-/// Turns that one look takes at most.
-const TURNS_MAX: usize = 20;
 /// Most sales left out at a time; then a fault of the database is everybody's.
 const LEFT_OUT_MAX: usize = 100;
-/// Finding the sales reads an entry of each. It rests so many times as long as it took.
+/// Finding the sales reads an entry of each. It rests so many times as long as it took, and no longer than [`REST_MAX`].
 const REST: u32 = 20;
+/// Longest time in which no sale is looked for.
+const REST_MAX: Duration = Duration::from_secs(10);
+/// A sale that has not come to its end begins again after this time.
+const LONGEST: Duration = Duration::from_secs(60);
 
-/// Overdue orders of one sale that may expire now.
-pub(super) struct Overdue {
+/// A sale that has overdue orders.
+pub(super) struct Turn {
     pub(super) sale_id: SaleId,
-    pub(super) orders: Vec<OverdueOrder>,
-}
-
-/// A sale that has more overdue orders.
-struct Turn {
-    sale_id: SaleId,
     /// Everything up to here was tried. What becomes overdue later lies behind it, but for an order whose transaction took longer
-    /// than its buyer had: it is found when the sale has come to its end and begins again.
+    /// than its buyer had: it is found when the sale begins again.
     after: Option<OverdueOrder>,
+    begun_at: Instant,
 }
 
 /// Where the walk is.
@@ -39,7 +37,7 @@ pub(super) struct OverdueWalk {
     turns: VecDeque<Turn>,
     listed_at: Option<Instant>,
     listing_took: Duration,
-    /// How long the oldest overdue order has been so; 0 when there is none.
+    /// How long the oldest overdue order had been so when sales were looked for; 0 when there was none.
     pub(super) overdue_ms: i64,
 }
 
@@ -49,54 +47,62 @@ impl OverdueWalk {
         Self { left_out, turns, listed_at: None, listing_took: Duration::ZERO, overdue_ms: 0 }
     }
 
-    /// The next overdue orders of a sale whose turn it is, at most `limit`. `None`: there are none now, or more turns are needed.
-    /// Sales are found every `interval`, and when no turn is left.
-    pub(super) async fn look(
-        &mut self,
-        db: &Db,
-        limit: u16,
-        interval: Duration,
-    ) -> Result<Option<Overdue>, DbError> {
+    /// Looks for sales with overdue orders, when it is time: every `interval`, and when no turn is left.
+    pub(super) async fn find_sales(&mut self, db: &Db, interval: Duration) -> Result<(), DbError> {
         let now = Instant::now();
         self.left_out.retain(|_, until| *until > now);
-        if self.should_list(now, interval) {
-            self.list(db, now).await?;
+        if !self.should_list(now, interval) {
+            return Ok(());
         }
-        for _ in 0..TURNS_MAX {
-            let Some(Turn { sale_id, after }) = self.turns.pop_front() else { break };
-            let orders = order_life::overdue(db, &sale_id, after.as_ref(), limit).await?;
-            if orders.len() >= usize::from(limit) {
-                self.turns.push_back(Turn { sale_id: sale_id.clone(), after: orders.last().cloned() });
+        let listed = order_life::overdue_sales(db).await;
+        (self.listed_at, self.listing_took) = (Some(now), now.elapsed());
+        let sales = match listed {
+            Ok(sales) => sales,
+            Err(error) if !error.is_outage() && self.has_turns() => {
+                tracing::warn!(phase = "p6_fulfil", %error, "sales with overdue orders could not be found, those that are known go on");
+                return Ok(());
             }
-            if !orders.is_empty() {
-                return Ok(Some(Overdue { sale_id, orders }));
+            Err(error) => return Err(error),
+        };
+        self.overdue_ms = sales.first().map_or(0, |oldest| oldest.overdue_ms);
+        for OverdueSale { sale_id, .. } in sales {
+            let has_turn = self.turns.iter().any(|turn| turn.sale_id == sale_id);
+            if !has_turn && !self.left_out.contains_key(&sale_id) {
+                self.turns.push_back(Turn { sale_id, after: None, begun_at: now });
             }
         }
-        Ok(None)
+        Ok(())
+    }
+
+    fn should_list(&self, now: Instant, interval: Duration) -> bool {
+        let rest = (self.listing_took * REST).min(REST_MAX);
+        let pause = if self.turns.is_empty() { rest } else { rest.max(interval) };
+        self.listed_at.is_none_or(|at| now.duration_since(at) >= pause)
+    }
+
+    /// The sale whose turn it is.
+    pub(super) fn next_turn(&mut self) -> Option<Turn> {
+        self.turns.pop_front()
+    }
+
+    /// Its next overdue orders, at most `limit`. Where there may be more, it has another turn behind the other sales.
+    pub(super) async fn page(&mut self, db: &Db, turn: Turn, limit: u16) -> Result<Vec<OverdueOrder>, DbError> {
+        let Turn { sale_id, after, begun_at } = turn;
+        let orders = order_life::overdue(db, &sale_id, after.as_ref(), limit).await?;
+        if orders.len() >= usize::from(limit) {
+            let now = Instant::now();
+            let next = match now.duration_since(begun_at) < LONGEST {
+                true => Turn { sale_id, after: orders.last().cloned(), begun_at },
+                false => Turn { sale_id, after: None, begun_at: now },
+            };
+            self.turns.push_back(next);
+        }
+        Ok(orders)
     }
 
     /// Whether there is more behind what was found.
     pub(super) fn has_turns(&self) -> bool {
         !self.turns.is_empty()
-    }
-
-    fn should_list(&self, now: Instant, interval: Duration) -> bool {
-        let rest = self.listing_took * REST;
-        let pause = if self.turns.is_empty() { rest } else { rest.max(interval) };
-        self.listed_at.is_none_or(|at| now.duration_since(at) >= pause)
-    }
-
-    async fn list(&mut self, db: &Db, now: Instant) -> Result<(), DbError> {
-        let sales = order_life::overdue_sales(db).await?;
-        (self.listed_at, self.listing_took) = (Some(now), now.elapsed());
-        self.overdue_ms = sales.first().map_or(0, |oldest| oldest.overdue_ms);
-        for sale in sales {
-            let has_turn = self.turns.iter().any(|turn| turn.sale_id == sale.sale_id);
-            if !has_turn && !self.left_out.contains_key(&sale.sale_id) {
-                self.turns.push_back(Turn { sale_id: sale.sale_id, after: None });
-            }
-        }
-        Ok(())
     }
 
     /// What was read was not tried: its sale begins again.
@@ -123,10 +129,14 @@ mod tests {
         SaleId::parse(&format!("s{number}")).unwrap()
     }
 
+    fn turn(number: usize) -> Turn {
+        Turn { sale_id: sale(number), after: None, begun_at: Instant::now() }
+    }
+
     #[test]
     fn a_sale_that_is_left_out_has_no_turn() {
         let mut walk = OverdueWalk::new();
-        walk.turns.extend([1, 2].map(|number| Turn { sale_id: sale(number), after: None }));
+        walk.turns.extend([1, 2].map(|number| turn(number)));
         assert!(walk.leave_out(sale(1), Duration::from_secs(9)));
         let left: Vec<_> = walk.turns.iter().map(|turn| turn.sale_id.clone()).collect();
         assert_eq!(left, [sale(2)]);
@@ -148,9 +158,11 @@ mod tests {
         assert!(walk.should_list(now, second), "a new leader");
         walk.listed_at = Some(now);
         assert!(walk.should_list(now, second), "it took no time");
-        walk.turns.push_back(Turn { sale_id: sale(1), after: None });
+        walk.turns.push_back(turn(1));
         assert!(!walk.should_list(now, second) && walk.should_list(now + second, second), "beside other work");
-        walk.listing_took = second;
-        assert!(!walk.should_list(now + second * 19, second) && walk.should_list(now + second * 20, second));
+        walk.listing_took = second / 4;
+        assert!(!walk.should_list(now + second * 4, second) && walk.should_list(now + second * 5, second));
+        walk.listing_took = second * 9;
+        assert!(!walk.should_list(now + second * 9, second) && walk.should_list(now + second * 10, second), "no longer");
     }
 }

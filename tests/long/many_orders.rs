@@ -12,7 +12,7 @@ async fn sql(db: &Db, text: &str) {
 }
 
 /// Five sales that sell at the same time: a large one, one that stands still with overdue orders, a small one with overdue orders
-/// behind those, one without a payment step, and the rest. One buyer of a hundred orders is a reseller with as many orders.
+/// behind those, one without a payment step, and the rest, whose older half is cancelled. One buyer of a hundred orders is a reseller with as many orders.
 pub async fn filled(db: &Db, rows: u64) {
     let sale = |name: &str, within: &str| {
         format!(
@@ -30,11 +30,11 @@ pub async fn filled(db: &Db, rows: u64) {
     )).await;
     for piece in 0..rows.div_ceil(PIECE) {
         let (first, count) = (FIRST + piece * PIECE, PIECE.min(rows - piece * PIECE));
-        let buyers = (rows / 5).max(1);
+        let (buyers, half) = ((rows / 5).max(1), FIRST + rows / 2);
         sql(db, &format!(
             "INSERT INTO orders (request_id, sale_id, user_id, quantity, amount_cents, source, accepted_at, state, state_at, pay_by, expire_at, created_at) \
              SELECT id, sale, IF(id % 100 = 7, 'reseller', CONCAT('buyer-', h % {buyers})), 1, 100, 'relay', at, \
-             CASE WHEN sale = 'free' THEN NULL WHEN sale IN ('locked', 'due') THEN 'UNPAID' ELSE \
+             CASE WHEN sale = 'free' THEN NULL WHEN sale IN ('locked', 'due') THEN 'UNPAID' WHEN sale = 'rest' THEN IF(id < {half}, 'CANCELLED', 'PAID') ELSE \
                ELT(1 + h % 20, 'PAID','PAID','PAID','PAID','PAID','PAID','PAID','PAID','PAID','PAID','EXPIRED','EXPIRED','EXPIRED','EXPIRED','EXPIRED','CANCELLED','UNPAID','UNPAID','UNPAID','UNPAID') END, \
              at, at, CASE sale WHEN 'locked' THEN at WHEN 'due' THEN NOW(3) - INTERVAL 1 MINUTE ELSE NOW(3) + INTERVAL 1 DAY END, at FROM \
              (SELECT {first} + n AS id, CRC32({first} + n) AS h, NOW(3) - INTERVAL 1 HOUR AS at, \

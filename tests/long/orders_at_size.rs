@@ -110,12 +110,18 @@ async fn pages(measured: &mut Measured, rows: u64) {
         .find("orders: of a sale, deep", walk, OrdersQuery { sale: sale("big"), before: middle, ..none() })
         .await;
     for state in OrderState::ALL {
-        // One of twenty is in the rarest state of these, so nineteen are read over; before, whether they are few is asked.
-        let most = 5_001 + 40 * u64::from(PAGE);
+        // Twenty times a page of entries are read over, with their rows, and sorted.
+        let most = 5 * 20 * u64::from(PAGE);
         measured
             .find("orders: of a sale in a state", most, OrdersQuery { sale: sale("big"), state: Some(state), ..none() })
             .await;
     }
+    // None of its newest orders: every entry of the state is sorted, and no row is read but the page's.
+    let (rest, cancelled) = (sale("rest"), Some(OrderState::Cancelled));
+    let most = rows * 29 / 200 + 5 * 20 * u64::from(PAGE);
+    measured
+        .find("orders: of a sale in a state, long ago", most, OrdersQuery { sale: rest, state: cancelled, ..none() })
+        .await;
     measured
         .find("orders: of a sale without a payment step", walk, OrdersQuery { sale: sale("free"), ..none() })
         .await;

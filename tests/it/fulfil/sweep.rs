@@ -21,7 +21,6 @@ async fn leads(session: &mut Session, work: &str) {
 fn a_sweep_that_fails_gives_the_units_of_what_expired_and_of_a_batch_it_never_heard_of() {
     run(async {
         let mut world = World::with(&[Api, Relay, Consumer], &[]).await;
-        // In the order in which one look works on them.
         let first = world.paying_sale("a-first", 10, Some(1), LONG).await;
         let full = world.paying_sale("b-full", 10, Some(1), LONG).await;
         let unheard = world.paying_sale("c-unheard", 10, Some(1), LONG).await;
@@ -101,7 +100,7 @@ fn a_locked_sale_holds_up_no_other_where_statements_have_little_time() {
         let (alice, bob) = (world.ordered(&held, "alice").await, world.ordered(&free, "bob").await);
         let mut other = Session::open(&world).await;
         other.run("BEGIN; UPDATE sales SET title = 'x' WHERE sale_id = 'a-held'").await;
-        // Both in one look, the locked one first.
+        // The locked one has the first turn.
         world.sql("UPDATE orders SET expire_at = NOW(3) - INTERVAL 1 SECOND").await;
         eventually("the other sale's", async || world.order_in("EXPIRED", bob).await).await;
         assert!(world.order_in("UNPAID", alice).await);

@@ -87,10 +87,10 @@ pub async fn overdue_sales(db: &Db) -> Result<Vec<OverdueSale>, DbError> {
          CAST(GREATEST(0, TIMESTAMPDIFF(MICROSECOND, oldest, NOW(3)) DIV 1000) AS SIGNED) AS overdue_ms \
          FROM (SELECT s.sale_id, (SELECT o.expire_at FROM orders o FORCE INDEX (ix_orders_deadline) \
          WHERE o.sale_id = s.sale_id AND o.state = 'UNPAID' AND o.expire_at IS NOT NULL ORDER BY o.expire_at LIMIT 1) AS oldest FROM sales s) AS sold \
-         WHERE oldest <= NOW(3) ORDER BY oldest LIMIT {SALES_MAX}"
+         WHERE oldest <= NOW(3) ORDER BY oldest, sale_id LIMIT {SALES_MAX}"
     );
     let listed: Vec<Listed> =
-        db.run("orders_overdue_sales", async |conn| Ok(diesel::sql_query(&query).load(conn).await?)).await?;
+        db.patient().run("orders_overdue_sales", async |conn| Ok(diesel::sql_query(&query).load(conn).await?)).await?;
     let sale = |Listed { sale_id, overdue_ms }| Ok(OverdueSale { sale_id: read_sale_id(&sale_id)?, overdue_ms });
     listed.into_iter().map(sale).collect()
 }

@@ -1,9 +1,8 @@
 //! Orders listed and looked up, for buyers, operators and the shop's backend. Reads only.
 //!
 //! Newest first, by request id: ids grow with time, so a page begins where the last one ended. Each question has an index that
-//! answers it in this order (ix_orders_user, ix_orders_sale or the primary key), however many orders there are. Orders of a sale in
-//! a state that few of them have are found by that state (ix_orders_deadline) and sorted here; where more have it, those in other
-//! states are read over.
+//! answers it in this order (ix_orders_user, ix_orders_sale or the primary key). Orders of a sale in one state are found among its
+//! newest, or, where these are not enough, by the state (ix_orders_deadline), whose entries are sorted.
 
 use super::super::columns::{MaybeOrderState, MaybeUnixMs, UnixMs};
 use super::super::fault::DbError;
@@ -67,93 +66,86 @@ pub struct OrdersQuery {
     pub limit: u16,
 }
 
-/// So many orders of a sale in one state are sorted for a page; reading more over is cheaper then.
-const FEW_IN_STATE: u16 = 5000;
+/// For a page of orders in one state so many times as many orders of the sale are read over.
+const READ_OVER: u32 = 20;
 
 /// One page, newest first.
 pub async fn find(db: &Db, query: &OrdersQuery) -> Result<Vec<ListedOrder>, DbError> {
     let limit = query.limit.clamp(1, PAGE_MAX);
+    let of_sale = query.sale.is_some() && query.buyer.is_none();
+    let ways: &[Way] = match (of_sale, query.state) {
+        (true, Some(_)) => &[Way::AlongSale, Way::Sorted],
+        (true, None) | (false, _) => &[Way::Along],
+    };
     db.run("orders_find", async |conn| {
-        if let OrdersQuery { sale: Some(sale), buyer: None, state: Some(state), .. } = query
-            && let Some(ids) = few_in_state(conn, sale, *state).await?
-        {
-            return those_in_state(conn, query, *state, ids, limit).await;
+        let mut rows = Vec::new();
+        for way in ways {
+            rows = way.page(conn, query, limit).await?;
+            if rows.len() >= usize::from(limit) {
+                break;
+            }
         }
-        page(conn, query, limit).await
+        with_sales(conn, rows).await
     })
     .await
 }
 
-#[derive(QueryableByName)]
-struct IdRow {
-    #[diesel(sql_type = Unsigned<BigInt>)]
-    request_id: u64,
+/// How a page is read: always by one statement, so that an order that changes meanwhile is neither missed nor told twice. Each names
+/// its index: for the orders of a page that lies deep in a large sale both servers prefer to walk the primary key and read the
+/// orders of every other sale on the way (1,500,000 rows and four seconds of ten million).
+#[derive(Clone, Copy)]
+enum Way {
+    /// Along one index, whatever it says of states.
+    Along,
+    /// The newest orders of a sale, and of them those in the state: a page, where most orders are in it.
+    AlongSale,
+    /// All orders of a sale in the state, sorted: entries of an index, not rows. Where few are in it, or none for long.
+    Sorted,
 }
 
-/// The orders of a sale in a state, when they are few. Whether they are does not depend on the page: what lies before it would
-/// have to be read over.
-async fn few_in_state(conn: &mut Conn, sale: &SaleId, state: OrderState) -> Result<Option<Vec<u64>>, DbError> {
-    let text = format!(
-        "/* order_life::few_in_state */ SELECT request_id FROM orders FORCE INDEX (ix_orders_deadline) \
-         WHERE sale_id = ? AND state = ? LIMIT {}",
-        FEW_IN_STATE + 1
-    );
-    let query = diesel::sql_query(text).bind::<Binary, _>(sale.as_str().as_bytes()).bind::<Text, _>(state.code());
-    let rows: Vec<IdRow> = query.load(conn).await?;
-    let are_few = rows.len() <= usize::from(FEW_IN_STATE);
-    Ok(are_few.then(|| rows.into_iter().map(|row| row.request_id).collect()))
-}
-
-/// A page of these; one that has changed since they were read is in another state, and left out.
-async fn those_in_state(
-    conn: &mut Conn,
-    query: &OrdersQuery,
-    state: OrderState,
-    mut ids: Vec<u64>,
-    limit: u16,
-) -> Result<Vec<ListedOrder>, DbError> {
-    ids.retain(|id| {
-        query.from.is_none_or(|from| *id >= from.get()) && query.before.is_none_or(|before| *id < before.get())
-    });
-    ids.sort_unstable_by(|a, b| b.cmp(a));
-    ids.truncate(limit.into());
-    let chosen = orders::table.filter(orders::request_id.eq_any(&ids)).filter(orders::state.eq(state.code()));
-    let rows = chosen.order(orders::request_id.desc()).select(OrderRow::as_select()).load(conn).await?;
-    with_sales(conn, rows).await
-}
-
-/// A page along one index. It is forced: for the orders of a page that lies deep in a large sale both servers prefer to walk the
-/// primary key and read the orders of every other sale on the way (1,500,000 rows and four seconds of ten million).
-async fn page(conn: &mut Conn, query: &OrdersQuery, limit: u16) -> Result<Vec<ListedOrder>, DbError> {
-    let index = match (&query.buyer, &query.sale) {
-        (Some(_), _) => "ix_orders_user",
-        (None, Some(_)) => "ix_orders_sale",
-        (None, None) => "PRIMARY",
-    };
-    let mut conditions = vec!["TRUE"];
-    let mut asked = |condition: &'static str, is_asked: bool| conditions.extend(is_asked.then_some(condition));
-    asked("user_id = ?", query.buyer.is_some());
-    asked("sale_id = ?", query.sale.is_some());
-    asked("request_id >= ?", query.from.is_some());
-    asked("request_id < ?", query.before.is_some());
-    asked("state = ?", query.state.is_some());
-    let text = format!(
-        "/* order_life::find */ SELECT request_id, sale_id, user_id, quantity, amount_cents, state, created_at, state_at, pay_by \
-         FROM orders FORCE INDEX ({index}) WHERE {} ORDER BY request_id DESC LIMIT {limit}",
-        conditions.join(" AND ")
-    );
-    let mut page = diesel::sql_query(text).into_boxed::<Mysql>();
-    for name in query.buyer.iter().map(UserId::as_str).chain(query.sale.iter().map(SaleId::as_str)) {
-        page = page.bind::<Binary, _>(name.as_bytes().to_vec());
+impl Way {
+    async fn page(self, conn: &mut Conn, query: &OrdersQuery, limit: u16) -> Result<Vec<OrderRow>, DbError> {
+        const COLUMNS: &str =
+            "o.request_id, o.sale_id, o.user_id, o.quantity, o.amount_cents, o.state, o.created_at, o.state_at, o.pay_by";
+        let index = match (&query.buyer, &query.sale) {
+            (Some(_), _) => "ix_orders_user",
+            (None, Some(_)) => "ix_orders_sale",
+            (None, None) => "PRIMARY",
+        };
+        let mut conditions = vec!["TRUE"];
+        let mut asked = |condition: &'static str, is_asked: bool| conditions.extend(is_asked.then_some(condition));
+        asked("o.user_id = ?", query.buyer.is_some());
+        asked("o.sale_id = ?", query.sale.is_some());
+        asked("o.request_id >= ?", query.from.is_some());
+        asked("o.request_id < ?", query.before.is_some());
+        asked("o.state = ?", query.state.is_some() && !matches!(self, Self::AlongSale));
+        let conditions = conditions.join(" AND ");
+        let newest = format!("ORDER BY o.request_id DESC LIMIT {limit}");
+        let text = match self {
+            Self::Along => format!("SELECT {COLUMNS} FROM orders o FORCE INDEX ({index}) WHERE {conditions} {newest}"),
+            Self::AlongSale => format!(
+                "SELECT {COLUMNS} FROM (SELECT o.request_id, o.state FROM orders o FORCE INDEX ({index}) WHERE {conditions} \
+                 ORDER BY o.request_id DESC LIMIT {}) AS read_over JOIN orders o FORCE INDEX (PRIMARY) \
+                 ON o.request_id = read_over.request_id WHERE read_over.state = ? {newest}",
+                u32::from(limit) * READ_OVER
+            ),
+            Self::Sorted => format!(
+                "SELECT {COLUMNS} FROM (SELECT o.request_id FROM orders o FORCE INDEX (ix_orders_deadline) WHERE {conditions} \
+                 {newest}) AS chosen JOIN orders o FORCE INDEX (PRIMARY) ON o.request_id = chosen.request_id {newest}"
+            ),
+        };
+        let mut page = diesel::sql_query(format!("/* order_life::find */ {text}")).into_boxed::<Mysql>();
+        for name in query.buyer.iter().map(UserId::as_str).chain(query.sale.iter().map(SaleId::as_str)) {
+            page = page.bind::<Binary, _>(name.as_bytes().to_vec());
+        }
+        for id in query.from.iter().chain(&query.before) {
+            page = page.bind::<Unsigned<BigInt>, _>(id.get());
+        }
+        if let Some(state) = query.state {
+            page = page.bind::<Text, _>(state.code());
+        }
+        Ok(page.load(conn).await?)
     }
-    for id in query.from.iter().chain(&query.before) {
-        page = page.bind::<Unsigned<BigInt>, _>(id.get());
-    }
-    if let Some(state) = query.state {
-        page = page.bind::<Text, _>(state.code());
-    }
-    let rows: Vec<OrderRow> = page.load(conn).await?;
-    with_sales(conn, rows).await
 }
 
 #[derive(Queryable, Selectable, QueryableByName)]
