@@ -11,10 +11,11 @@ use super::sizes::{Scenario, Sizes, Spinner};
 use super::sold_out::SoldOut;
 use super::stage::Stage;
 use super::{
-    aof_rewrite, expiry, fill, flash_crowd, growth, growth_reconcile, index_cost, latency, memory, prefault, recovery,
-    rush, scenarios, steady_crowd, strategies, waiters, whole_sale,
+    aof_rewrite, expiry, fill, flash_crowd, growth, growth_reconcile, index_cost, latency, memory, prefault, program,
+    recovery, rush, scenarios, steady_crowd, strategies, waiters, whole_sale,
 };
 use seckill::cli::Failure;
+use std::path::Path;
 
 /// Entries that may lie in the outboxes when the api role is measured alone: a quarter of the backlog at which it would
 /// begin to refuse, by default.
@@ -66,9 +67,14 @@ impl<'a> MeasurementPlan<'a> {
     async fn end_to_end(&mut self) -> Result<Vec<Bar>, Failure> {
         let spinner = self.everything("end_to_end").await?;
         let accept = self.value("accept");
-        let other = async |other: &mut Environment| scenarios::other_build_us(other, self.sizes, &spinner).await;
-        let other_us = self.with_other_build(&spinner, other).await?.flatten();
-        scenarios::end_to_end(self.environment, self.sizes, accept, other_us, &spinner).await
+        let crowd = async |on: &mut Environment| scenarios::end_to_end_us(on, self.sizes, &spinner).await;
+        let other_us = self.with_other_build(&spinner, crowd).await?.flatten();
+        // On new servers, too: tables that other scenarios filled make an order dearer.
+        let us = match other_us {
+            Some(_) => self.with_build(&program::program()?, &spinner, crowd).await?.flatten(),
+            None => None,
+        };
+        scenarios::end_to_end(self.environment, self.sizes, accept, us.zip(other_us), &spinner).await
     }
 
     async fn accept_rs256(&mut self) -> Result<Vec<Bar>, Failure> {
@@ -114,6 +120,15 @@ impl<'a> MeasurementPlan<'a> {
     ) -> Result<Option<Measured>, Failure> {
         let Some(program) = &self.sizes.against else { return Ok(None) };
         spinner.tell("the other build");
+        self.with_build(program, spinner, measure).await
+    }
+
+    async fn with_build<Measured>(
+        &self,
+        program: &Path,
+        spinner: &Spinner,
+        measure: impl AsyncFnOnce(&mut Environment) -> Result<Measured, Failure>,
+    ) -> Result<Option<Measured>, Failure> {
         let Some(mut other) = self.environment.another(Difference::Build(program)).await? else { return Ok(None) };
         other.all_roles().await?;
         steady_crowd::measured_on(other, self.sizes, spinner, measure).await.map(Some)

@@ -104,13 +104,13 @@ pub(super) async fn accept(
     Ok(bars)
 }
 
-/// Orders a second that land while buyers keep buying, and how long the rest takes. `other_us` is what an order costs with the
-/// build of `--against`.
+/// Orders a second that land while buyers keep buying, and how long the rest takes. `pair`: what an order costs with this build and
+/// with that of `--against`, both on new servers.
 pub(super) async fn end_to_end(
     environment: &mut Environment,
     sizes: &Sizes,
     accept_alone: Option<f64>,
-    other_us: Option<f64>,
+    pair: Option<(f64, f64)>,
     spinner: &Spinner,
 ) -> Result<Vec<Bar>, Failure> {
     let CrowdRun { sale, watch, report } = run_crowd(environment, "end-to-end", sizes, spinner).await?;
@@ -146,21 +146,24 @@ pub(super) async fn end_to_end(
         Bar::rate("end_to_end", per_s).against(accept_alone, BAR_OF_ACCEPT).note(note).more(more),
         Bar::rate("end_to_end_plain", per_s).against(Some(plain), BAR_OF_PLAIN).note(against_plain),
     ];
-    bars.extend(cost.map(|us| cost_end_to_end(us, other_us, &whole.disturbed())));
+    let (us, other_us) = pair.map_or((cost, None), |(us, other_us)| (Some(us), Some(other_us)));
+    bars.extend(us.map(|us| cost_end_to_end(us, other_us, &whole.disturbed())));
     Ok(bars)
 }
 
 /// Processor time of all roles and servers for an order, against another build (`--against`).
 fn cost_end_to_end(us: f64, other: Option<f64>, disturbed: &str) -> Bar {
     let note = match other {
-        Some(_) => "processor time of all roles and servers for an order, against the other build in the same run",
+        Some(_) => {
+            "processor time of all roles and servers for an order, against the other build, both on new servers in the same run"
+        }
         None => "processor time of all roles and servers for an order; --against PATH compares it with another build",
     };
     Bar::of("cost_end_to_end", us, "µs").cost_against(other, BAR_COST_END_TO_END).note(format!("{note}{disturbed}"))
 }
 
 /// The same crowd on another environment; processor time for an order, µs.
-pub(super) async fn other_build_us(
+pub(super) async fn end_to_end_us(
     environment: &mut Environment,
     sizes: &Sizes,
     spinner: &Spinner,

@@ -54,7 +54,7 @@ impl OverdueWalk {
         if !self.should_list(now, interval) {
             return Ok(());
         }
-        let listed = order_life::overdue_sales(db).await;
+        let listed = order_life::overdue_sales(db.patient()).await;
         (self.listed_at, self.listing_took) = (Some(now), now.elapsed());
         let sales = match listed {
             Ok(sales) => sales,
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn a_sale_that_is_left_out_has_no_turn() {
         let mut walk = OverdueWalk::new();
-        walk.turns.extend([1, 2].map(|number| turn(number)));
+        walk.turns.extend([1, 2].map(turn));
         assert!(walk.leave_out(sale(1), Duration::from_secs(9)));
         let left: Vec<_> = walk.turns.iter().map(|turn| turn.sale_id.clone()).collect();
         assert_eq!(left, [sale(2)]);
@@ -163,6 +163,9 @@ mod tests {
         walk.listing_took = second / 4;
         assert!(!walk.should_list(now + second * 4, second) && walk.should_list(now + second * 5, second));
         walk.listing_took = second * 9;
-        assert!(!walk.should_list(now + second * 9, second) && walk.should_list(now + second * 10, second), "no longer");
+        assert!(
+            !walk.should_list(now + second * 9, second) && walk.should_list(now + second * 10, second),
+            "no longer"
+        );
     }
 }

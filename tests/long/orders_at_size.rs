@@ -95,7 +95,6 @@ async fn pages(measured: &mut Measured, rows: u64) {
     let walk = 4 * u64::from(PAGE);
     let middle = Some(request(FIRST + rows / 2));
     let later = Some(request(FIRST + rows / 2 + 20_000));
-    let (reseller, buyer) = (Some(UserId::parse("reseller").unwrap()), Some(UserId::parse("buyer-77").unwrap()));
     measured.find("orders: newest", walk, none()).await;
     measured.find("orders: of a time", walk, OrdersQuery { from: middle, before: later, ..none() }).await;
     measured.find("orders: of a sale", walk, OrdersQuery { sale: sale("big"), ..none() }).await;
@@ -106,25 +105,29 @@ async fn pages(measured: &mut Measured, rows: u64) {
             OrdersQuery { sale: sale("big"), from: middle, before: later, ..none() },
         )
         .await;
-    measured
-        .find("orders: of a sale, deep", walk, OrdersQuery { sale: sale("big"), before: middle, ..none() })
-        .await;
+    measured.find("orders: of a sale, deep", walk, OrdersQuery { sale: sale("big"), before: middle, ..none() }).await;
     for state in OrderState::ALL {
-        // Twenty times a page of entries are read over, with their rows, and sorted.
-        let most = 5 * 20 * u64::from(PAGE);
+        // Fifty times a page of entries are read over, with their rows, and sorted.
+        let most = 5 * 50 * u64::from(PAGE);
         measured
             .find("orders: of a sale in a state", most, OrdersQuery { sale: sale("big"), state: Some(state), ..none() })
             .await;
     }
     // None of its newest orders: every entry of the state is sorted, and no row is read but the page's.
     let (rest, cancelled) = (sale("rest"), Some(OrderState::Cancelled));
-    let most = rows * 29 / 200 + 5 * 20 * u64::from(PAGE);
+    let most = rows * 29 / 200 + 5 * 50 * u64::from(PAGE);
     measured
         .find("orders: of a sale in a state, long ago", most, OrdersQuery { sale: rest, state: cancelled, ..none() })
         .await;
-    measured
-        .find("orders: of a sale without a payment step", walk, OrdersQuery { sale: sale("free"), ..none() })
-        .await;
+    measured.find("orders: of a sale without a payment step", walk, OrdersQuery { sale: sale("free"), ..none() }).await;
+    pages_of_buyers(measured, rows).await;
+}
+
+async fn pages_of_buyers(measured: &mut Measured, rows: u64) {
+    let none = OrdersQuery::default;
+    let walk = 4 * u64::from(PAGE);
+    let middle = Some(request(FIRST + rows / 2));
+    let (reseller, buyer) = (Some(UserId::parse("reseller").unwrap()), Some(UserId::parse("buyer-77").unwrap()));
     measured.find("orders: of a buyer", walk, OrdersQuery { buyer: buyer.clone(), ..none() }).await;
     measured
         .find(

@@ -119,7 +119,10 @@ fn orders_of_a_sale_in_a_state_are_listed_to_the_first_one_whether_many_or_few_a
         let row = |n: u32| {
             let state = if n.is_multiple_of(61) { "CANCELLED" } else { "PAID" };
             let id = 1_000_000 + n;
-            format!("({id}, 'crowded', 'u', 1, 100, 'relay', NOW(3), '{state}', NOW(3), NOW(3) - INTERVAL {} SECOND)", n % 7)
+            format!(
+                "({id}, 'crowded', 'u', 1, 100, 'relay', NOW(3), '{state}', NOW(3), NOW(3) - INTERVAL {} SECOND)",
+                n % 7
+            )
         };
         let rows: Vec<String> = (0..6_100).map(row).collect();
         world
@@ -131,7 +134,9 @@ fn orders_of_a_sale_in_a_state_are_listed_to_the_first_one_whether_many_or_few_a
             .await;
         let admin = world.admin_port();
         for (state, count, limit) in [("PAID", 6_000, 500), ("CANCELLED", 100, 30), ("CANCELLED", 100, 100)] {
-            let found = walked(&admin, &format!("/orders?sale=crowded&state={state}&limit={limit}"), "orders", "request_id").await;
+            let found =
+                walked(&admin, &format!("/orders?sale=crowded&state={state}&limit={limit}"), "orders", "request_id")
+                    .await;
             let ids: Vec<u64> = found.iter().map(|id| id.as_str().unwrap().parse().unwrap()).collect();
             assert!(ids.is_sorted_by(|newer, older| newer > older), "{state}: newest first, each once");
             let of_state = |id: &u64| (id - 1_000_000).is_multiple_of(61) == (state == "CANCELLED");

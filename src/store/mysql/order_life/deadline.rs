@@ -90,7 +90,7 @@ pub async fn overdue_sales(db: &Db) -> Result<Vec<OverdueSale>, DbError> {
          WHERE oldest <= NOW(3) ORDER BY oldest, sale_id LIMIT {SALES_MAX}"
     );
     let listed: Vec<Listed> =
-        db.patient().run("orders_overdue_sales", async |conn| Ok(diesel::sql_query(&query).load(conn).await?)).await?;
+        db.run("orders_overdue_sales", async |conn| Ok(diesel::sql_query(&query).load(conn).await?)).await?;
     let sale = |Listed { sale_id, overdue_ms }| Ok(OverdueSale { sale_id: read_sale_id(&sale_id)?, overdue_ms });
     listed.into_iter().map(sale).collect()
 }

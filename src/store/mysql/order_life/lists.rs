@@ -67,85 +67,98 @@ pub struct OrdersQuery {
 }
 
 /// For a page of orders in one state so many times as many orders of the sale are read over.
-const READ_OVER: u32 = 20;
+const READ_OVER: u32 = 50;
+/// What is read of an order.
+const COLUMNS: &str =
+    "o.request_id, o.sale_id, o.user_id, o.quantity, o.amount_cents, o.state, o.created_at, o.state_at, o.pay_by";
 
-/// One page, newest first.
+/// One page, newest first. It is one statement, so that an order that changes meanwhile is neither missed nor told twice.
 pub async fn find(db: &Db, query: &OrdersQuery) -> Result<Vec<ListedOrder>, DbError> {
     let limit = query.limit.clamp(1, PAGE_MAX);
     let of_sale = query.sale.is_some() && query.buyer.is_none();
-    let ways: &[Way] = match (of_sale, query.state) {
-        (true, Some(_)) => &[Way::AlongSale, Way::Sorted],
-        (true, None) | (false, _) => &[Way::Along],
-    };
     db.run("orders_find", async |conn| {
-        let mut rows = Vec::new();
-        for way in ways {
-            rows = way.page(conn, query, limit).await?;
-            if rows.len() >= usize::from(limit) {
-                break;
-            }
-        }
+        let rows = match query.state {
+            Some(_) if of_sale => in_state(conn, query, limit).await?,
+            Some(_) | None => first(conn, query, limit).await?,
+        };
         with_sales(conn, rows).await
     })
     .await
 }
 
-/// How a page is read: always by one statement, so that an order that changes meanwhile is neither missed nor told twice. Each names
-/// its index: for the orders of a page that lies deep in a large sale both servers prefer to walk the primary key and read the
-/// orders of every other sale on the way (1,500,000 rows and four seconds of ten million).
-#[derive(Clone, Copy)]
-enum Way {
-    /// Along one index, whatever it says of states.
-    Along,
-    /// The newest orders of a sale, and of them those in the state: a page, where most orders are in it.
-    AlongSale,
-    /// All orders of a sale in the state, sorted: entries of an index, not rows. Where few are in it, or none for long.
-    Sorted,
+#[derive(QueryableByName)]
+#[diesel(table_name = orders)]
+struct IdRow {
+    request_id: RequestId,
 }
 
-impl Way {
-    async fn page(self, conn: &mut Conn, query: &OrdersQuery, limit: u16) -> Result<Vec<OrderRow>, DbError> {
-        const COLUMNS: &str =
-            "o.request_id, o.sale_id, o.user_id, o.quantity, o.amount_cents, o.state, o.created_at, o.state_at, o.pay_by";
-        let index = match (&query.buyer, &query.sale) {
-            (Some(_), _) => "ix_orders_user",
-            (None, Some(_)) => "ix_orders_sale",
-            (None, None) => "PRIMARY",
-        };
-        let mut conditions = vec!["TRUE"];
-        let mut asked = |condition: &'static str, is_asked: bool| conditions.extend(is_asked.then_some(condition));
-        asked("o.user_id = ?", query.buyer.is_some());
-        asked("o.sale_id = ?", query.sale.is_some());
-        asked("o.request_id >= ?", query.from.is_some());
-        asked("o.request_id < ?", query.before.is_some());
-        asked("o.state = ?", query.state.is_some() && !matches!(self, Self::AlongSale));
-        let conditions = conditions.join(" AND ");
-        let newest = format!("ORDER BY o.request_id DESC LIMIT {limit}");
-        let text = match self {
-            Self::Along => format!("SELECT {COLUMNS} FROM orders o FORCE INDEX ({index}) WHERE {conditions} {newest}"),
-            Self::AlongSale => format!(
-                "SELECT {COLUMNS} FROM (SELECT o.request_id, o.state FROM orders o FORCE INDEX ({index}) WHERE {conditions} \
-                 ORDER BY o.request_id DESC LIMIT {}) AS read_over JOIN orders o FORCE INDEX (PRIMARY) \
-                 ON o.request_id = read_over.request_id WHERE read_over.state = ? {newest}",
-                u32::from(limit) * READ_OVER
-            ),
-            Self::Sorted => format!(
-                "SELECT {COLUMNS} FROM (SELECT o.request_id FROM orders o FORCE INDEX (ix_orders_deadline) WHERE {conditions} \
-                 {newest}) AS chosen JOIN orders o FORCE INDEX (PRIMARY) ON o.request_id = chosen.request_id {newest}"
-            ),
-        };
-        let mut page = diesel::sql_query(format!("/* order_life::find */ {text}")).into_boxed::<Mysql>();
-        for name in query.buyer.iter().map(UserId::as_str).chain(query.sale.iter().map(SaleId::as_str)) {
-            page = page.bind::<Binary, _>(name.as_bytes().to_vec());
-        }
-        for id in query.from.iter().chain(&query.before) {
-            page = page.bind::<Unsigned<BigInt>, _>(id.get());
-        }
-        if let Some(state) = query.state {
-            page = page.bind::<Text, _>(state.code());
-        }
-        Ok(page.load(conn).await?)
+/// Orders of a sale in one state. Where they are not among the newest of the sale, all of the state are sorted: entries of an index,
+/// not rows.
+async fn in_state(conn: &mut Conn, query: &OrdersQuery, limit: u16) -> Result<Vec<OrderRow>, DbError> {
+    let stateless = OrdersQuery { state: None, ..query.clone() };
+    let last_read = format!(
+        "SELECT o.request_id {} ORDER BY o.request_id DESC LIMIT 1 OFFSET {}",
+        chosen(&stateless),
+        u32::from(limit) * READ_OVER
+    );
+    let last_read: Option<IdRow> = bound(&stateless, &last_read).get_result(conn).await.optional()?;
+    let newest = OrdersQuery { from: last_read.map(|row| row.request_id).or(query.from), ..query.clone() };
+    let rows = first(conn, &newest, limit).await?;
+    if rows.len() >= usize::from(limit) || newest.from == query.from {
+        return Ok(rows);
     }
+    let sorted = format!(
+        "SELECT {COLUMNS} FROM (SELECT o.request_id FROM orders o FORCE INDEX (ix_orders_deadline) {} \
+         ORDER BY o.request_id DESC LIMIT {limit}) AS chosen \
+         JOIN orders o FORCE INDEX (PRIMARY) ON o.request_id = chosen.request_id ORDER BY o.request_id DESC",
+        conditions(query)
+    );
+    Ok(bound(query, &sorted).load(conn).await?)
+}
+
+/// The first of what is asked for, along one index.
+async fn first(conn: &mut Conn, query: &OrdersQuery, limit: u16) -> Result<Vec<OrderRow>, DbError> {
+    let text = format!("SELECT {COLUMNS} {} ORDER BY o.request_id DESC LIMIT {limit}", chosen(query));
+    Ok(bound(query, &text).load(conn).await?)
+}
+
+/// The index is forced: for the orders of a page that lies deep in a large sale both servers prefer to walk the primary key and read
+/// the orders of every other sale on the way (1,500,000 rows and four seconds of ten million).
+fn chosen(query: &OrdersQuery) -> String {
+    let index = match (&query.buyer, &query.sale) {
+        (Some(_), _) => "ix_orders_user",
+        (None, Some(_)) => "ix_orders_sale",
+        (None, None) => "PRIMARY",
+    };
+    format!("FROM orders o FORCE INDEX ({index}) {}", conditions(query))
+}
+
+fn conditions(query: &OrdersQuery) -> String {
+    let mut conditions = vec!["TRUE"];
+    let mut asked = |condition: &'static str, is_asked: bool| conditions.extend(is_asked.then_some(condition));
+    asked("o.user_id = ?", query.buyer.is_some());
+    asked("o.sale_id = ?", query.sale.is_some());
+    asked("o.request_id >= ?", query.from.is_some());
+    asked("o.request_id < ?", query.before.is_some());
+    asked("o.state = ?", query.state.is_some());
+    format!("WHERE {}", conditions.join(" AND "))
+}
+
+type BoundQuery = diesel::query_builder::BoxedSqlQuery<'static, Mysql, diesel::query_builder::SqlQuery>;
+
+/// A statement with the values of its [`conditions`].
+fn bound(query: &OrdersQuery, text: &str) -> BoundQuery {
+    let mut page = diesel::sql_query(format!("/* order_life::find */ {text}")).into_boxed::<Mysql>();
+    for name in query.buyer.iter().map(UserId::as_str).chain(query.sale.iter().map(SaleId::as_str)) {
+        page = page.bind::<Binary, _>(name.as_bytes().to_vec());
+    }
+    for id in query.from.iter().chain(&query.before) {
+        page = page.bind::<Unsigned<BigInt>, _>(id.get());
+    }
+    if let Some(state) = query.state {
+        page = page.bind::<Text, _>(state.code());
+    }
+    page
 }
 
 #[derive(Queryable, Selectable, QueryableByName)]
