@@ -55,9 +55,11 @@ hosts: deps-test build ## Three hosts as network namespaces, any one vanishes: S
 	@CARGO="$(CARGO)" SCENES="$(SCENES)" HOSTS_SEED=$(SEED) HOSTS_MINUTES=$(MINUTES) HOSTS_WAY=$(WAY) \
 		scripts/hosts.sh $(if $(SEED)$(MINUTES),faults_by_a_seed,$(or $(ON),each_scene))
 
+# --all-targets are those that `cargo test` runs without being asked.
 check: deps ## Formatting, lints, and the dependencies' licences and sources where cargo-deny is installed
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --all-targets --test long --test containers --test upgrade --test hosts --locked -- -D warnings
+	$(CARGO) clippy --all-targets --locked -- -D warnings
+	$(CARGO) clippy --test long --test containers --test upgrade --test hosts --locked -- -D warnings
 	@command -v cargo-deny >/dev/null || echo "cargo-deny is not installed: licences and sources of the dependencies are not checked"
 	@! command -v cargo-deny >/dev/null || $(CARGO) deny --offline --locked check --hide-inclusion-graph bans licenses sources
 

@@ -104,6 +104,9 @@ impl Played {
     }
 }
 
+/// The books at rest, or what does not come to rest.
+type Books = Result<Vec<Value>, String>;
+
 /// A run of scenes: the site, and the history of all of them.
 pub struct Stage {
     /// The hosts.
@@ -150,27 +153,14 @@ impl Stage {
         // At once: each waits for what it has under way, the clients for those who pay late.
         let ((purchases, lines), totals) = tokio::join!(probes.stop(), clients.stop());
         let mut unrest = whole.as_ref().err().map(|lack| format!("not whole: {lack}"));
-        let mut books = self.site.drained().await;
+        let books = self.site.drained().await;
         // A server may have gone once more: a broker that comes back from a minority starts again.
         if let Err(lack) = self.site.whole().await {
             unrest = unrest.or(Some(format!("not whole at the end: {lack}")));
         }
         sampler.stop().await;
-        let mut verdict = self.judge(&dir, &lines).await;
-        // What a frozen server or a lost packet held up may be admitted now, between the dumps of two servers.
-        for _ in 0..JUDGED_MAX {
-            let after = self.site.drained().await;
-            let is_same = after == books;
-            books = after;
-            if is_same || verdict.is_green() {
-                break;
-            }
-            eprintln!("hosts: the books moved while they were read, they are read again");
-            verdict = self.judge_again(&dir).await;
-        }
-        if let Err(open) = books {
-            unrest = unrest.or(Some(open));
-        }
+        let (verdict, books) = self.judged_at_rest(&dir, &lines, books).await;
+        unrest = unrest.or(books.err());
         let (fault, back) = (Span { from_ms: fault_ms, to_ms: healed_ms }, Span { from_ms: healed_ms, to_ms: end_ms });
         let times = times(&purchases, &own, [fault, back]);
         Played {
@@ -191,6 +181,23 @@ impl Stage {
     /// Of the sales of the present scene.
     fn sale_prefix(&self) -> String {
         format!("s{}", self.played)
+    }
+
+    /// What a frozen server or a lost packet held up may be admitted now, between the dumps of two servers: then the books are read
+    /// again.
+    async fn judged_at_rest(&self, dir: &Path, probes: &[Value], mut books: Books) -> (Verdict, Books) {
+        let mut verdict = self.judge(dir, probes).await;
+        for _ in 0..JUDGED_MAX {
+            let after = self.site.drained().await;
+            let is_same = after == books;
+            books = after;
+            if is_same || verdict.is_green() {
+                break;
+            }
+            eprintln!("hosts: the books moved while they were read, they are read again");
+            verdict = self.judge_again(dir).await;
+        }
+        (verdict, books)
     }
 
     async fn judge(&self, dir: &Path, probes: &[Value]) -> Verdict {
