@@ -23,7 +23,7 @@ const REST_MAX: Duration = Duration::from_secs(10);
 const LONGEST: Duration = Duration::from_secs(60);
 
 /// A sale that has overdue orders.
-pub(super) struct Turn {
+pub(super) struct SaleTurn {
     pub(super) sale_id: SaleId,
     /// Everything up to here was tried. What becomes overdue later lies behind it, but for an order whose transaction took longer
     /// than its buyer had: it is found when the sale begins again.
@@ -34,7 +34,7 @@ pub(super) struct Turn {
 /// Where the walk is.
 pub(super) struct OverdueWalk {
     left_out: BTreeMap<SaleId, Instant>,
-    turns: VecDeque<Turn>,
+    turns: VecDeque<SaleTurn>,
     listed_at: Option<Instant>,
     listing_took: Duration,
     /// How long the oldest overdue order had been so when sales were looked for; 0 when there was none.
@@ -68,7 +68,7 @@ impl OverdueWalk {
         for OverdueSale { sale_id, .. } in sales {
             let has_turn = self.turns.iter().any(|turn| turn.sale_id == sale_id);
             if !has_turn && !self.left_out.contains_key(&sale_id) {
-                self.turns.push_back(Turn { sale_id, after: None, begun_at: now });
+                self.turns.push_back(SaleTurn { sale_id, after: None, begun_at: now });
             }
         }
         Ok(())
@@ -81,19 +81,19 @@ impl OverdueWalk {
     }
 
     /// The sale whose turn it is.
-    pub(super) fn next_turn(&mut self) -> Option<Turn> {
+    pub(super) fn next_turn(&mut self) -> Option<SaleTurn> {
         self.turns.pop_front()
     }
 
     /// Its next overdue orders, at most `limit`. Where there may be more, it has another turn behind the other sales.
-    pub(super) async fn page(&mut self, db: &Db, turn: Turn, limit: u16) -> Result<Vec<OverdueOrder>, DbError> {
-        let Turn { sale_id, after, begun_at } = turn;
+    pub(super) async fn page(&mut self, db: &Db, turn: SaleTurn, limit: u16) -> Result<Vec<OverdueOrder>, DbError> {
+        let SaleTurn { sale_id, after, begun_at } = turn;
         let orders = order_life::overdue(db, &sale_id, after.as_ref(), limit).await?;
         if orders.len() >= usize::from(limit) {
             let now = Instant::now();
             let next = match now.duration_since(begun_at) < LONGEST {
-                true => Turn { sale_id, after: orders.last().cloned(), begun_at },
-                false => Turn { sale_id, after: None, begun_at: now },
+                true => SaleTurn { sale_id, after: orders.last().cloned(), begun_at },
+                false => SaleTurn { sale_id, after: None, begun_at: now },
             };
             self.turns.push_back(next);
         }
@@ -129,8 +129,8 @@ mod tests {
         SaleId::parse(&format!("s{number}")).unwrap()
     }
 
-    fn turn(number: usize) -> Turn {
-        Turn { sale_id: sale(number), after: None, begun_at: Instant::now() }
+    fn turn(number: usize) -> SaleTurn {
+        SaleTurn { sale_id: sale(number), after: None, begun_at: Instant::now() }
     }
 
     #[test]

@@ -114,11 +114,9 @@ async fn pages(measured: &mut Measured, rows: u64) {
             .await;
     }
     // None of its newest orders: every entry of the state is sorted, and no row is read but the page's.
-    let (rest, cancelled) = (sale("rest"), Some(OrderState::Cancelled));
     let most = rows * 29 / 200 + 5 * 50 * u64::from(PAGE);
-    measured
-        .find("orders: of a sale in a state, long ago", most, OrdersQuery { sale: rest, state: cancelled, ..none() })
-        .await;
+    let long_ago = OrdersQuery { sale: sale("rest"), state: Some(OrderState::Cancelled), ..none() };
+    measured.find("orders: of a sale in a state, long ago", most, long_ago).await;
     measured.find("orders: of a sale without a payment step", walk, OrdersQuery { sale: sale("free"), ..none() }).await;
     pages_of_buyers(measured, rows).await;
 }
