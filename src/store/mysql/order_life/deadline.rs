@@ -10,8 +10,9 @@
 
 use super::super::codes::read_sale_id;
 use super::super::fault::{DbError, Halt};
+use super::super::persist::Values;
 use super::super::pool::{Conn, Db};
-use super::super::schema::orders;
+use super::super::schema::{orders, sales};
 use super::events;
 use super::shared_events::{ChangedOrder, SharedChange};
 use super::units::{ReturnedUnits, give_back};
@@ -70,10 +71,16 @@ pub struct ExpiredBatch {
 }
 
 /// Most sales that one call of [`overdue_sales`] names.
-const SALES_MAX: u16 = 1000;
+const SALES_MAX: usize = 1000;
+
+/// Sales that one statement asks about.
+const SALES_ASKED: i64 = 100;
 
 /// The sales with overdue orders, the longest overdue first, at most a thousand. Reads one entry of the index for each sale, whether
 /// or not it has a payment step: an order keeps its deadline, whatever becomes of the terms of its sale.
+///
+/// Each sale is named: where a subquery refers to `sales`, one server or the other (MySQL 9.7, MariaDB 10.11) reads all unpaid orders
+/// of the sale, in whatever order they are asked for.
 pub async fn overdue_sales(db: &Db) -> Result<Vec<OverdueSale>, DbError> {
     #[derive(QueryableByName)]
     struct Listed {
@@ -82,15 +89,33 @@ pub async fn overdue_sales(db: &Db) -> Result<Vec<OverdueSale>, DbError> {
         #[diesel(sql_type = BigInt)]
         overdue_ms: i64,
     }
-    let query = format!(
-        "/* order_life::overdue_sales */ SELECT sale_id, \
-         CAST(GREATEST(0, TIMESTAMPDIFF(MICROSECOND, oldest, NOW(3)) DIV 1000) AS SIGNED) AS overdue_ms \
-         FROM (SELECT s.sale_id, (SELECT o.expire_at FROM orders o FORCE INDEX (ix_orders_deadline) \
-         WHERE o.sale_id = s.sale_id AND o.state = 'UNPAID' AND o.expire_at IS NOT NULL ORDER BY o.expire_at LIMIT 1) AS oldest FROM sales s) AS sold \
-         WHERE oldest <= NOW(3) ORDER BY oldest, sale_id LIMIT {SALES_MAX}"
-    );
-    let listed: Vec<Listed> =
-        db.run("orders_overdue_sales", async |conn| Ok(diesel::sql_query(&query).load(conn).await?)).await?;
+    let oldest_of = |sale: &Vec<u8>| {
+        let mut named = Values::list(1);
+        named.bytes(sale);
+        format!(
+            "(SELECT o.sale_id, CAST(TIMESTAMPDIFF(MICROSECOND, o.expire_at, NOW(3)) DIV 1000 AS SIGNED) AS overdue_ms \
+             FROM orders o FORCE INDEX (ix_orders_deadline) WHERE o.sale_id = {} AND o.state = 'UNPAID' AND o.expire_at <= NOW(3) \
+             ORDER BY o.expire_at LIMIT 1)",
+            named.finish()
+        )
+    };
+    let mut listed: Vec<Listed> = db
+        .run("orders_overdue_sales", async |conn| {
+            let mut listed = Vec::new();
+            let mut after = Vec::new();
+            loop {
+                let next = sales::table.filter(sales::sale_id.gt(&after)).order(sales::sale_id).limit(SALES_ASKED);
+                let asked: Vec<Vec<u8>> = next.select(sales::sale_id).load(conn).await?;
+                let Some(last) = asked.last() else { return Ok(listed) };
+                after.clone_from(last);
+                let each: Vec<String> = asked.iter().map(oldest_of).collect();
+                let text = format!("/* order_life::overdue_sales */ {}", each.join(" UNION ALL "));
+                listed.extend(diesel::sql_query(text).load(conn).await?);
+            }
+        })
+        .await?;
+    listed.sort_by_key(|sale: &Listed| std::cmp::Reverse(sale.overdue_ms));
+    listed.truncate(SALES_MAX);
     let sale = |Listed { sale_id, overdue_ms }| Ok(OverdueSale { sale_id: read_sale_id(&sale_id)?, overdue_ms });
     listed.into_iter().map(sale).collect()
 }
