@@ -13,16 +13,18 @@ mod cancel;
 mod deadline;
 mod events;
 mod lists;
+mod overdue;
 mod payments;
 mod refunds;
 mod shared_events;
 mod units;
 
 pub use cancel::{CancelRequest, Cancelled, cancel};
-pub use deadline::{BATCH_MAX, ExpiredBatch, OverdueOrder, OverdueSale, expire, overdue, overdue_sales};
+pub use deadline::{BATCH_MAX, ExpiredBatch, expire};
 pub(crate) use events::delete as delete_events;
 pub use events::{WaitingEvents, waiting as waiting_events};
 pub use lists::{ListedOrder, OrdersQuery, PAGE_MAX, find, get, of_requests};
+pub use overdue::{OverdueOrder, OverdueSale, overdue, overdue_sales};
 pub use payments::{NewPayment, Payment, PaymentAnswer, PaymentStart, PaymentTold, payments_of, receive, start};
 pub use refunds::{
     NeededRefunds, REFUNDS_COUNTED_MAX, REFUNDS_PAGE_MAX, RefundMark, RefundPlace, RefundsFilter, refunded,
