@@ -1,8 +1,9 @@
 //! The sweep of overdue orders (L2): one process at a time expires them in batches, and gives their units to Redis.
 //!
-//! Input: UNPAID orders whose enforced deadline has passed, by the clock of the database, sale by sale along an index. Output: EXPIRED orders, a
-//! grant a batch, the units on sale again. One leader saves work; two do no harm, because the condition of the UPDATE decides. A
-//! crash leaves a batch written or not; a grant that Redis was not given is found by the next leader, and by P5.
+//! Input: UNPAID orders whose enforced deadline has passed, by the clock of the database, sale by sale along an
+//! index. Output: EXPIRED orders, a grant a batch, the units on sale again. One leader saves work; two do no harm, because the
+//! condition of the UPDATE decides. A crash leaves a batch written or not; a grant that Redis was not given is found by the next
+//! leader, and by P5.
 
 use super::context::FulfilContext;
 use super::overdue::OverdueWalk;

@@ -12,7 +12,8 @@ async fn sql(db: &Db, text: &str) {
 }
 
 /// Five sales that sell at the same time: a large one, one that stands still with overdue orders, a small one with overdue orders
-/// behind those, one without a payment step, and the rest, whose older half is cancelled. One buyer of a hundred orders is a reseller with as many orders.
+/// behind those, one without a payment step, and the rest, whose older half is cancelled. One buyer of a hundred orders is a
+/// reseller with as many orders.
 pub async fn filled(db: &Db, rows: u64) {
     let sale = |name: &str, within: &str| {
         format!(

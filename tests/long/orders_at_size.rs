@@ -107,7 +107,7 @@ async fn pages(measured: &mut Measured, rows: u64) {
         .await;
     measured.find("orders: of a sale, deep", walk, OrdersQuery { sale: sale("big"), before: middle, ..none() }).await;
     for state in OrderState::ALL {
-        // Fifty times a page of entries are read over, with their rows, and sorted.
+        // Up to fifty times a page are read over, then at most as many entries of a rare state are sorted.
         let most = 5 * 50 * u64::from(PAGE);
         measured
             .find("orders: of a sale in a state", most, OrdersQuery { sale: sale("big"), state: Some(state), ..none() })
@@ -191,7 +191,7 @@ async fn single(measured: &mut Measured, rows: u64) {
     refunds(measured, rows).await;
 }
 
-/// What the sweep asks. The sales: an entry of the index, a row of their own and two of what is sorted each.
+/// What the sweep asks. The sales: a row of their own and an entry of the index each.
 async fn overdue(measured: &mut Measured, rows: u64) {
     measured.ask("overdue: which sales", 40, async |db| Ok(life::overdue_sales(db).await?.len())).await;
     let page = 3 * u64::from(BATCH);

@@ -1,5 +1,5 @@
-//! The orders of a sale by what became of them, and its payments, counted for the books (L6). Orders are
-//! counted in an index; the row of one is read for each payment that was applied to it.
+//! The orders of a sale by what became of them, and its payments, counted for the books (L6). Orders are counted in an
+//! index; the row of one is read for each payment that was applied to it.
 
 use super::super::fault::DbError;
 use super::super::pool::Conn;

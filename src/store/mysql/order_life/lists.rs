@@ -72,7 +72,7 @@ const READ_OVER: u32 = 50;
 const COLUMNS: &str =
     "o.request_id, o.sale_id, o.user_id, o.quantity, o.amount_cents, o.state, o.created_at, o.state_at, o.pay_by";
 
-/// One page, newest first. It is one statement, so that an order that changes meanwhile is neither missed nor told twice.
+/// One page, newest first. It comes from one statement, so that an order that changes meanwhile is neither missed nor told twice.
 pub async fn find(db: &Db, query: &OrdersQuery) -> Result<Vec<ListedOrder>, DbError> {
     let limit = query.limit.clamp(1, PAGE_MAX);
     let of_sale = query.sale.is_some() && query.buyer.is_none();

@@ -37,7 +37,7 @@ pub struct OverdueOrder {
 const SALES_MAX: usize = 1000;
 
 /// Sales that one statement asks about.
-const SALES_ASKED: i64 = 100;
+const SALES_ASKED: u16 = 100;
 
 /// The sales with overdue orders, the longest overdue first, at most a thousand. Reads one entry of the index for each sale, whether
 /// or not it has a payment step: an order keeps its deadline, whatever becomes of the terms of its sale.
@@ -67,13 +67,17 @@ pub async fn overdue_sales(db: &Db) -> Result<Vec<OverdueSale>, DbError> {
             let mut listed = Vec::new();
             let mut after = Vec::new();
             loop {
-                let next = sales::table.filter(sales::sale_id.gt(&after)).order(sales::sale_id).limit(SALES_ASKED);
+                let next =
+                    sales::table.filter(sales::sale_id.gt(&after)).order(sales::sale_id).limit(SALES_ASKED.into());
                 let asked: Vec<Vec<u8>> = next.select(sales::sale_id).load(conn).await?;
                 let Some(last) = asked.last() else { return Ok(listed) };
                 after.clone_from(last);
                 let each: Vec<String> = asked.iter().map(oldest_of).collect();
                 let text = format!("/* order_life::overdue_sales */ {}", each.join(" UNION ALL "));
                 listed.extend(diesel::sql_query(text).load(conn).await?);
+                if asked.len() < usize::from(SALES_ASKED) {
+                    return Ok(listed);
+                }
             }
         })
         .await?;
