@@ -10,7 +10,7 @@ use super::plain_handler;
 use super::sizes::Sizes;
 use super::sold_out::purchase_in;
 use crate::baseline;
-use crate::loadgen::{self, buyer_name};
+use crate::loadgen::{self, LoadPlan, buyer_name};
 use seckill::cli::Failure;
 use seckill::config::{Layers, Settings};
 use seckill::dev::{Child, ports::free_port};
@@ -42,28 +42,95 @@ pub(super) fn us_of_all(usage: &CpuUsage, count: u64) -> Option<f64> {
     (count > 0 && all > 0.0).then(|| all * 1e6 / count as f64)
 }
 
-/// The plain handler under the load of a crowd.
-pub(super) struct PlainCost {
-    /// Answers a second.
-    pub per_s: f64,
-    /// Its processor time for each answer, µs.
-    pub us: Option<f64>,
+/// The plain handler in a process of its own; killed when dropped.
+pub(super) struct PlainProcess {
+    child: Child,
+    /// `http://host:port`.
+    pub url: String,
 }
 
-/// Measures the plain handler with as many connections as the crowd has; `None` on a stack that was there before.
-pub(super) async fn of_plain_handler(environment: &Environment, sizes: &Sizes) -> Result<Option<PlainCost>, Failure> {
-    let Some(role_processes) = environment.role_processes() else { return Ok(None) };
-    let address = format!("127.0.0.1:{}", free_port()?);
-    let words = ["plain", "--listen", &address].map(str::to_owned);
-    let child = role_processes.child("plain", &words).await?;
-    takes_connections(&address).await?;
-    let requests = purchases(environment, &address)?;
-    let watch = CpuMeter::start_with(environment, (PLAIN, child.pid()));
-    let responses = plain_handler::refusals(&format!("http://{address}"), requests, environment, sizes).await?;
-    let usage = watch.end();
-    drop::<Child>(child);
-    let answers = responses.answers.status(410);
-    Ok(Some(PlainCost { per_s: responses.per_s(410), us: us_each(&usage, PLAIN, answers) }))
+/// What the plain handler refused, and what it used for it.
+#[derive(Clone, Copy, Default)]
+pub(super) struct PlainUsage {
+    pub refused: u64,
+    pub elapsed_s: f64,
+    /// Its processor time, seconds.
+    pub used_s: f64,
+}
+
+/// What a load says of a plain handler.
+pub(super) struct Refusals {
+    pub count: u64,
+    pub elapsed: Duration,
+}
+
+impl PlainProcess {
+    /// Starts it on a free port; `None` on a stack that was there before.
+    pub async fn start(environment: &Environment) -> Result<Option<Self>, Failure> {
+        let Some(role_processes) = environment.role_processes() else { return Ok(None) };
+        let address = format!("127.0.0.1:{}", free_port()?);
+        let words = ["plain", "--listen", &address].map(str::to_owned);
+        let child = role_processes.child("plain", &words).await?;
+        takes_connections(&address).await?;
+        Ok(Some(Self { child, url: format!("http://{address}") }))
+    }
+
+    /// What it uses while `load` asks it.
+    pub async fn under(
+        &self,
+        environment: &Environment,
+        load: impl Future<Output = Result<Refusals, Failure>>,
+    ) -> Result<PlainUsage, Failure> {
+        let watch = CpuMeter::start_with(environment, (PLAIN, self.child.pid()));
+        let refusals = load.await?;
+        let used_s = watch.end().seconds.get(PLAIN).copied().unwrap_or_default();
+        Ok(PlainUsage { refused: refusals.count, elapsed_s: refusals.elapsed.as_secs_f64(), used_s })
+    }
+
+    /// The load of a crowd that buys: with the same generator on both sides, its own work for a purchase is no part of a ratio.
+    pub async fn under_crowd(&self, environment: &Environment, crowd: LoadPlan) -> Result<PlainUsage, Failure> {
+        let load = async {
+            let report = loadgen::run(LoadPlan { api_url: self.url.clone(), ..crowd }).await?;
+            let count = report.by_status.status(410);
+            if count == 0 || count < report.requests {
+                return Err(plain_handler::answered_otherwise(&report.by_status));
+            }
+            Ok(Refusals { count, elapsed: Duration::from_millis(report.elapsed_ms) })
+        };
+        self.under(environment, load).await
+    }
+
+    /// The load of a few buyers' purchases again and again.
+    pub async fn under_refusals(&self, environment: &Environment, sizes: &Sizes) -> Result<PlainUsage, Failure> {
+        let requests = purchases(environment, self.url.trim_start_matches("http://"))?;
+        let load = async {
+            let responses = plain_handler::refusals(&self.url, requests, environment, sizes).await?;
+            Ok(Refusals { count: responses.answers.status(410), elapsed: responses.elapsed })
+        };
+        self.under(environment, load).await
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "figures for people; 53 bits are enough")]
+impl PlainUsage {
+    /// Both together.
+    pub fn and(self, later: Self) -> Self {
+        Self {
+            refused: self.refused + later.refused,
+            elapsed_s: self.elapsed_s + later.elapsed_s,
+            used_s: self.used_s + later.used_s,
+        }
+    }
+
+    /// Answers a second.
+    pub fn per_s(self) -> f64 {
+        self.refused as f64 / self.elapsed_s.max(0.001)
+    }
+
+    /// Processor time for each answer, µs; `None` when it was not measured.
+    pub fn us(self) -> Option<f64> {
+        (self.refused > 0 && self.used_s > 0.0).then(|| self.used_s * 1e6 / self.refused as f64)
+    }
 }
 
 async fn takes_connections(address: &str) -> Result<(), Failure> {

@@ -75,6 +75,16 @@ impl CpuMeter {
 }
 
 impl CpuUsage {
+    /// Both together.
+    pub fn and(mut self, later: Self) -> Self {
+        for (name, seconds) in later.seconds {
+            *self.seconds.entry(name).or_default() += seconds;
+        }
+        let parts = (self.elapsed_s, later.elapsed_s);
+        let machine = self.machine.zip(later.machine).map(|(first, second)| first.and(second, parts));
+        Self { elapsed_s: parts.0 + parts.1, machine, ..self }
+    }
+
     /// The same with all processes that made the load as one.
     pub fn with_one_load(self) -> Self {
         let mut seconds = BTreeMap::new();
@@ -211,5 +221,7 @@ mod tests {
         let several = used(&[(LOAD, 1.0), ("load generator 2", 2.0), ("api", 3.0)]);
         assert_eq!(several.with_one_load(), used(&[(LOAD, 3.0), ("api", 3.0)]));
         assert_eq!((used(&[]).load_share(), used(&[]).note()), (None, String::new()));
+        let both = used(&[(LOAD, 1.0), ("api", 2.0)]).and(used(&[("api", 1.0), ("redis", 0.5)]));
+        assert_eq!(both, CpuUsage { elapsed_s: 4.0, ..used(&[(LOAD, 1.0), ("api", 3.0), ("redis", 0.5)]) });
     }
 }

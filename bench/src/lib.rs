@@ -5,6 +5,7 @@
 //! bars) → `report`, `html`. `environment` and `role_processes` are what everything runs on, `aof_rewrite` keeps Redis' file small; `cpu` says who
 //! used the processors.
 
+mod accept;
 mod accept_rs256;
 mod aof_rewrite;
 mod bar;

@@ -54,6 +54,17 @@ impl MachineTime {
 }
 
 impl MachineShares {
+    /// Those of two times together, which took these seconds.
+    pub fn and(self, later: Self, (took, later_took): (f64, f64)) -> Self {
+        let all = (took + later_took).max(0.001);
+        let both = |share: f64, later: f64| (share * took + later * later_took) / all;
+        Self {
+            idle: both(self.idle, later.idle),
+            steal: both(self.steal, later.steal),
+            others: both(self.others, later.others),
+        }
+    }
+
     /// For people; empty when nobody disturbed.
     pub fn note(self) -> String {
         let part = |share: f64, shown: f64, words: &str| {
@@ -78,5 +89,11 @@ mod tests {
         assert_eq!(shares.note(), "; OTHERS USED 29 % of the machine; THE HOST TOOK 5 % of the machine");
         assert_eq!(MachineShares { idle: 0.9, steal: 0.0, others: 0.05 }.note(), "");
         assert_eq!(MachineTime::read("intr 1", 100.0), None);
+        let (busy, idle) = (
+            MachineShares { idle: 0.0, steal: 0.0, others: 0.5 },
+            MachineShares { idle: 1.0, steal: 0.0, others: 0.0 },
+        );
+        let both = busy.and(idle, (3.0, 1.0));
+        assert!(near(both.idle, 0.25) && near(both.others, 0.375));
     }
 }

@@ -4,6 +4,7 @@
 //! Each stage is measured `runs` times in a row and becomes its medians before the next one begins, because later ones are
 //! compared with earlier ones.
 
+use super::accept;
 use super::accept_rs256::Rs256Crowd;
 use super::bar::{Bar, merged};
 use super::environment::{Difference, Environment};
@@ -148,7 +149,7 @@ impl<'a> MeasurementPlan<'a> {
             Stage::Accept => {
                 let spinner = Spinner::start("accept");
                 self.api_alone(&spinner).await?;
-                scenarios::accept(self.environment, self.sizes, &spinner).await
+                accept::measure(self.environment, self.sizes, &spinner).await
             }
             Stage::AcceptRs256 => self.accept_rs256().await,
             Stage::SoldOut => self.sold_out().await,

@@ -5,6 +5,7 @@ use super::closed_loop::{ResponseCounts, closed_loop};
 use super::environment::Environment;
 use super::sizes::Sizes;
 use crate::baseline::http as bare;
+use crate::loadgen::Answers;
 use seckill::cli::Failure;
 use seckill::p1_entry::access_tokens::Authenticator;
 use seckill::roles;
@@ -20,9 +21,14 @@ pub(super) async fn refusals(
 ) -> Result<ResponseCounts, Failure> {
     let responses = closed_loop(url, requests, sizes.connections, sizes.lasting, &environment.stop).await?;
     if responses.others(410) > 0 {
-        return Err(Failure::Failed(format!("the plain handler answered otherwise: {:?}", responses.answers.rows())));
+        return Err(answered_otherwise(&responses.answers));
     }
     Ok(responses)
+}
+
+/// It did something else than refusing.
+pub(super) fn answered_otherwise(answers: &Answers) -> Failure {
+    Failure::Failed(format!("the plain handler answered otherwise: {:?}", answers.rows()))
 }
 
 /// The running handler.

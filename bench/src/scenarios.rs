@@ -1,13 +1,12 @@
-//! The rates of a crowd that buys as fast as it is answered: accepting alone, and the whole way to the order.
+//! A crowd that buys as fast as it is answered, the whole way to the order.
 
 use super::bar::Bar;
-use super::baseline::redis_script;
 use super::cost;
 use super::cpu::CpuMeter;
 use super::environment::Environment;
+use super::landing;
 use super::sizes::{Sizes, Spinner};
 use super::steady_crowd::{ENOUGH, crowd};
-use super::{landing, latency};
 use crate::loadgen::{self, LoadReport};
 use seckill::cli::Failure;
 use seckill::domain::ids::SaleId;
@@ -15,12 +14,6 @@ use seckill::store::mysql::lags;
 use serde_json::json;
 use std::time::Instant;
 
-/// The least ratio to the plain handler's rate.
-const BAR_ACCEPT: f64 = 0.6;
-/// The highest ratio of the api's processor time for a purchase to the plain handler's for an answer.
-const BAR_COST_API: f64 = 1.6;
-/// The highest ratio of Redis' processor time for a purchase to that for a bare purchase script.
-const BAR_COST_REDIS: f64 = 0.6;
 /// The highest ratio of all processor time for an order to that of another build.
 const BAR_COST_END_TO_END: f64 = 0.65;
 /// The least part of the accept-only rate that lands while buyers keep buying.
@@ -29,7 +22,7 @@ const BAR_OF_ACCEPT: f64 = 0.25;
 const BAR_OF_PLAIN: f64 = 3.0;
 
 #[expect(clippy::cast_precision_loss, reason = "a rate for people; 53 bits are enough")]
-fn accepted_per_s(report: &LoadReport) -> f64 {
+pub(super) fn accepted_per_s(report: &LoadReport) -> f64 {
     report.accepted as f64 * 1000.0 / report.elapsed_ms.max(1) as f64
 }
 
@@ -51,57 +44,6 @@ async fn run_crowd(
     let watch = CpuMeter::start(environment);
     let report = ready.run().await?;
     Ok(CrowdRun { sale, watch, report })
-}
-
-/// Accepted purchases a second through HTTP, JWT and the script, and what one costs the api and Redis.
-pub(super) async fn accept(
-    environment: &mut Environment,
-    sizes: &Sizes,
-    spinner: &Spinner,
-) -> Result<Vec<Bar>, Failure> {
-    let alone = environment.is_api_alone();
-    let CrowdRun { watch, report, .. } = run_crowd(environment, "accept", sizes, spinner).await?;
-    let usage = watch.end();
-    spinner.tell("bare script");
-    let redis_url = environment.settings.redis.url.expose();
-    let watch = CpuMeter::start(environment);
-    let bare = redis_script::bare_script(redis_url, sizes.connections, sizes.baseline_requests).await;
-    let bare_usage = watch.end();
-    spinner.tell("plain handler");
-    let plain = cost::of_plain_handler(environment, sizes).await?;
-    let latency = report.latency();
-    let mut note = format!("{} connections, p99 {:.1} ms", sizes.connections, latency::ms(latency.p99_us));
-    note.push_str(if alone { ", api role alone" } else { ", all roles run beside it" });
-    if let Err(why) = &bare {
-        note.push_str(&format!("; no baseline: {why}"));
-    }
-    note.push_str(&usage.note());
-    let more = json!({
-        "requests": report.requests, "accepted": report.accepted, "answers": report.by_status, "latency": latency,
-        "curve": latency::curve(&report.latency_us), "cpu": usage.json(), "bare_script_per_s": bare.clone().ok(),
-    });
-    let bare_us = bare.ok().and_then(|_| cost::us_each(&bare_usage, "redis", sizes.baseline_requests));
-    let plain_per_s = plain.as_ref().map(|plain| plain.per_s);
-    let mut bars =
-        vec![Bar::rate("accept", accepted_per_s(&report)).against(plain_per_s, BAR_ACCEPT).note(note).more(more)];
-    if let Some(us) = cost::us_each(&usage, "api", report.accepted) {
-        let note = format!(
-            "processor time of the api for a purchase, against that of a plain actix handler for an answer{}",
-            usage.disturbed()
-        );
-        bars.push(
-            Bar::of("cost_api", us, "µs").cost_against(plain.and_then(|plain| plain.us), BAR_COST_API).note(note),
-        );
-    }
-    if let Some(us) = cost::us_each(&usage, "redis", report.accepted) {
-        let note = format!(
-            "processor time of Redis for a purchase (nothing is relayed), against that for a bare script under \
-             redis-benchmark{}",
-            usage.disturbed()
-        );
-        bars.push(Bar::of("cost_redis", us, "µs").cost_against(bare_us, BAR_COST_REDIS).note(note));
-    }
-    Ok(bars)
 }
 
 /// Orders a second that land while buyers keep buying, and how long the rest takes. `pair`: what an order costs with this build and

@@ -2,7 +2,7 @@
 
 use super::bar::Bar;
 use super::closed_loop::{ResponseCounts, closed_loop};
-use super::cost;
+use super::cost::{self, PlainProcess};
 use super::cpu::{CpuMeter, CpuUsage};
 use super::environment::Environment;
 use super::plain_handler::{self, PlainHandler};
@@ -118,7 +118,10 @@ impl SoldOut {
         let usage = watch.end();
         let mut bars = vec![bar("poll", &responses, 200, "status of winners' requests", &usage)];
         if let Some(us) = cost::us_each(&usage, "api", responses.answers.status(200)) {
-            let plain = cost::of_plain_handler(environment, sizes).await?.and_then(|plain| plain.us);
+            let plain = match PlainProcess::start(environment).await? {
+                Some(plain) => plain.under_refusals(environment, sizes).await?.us(),
+                None => None,
+            };
             let note = format!(
                 "processor time of the api for a status question, against a plain actix handler; {queued} of {WINNERS} \
                  orders queued{}",

@@ -21,48 +21,61 @@ const KEYS: [&str; 3] =
 /// Longest run of one tool.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Purchases a second of the bare script; why not, when it cannot be measured here.
-pub async fn bare_script(redis_url: &str, connections: u32, requests: u64) -> Result<f64, String> {
-    let (host, port) =
-        plain_address(redis_url).ok_or("baseline only for a redis without password, at redis://host:port")?;
-    let at = ["-h", host, "-p", port];
-    cli(&at, &[&["UNLINK"][..], &KEYS].concat()).await?;
-    cli(&at, &["SET", KEYS[0], "1000000000"]).await?;
-    let sha = cli(&at, &["SCRIPT", "LOAD", BARE]).await?;
-    let load = [
-        "-P",
-        "1",
-        "-c",
-        &connections.to_string(),
-        "-n",
-        &requests.to_string(),
-        "-r",
-        "1000000000000",
-        "--csv",
-        "EVALSHA",
-        sha.trim(),
-        "3",
-        KEYS[0],
-        KEYS[1],
-        KEYS[2],
-        "buyer-__rand_int__",
-        "__rand_int__",
-        PAYLOAD,
-    ]
-    .map(str::to_owned);
-    let load: Vec<&str> = load.iter().map(String::as_str).collect();
-    let measured = tool("redis-benchmark", &at, &load).await;
-    cli(&at, &[&["UNLINK"][..], &KEYS].concat()).await?;
-    rate(&measured?).ok_or_else(|| "redis-benchmark answered in an unknown form".to_owned())
+/// The bare script in a Redis, with its keys; measured in several goes.
+pub struct BareScript {
+    host: String,
+    port: String,
+    sha: String,
+}
+
+impl BareScript {
+    /// Puts the script and its stock there.
+    ///
+    /// # Errors
+    /// Why it cannot be measured here, for people.
+    pub async fn load(redis_url: &str) -> Result<Self, String> {
+        let (host, port) =
+            plain_address(redis_url).ok_or("baseline only for a redis without password, at redis://host:port")?;
+        let mut script = Self { host: host.to_owned(), port: port.to_owned(), sha: String::new() };
+        script.unlink().await?;
+        script.cli(&["SET", KEYS[0], "1000000000"]).await?;
+        script.sha = script.cli(&["SCRIPT", "LOAD", BARE]).await?.trim().to_owned();
+        Ok(script)
+    }
+
+    /// Purchases a second, `count` of them.
+    ///
+    /// # Errors
+    /// As of [`Self::load`].
+    pub async fn purchases(&self, connections: u32, count: u64) -> Result<f64, String> {
+        let (connections, count) = (connections.to_string(), count.to_string());
+        let load = ["-P", "1", "-c", &connections, "-n", &count, "-r", "1000000000000", "--csv"];
+        let script =
+            ["EVALSHA", &self.sha, "3", KEYS[0], KEYS[1], KEYS[2], "buyer-__rand_int__", "__rand_int__", PAYLOAD];
+        let told = tool("redis-benchmark", &self.at(), &[&load[..], &script].concat()).await?;
+        rate(&told).ok_or_else(|| "redis-benchmark answered in an unknown form".to_owned())
+    }
+
+    /// Takes its keys away.
+    ///
+    /// # Errors
+    /// As of [`Self::load`].
+    pub async fn unlink(&self) -> Result<(), String> {
+        self.cli(&[&["UNLINK"][..], &KEYS].concat()).await.map(drop)
+    }
+
+    fn at(&self) -> [&str; 4] {
+        ["-h", &self.host, "-p", &self.port]
+    }
+
+    async fn cli(&self, command: &[&str]) -> Result<String, String> {
+        tool("redis-cli", &self.at(), command).await
+    }
 }
 
 fn plain_address(url: &str) -> Option<(&str, &str)> {
     let authority = url.strip_prefix("redis://")?.split('/').next()?;
     if authority.contains('@') { None } else { authority.rsplit_once(':') }
-}
-
-async fn cli(at: &[&str], command: &[&str]) -> Result<String, String> {
-    tool("redis-cli", at, command).await
 }
 
 async fn tool(name: &'static str, at: &[&str], arguments: &[&str]) -> Result<String, String> {

@@ -1,7 +1,7 @@
 //! Counts while a run goes on: one tally a connection, so that nothing is shared; merged when all are done.
 
 use super::report::{AcceptedPurchase, Answers, BuyerAnswer, FinalAnswer, LoadReport, is_final_no};
-use hdrhistogram::{CreationError, Histogram};
+use hdrhistogram::{AdditionError, CreationError, Histogram};
 use std::time::Duration;
 
 /// Broken promises kept for display; all of them are counted.
@@ -93,6 +93,20 @@ impl LoadReport {
         self.broken.truncate(BROKEN_KEPT_MAX);
         self.accepted_requests.extend(other.accepted_requests);
         self.history.extend(other.history);
+    }
+
+    /// Both of two runs, of different buyers, one after the other.
+    ///
+    /// # Errors
+    /// The histograms', which are all of one kind.
+    pub(crate) fn and(mut self, later: Self) -> Result<Self, AdditionError> {
+        let (elapsed_ms, twice) = (self.elapsed_ms + later.elapsed_ms, self.accepted_twice + later.accepted_twice);
+        let mut latency_us = self.latency_us.clone();
+        latency_us.add(&later.latency_us)?;
+        self.merge(later);
+        self.settle(Duration::from_millis(elapsed_ms), latency_us);
+        self.accepted_twice += twice;
+        Ok(self)
     }
 
     /// Closes the books: distinct requests, their units, the time it took.
