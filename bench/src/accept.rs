@@ -43,7 +43,7 @@ pub(super) async fn measure(
     let alone = environment.is_api_alone();
     let Measured { crowd: (report, usage), plain, bare } = in_turns(environment, sizes, spinner).await?;
     let latency = report.latency();
-    let mut note = format!("{} connections, p99 {:.1} ms", sizes.connections, latency::ms(latency.p99_us));
+    let mut note = format!("{} connections, p99 {:.1} ms", sizes.crowd_connections(), latency::ms(latency.p99_us));
     note.push_str(if alone { ", api role alone" } else { ", all roles run beside it" });
     if let Err(why) = &bare {
         note.push_str(&format!("; no baseline: {why}"));
@@ -75,6 +75,7 @@ async fn in_turns(environment: &mut Environment, sizes: &Sizes, spinner: &Spinne
     let redis_url = environment.settings.redis.url.expose();
     let script = BareScript::load(redis_url).await;
     let each = Sizes {
+        connections: sizes.crowd_connections(),
         lasting: sizes.lasting / TURNS,
         buyers: sizes.buyers / u64::from(TURNS),
         baseline_requests: sizes.baseline_requests / u64::from(TURNS),

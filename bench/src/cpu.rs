@@ -80,9 +80,10 @@ impl CpuUsage {
         for (name, seconds) in later.seconds {
             *self.seconds.entry(name).or_default() += seconds;
         }
-        let parts = (self.elapsed_s, later.elapsed_s);
-        let machine = self.machine.zip(later.machine).map(|(first, second)| first.and(second, parts));
-        Self { elapsed_s: parts.0 + parts.1, machine, ..self }
+        let elapsed_s = self.elapsed_s + later.elapsed_s;
+        let part = later.elapsed_s / elapsed_s.max(0.001);
+        let machine = self.machine.zip(later.machine).map(|(first, second)| first.and(second, part));
+        Self { elapsed_s, machine, ..self }
     }
 
     /// The same with all processes that made the load as one.

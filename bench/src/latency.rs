@@ -21,8 +21,6 @@ const BAR_ANSWER_MS: f64 = 3.0;
 const BAR_ORDER_MS: f64 = 50.0;
 /// The low rate, purchases a second.
 const LOW_PER_S: f64 = 200.0;
-/// Factor of connections against the peak, so that a purchase that is due finds an idle connection.
-const SPARE: u32 = 4;
 /// Quantiles of a curve.
 const QUANTILES: [f64; 12] = [0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999, 0.9995, 0.9999, 1.0];
 
@@ -70,7 +68,7 @@ fn open_loop(
         buyers,
         unmeasured,
         requests_per_buyer: purchases.div_ceil(buyers.max(1)),
-        connections: sizes.connections.saturating_mul(SPARE),
+        connections: sizes.crowd_connections(),
         rate_per_s: Some(per_s),
         // Stops by itself when everybody has had their turn, or with the whole benchmark.
         stop: environment.stop.clone(),

@@ -54,10 +54,9 @@ impl MachineTime {
 }
 
 impl MachineShares {
-    /// Those of two times together, which took these seconds.
-    pub fn and(self, later: Self, (took, later_took): (f64, f64)) -> Self {
-        let all = (took + later_took).max(0.001);
-        let both = |share: f64, later: f64| (share * took + later * later_took) / all;
+    /// Those of two times together; `part` of them is the later one, 0 to 1.
+    pub fn and(self, later: Self, part: f64) -> Self {
+        let both = |share: f64, later: f64| (later - share).mul_add(part, share);
         Self {
             idle: both(self.idle, later.idle),
             steal: both(self.steal, later.steal),
@@ -93,7 +92,7 @@ mod tests {
             MachineShares { idle: 0.0, steal: 0.0, others: 0.5 },
             MachineShares { idle: 1.0, steal: 0.0, others: 0.0 },
         );
-        let both = busy.and(idle, (3.0, 1.0));
+        let both = busy.and(idle, 0.25);
         assert!(near(both.idle, 0.25) && near(both.others, 0.375));
     }
 }

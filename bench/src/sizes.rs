@@ -194,6 +194,12 @@ pub(super) struct Sizes {
 }
 
 impl Sizes {
+    /// Connections of `accept` and of the open loop at half of its rate: so many that a core does not wait because all buyers of a
+    /// closed loop are in one group, and that a purchase that is due finds an idle one.
+    pub const fn crowd_connections(&self) -> u32 {
+        self.connections.saturating_mul(4)
+    }
+
     pub fn of(args: &BenchArgs) -> Self {
         let rush = args.rush.unwrap_or(if args.quick { 2_000 } else { 20_000 });
         let (lasting_s, buyers, baseline_requests, patience_s, entries) =

@@ -144,6 +144,7 @@ impl From<BadForm> for Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::language::Language;
     use crate::store::redis::RedisFault;
     use actix_web::body::MessageBody;
     use actix_web::test::TestRequest;
@@ -151,7 +152,7 @@ mod tests {
     /// What a client reads that prefers this language.
     fn detail(problem: &Problem, language: &str) -> String {
         let request = TestRequest::default().insert_header(("Accept-Language", language)).to_http_request();
-        let body = problem.respond(request.headers()).into_body().try_into_bytes().unwrap();
+        let body = problem.respond(Language::of(request.headers())).into_body().try_into_bytes().unwrap();
         serde_json::from_slice::<serde_json::Value>(&body).unwrap()["detail"].as_str().unwrap().to_owned()
     }
 

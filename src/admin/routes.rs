@@ -4,6 +4,7 @@ use super::{
     acts, audits, dlq, failed_requests, openapi, order_export, order_steps, orders, pipeline, refunds, sale_changes,
     sale_creation, sales, webhooks,
 };
+use crate::http::language::Language;
 use crate::http::problem::Kind;
 use actix_web::http::header::{ALLOW, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse, Resource, Route, web};
@@ -56,7 +57,7 @@ fn one<const N: usize>(path: &str, allowed: &'static str, routes: [Route; N]) ->
 async fn method_not_allowed(request: HttpRequest, allowed: &'static str) -> HttpResponse {
     let call = format!("{} {}", request.method(), request.path());
     let (english, chinese) = (format!("{call}, expected {allowed}"), format!("{call}，应为 {allowed}"));
-    let mut answer = Kind::MethodNotAllowed.because_both(english, chinese).respond(request.headers());
+    let mut answer = Kind::MethodNotAllowed.because_both(english, chinese).respond(Language::of(request.headers()));
     answer.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
     answer
 }

@@ -7,6 +7,7 @@ use super::state::Admin;
 use crate::console;
 use crate::http::end_gracefully;
 use crate::http::extract::{as_problem, path_config};
+use crate::http::language::Language;
 use crate::http::problem::Kind;
 use crate::runtime::Stopper;
 use crate::telemetry;
@@ -79,7 +80,7 @@ async fn no_such_route(request: HttpRequest) -> HttpResponse {
     let call = format!("{} {}", request.method(), request.path());
     let english = format!("{call}; the routes are listed in /admin/v1/openapi.json");
     let chinese = format!("{call}；可用的路径见 /admin/v1/openapi.json");
-    Kind::NoSuchRoute.because_both(english, chinese).respond(request.headers())
+    Kind::NoSuchRoute.because_both(english, chinese).respond(Language::of(request.headers()))
 }
 
 async fn guard(
@@ -89,7 +90,7 @@ async fn guard(
     match sign_in::check(&request).await {
         Ok(()) => next.call(request).await.map(ServiceResponse::map_into_left_body),
         Err(problem) => {
-            let answer = problem.respond(request.headers());
+            let answer = problem.respond(Language::of(request.headers()));
             Ok(request.into_response(answer).map_into_right_body())
         }
     }

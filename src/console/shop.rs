@@ -9,6 +9,7 @@ use crate::bench_program;
 use crate::config::Auth;
 use crate::domain::ids::SaleId;
 use crate::http::ExtraRoutes;
+use crate::http::language::Language;
 use crate::http::problem::{Kind, Problem};
 use crate::runtime::Stopper;
 use crate::token_issuer::TokenIssuer;
@@ -95,7 +96,7 @@ async fn shop_file(request: HttpRequest, file: web::Path<String>) -> HttpRespons
 pub(super) fn answer(request: &HttpRequest, outcome: Result<serde_json::Value, Problem>) -> HttpResponse {
     match outcome {
         Ok(document) => HttpResponse::Ok().insert_header((CACHE_CONTROL, "no-store")).json(document),
-        Err(problem) => problem.respond(request.headers()),
+        Err(problem) => problem.respond(Language::of(request.headers())),
     }
 }
 

@@ -3,6 +3,7 @@
 //! Input: paths; errors of handlers and extractors. Output: values; problem documents. actix makes the answer to an error without
 //! its request, so it cannot know the client's language there: a middleware, [`as_problem`], writes the document afterwards.
 
+use super::language::Language;
 use super::problem::{Kind, Problem};
 use crate::domain::ids::SaleId;
 use actix_web::dev::ServiceResponse;
@@ -53,7 +54,7 @@ pub(crate) fn as_problem<B>(answer: ServiceResponse<B>) -> actix_web::Result<Err
     Ok(ErrorHandlerResponse::Response(match problem {
         None => answer.map_into_left_body(),
         Some(problem) => {
-            let document = problem.respond(answer.request().headers());
+            let document = problem.respond(Language::of(answer.request().headers()));
             answer.into_response(document).map_into_right_body()
         }
     }))

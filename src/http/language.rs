@@ -20,8 +20,22 @@ impl Detail {
     }
 }
 
+/// The language of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Language {
+    English,
+    Chinese,
+}
+
+impl Language {
+    /// What the client prefers by the headers of its `request`.
+    pub(crate) fn of(request: &HeaderMap) -> Self {
+        if prefers_chinese(request) { Self::Chinese } else { Self::English }
+    }
+}
+
 /// Whether Chinese stands before English in `Accept-Language`. Weights are rare in practice; order decides.
-pub(super) fn prefers_chinese(request: &HeaderMap) -> bool {
+fn prefers_chinese(request: &HeaderMap) -> bool {
     let header = request.get("Accept-Language").and_then(|value| value.to_str().ok()).unwrap_or("");
     let speaks = |tag: &str, language: &str| {
         tag.trim().get(..language.len()).is_some_and(|start| start.eq_ignore_ascii_case(language))

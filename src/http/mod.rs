@@ -6,7 +6,7 @@
 
 pub(crate) mod client;
 pub(crate) mod extract;
-mod language;
+pub(crate) mod language;
 mod open_files;
 pub(crate) mod openapi;
 pub mod problem;

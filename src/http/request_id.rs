@@ -75,8 +75,24 @@ pub(crate) fn put(id: &HttpRequestId, answer: &mut HeaderMap) {
     }
 }
 
+/// What the line about an answered call says of a request that is gone by then; nothing unless the line is wanted.
+pub(crate) struct CallToLog(Option<(Method, String)>);
+
+impl CallToLog {
+    pub(crate) fn new(method: &Method, path: &str) -> Self {
+        let wanted = tracing::enabled!(target: "seckill::p1_entry", tracing::Level::DEBUG);
+        Self(wanted.then(|| (method.clone(), path.to_owned())))
+    }
+
+    pub(crate) fn answered(&self, status: StatusCode) {
+        if let Some((method, path)) = &self.0 {
+            log_answered(method, path, status);
+        }
+    }
+}
+
 /// The line about an answered call. The log filter that docs/operations.md names for calls is `seckill::p1_entry`.
-pub(crate) fn log_answered(method: &Method, path: &str, status: StatusCode) {
+fn log_answered(method: &Method, path: &str, status: StatusCode) {
     tracing::debug!(
         target: "seckill::p1_entry", phase = "p1_entry", %method, path, status = status.as_u16(), "answered"
     );

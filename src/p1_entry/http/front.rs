@@ -6,10 +6,12 @@
 //! extractors, layers of middleware), and that costs as much as they do themselves. The bytes of an answer are the same both ways. A crash leaves an unanswered connection.
 
 use super::headers::OrderInPath;
-use super::orders;
+use super::orders::{self, StatusQuestion};
+use super::read_purchase::ReadPurchase;
 use super::state::PublicApi;
 use crate::domain::ids::{RequestId, SaleId};
-use crate::http::request_id;
+use crate::http::language::Language;
+use crate::http::request_id::{self, CallToLog};
 use actix_http::Request;
 use actix_web::body::{BoxBody, EitherBody, MessageBody};
 use actix_web::dev::{AppConfig, Payload, Response, Service, ServiceFactory, ServiceResponse, forward_ready};
@@ -135,28 +137,46 @@ fn sale_and_rest(request: &Request) -> Option<(&str, &str)> {
     request.path().strip_prefix("/v1/sales/")?.split_once("/orders")
 }
 
-async fn answered(public: &PublicApi, request: &Request, payload: &mut Payload, asked: CrowdRequest) -> HttpResponse {
-    match asked {
+/// The request goes as soon as it is read. Its head and its headers serve the next one then, while they are near; hundreds of heads
+/// that wait for decisions would each be far away when they are cleared. So does a body; one that was not read has to stay.
+async fn answered(public: &PublicApi, request: Request, mut payload: Payload, asked: CrowdRequest) -> HttpResponse {
+    let language = Language::of(request.headers());
+    let answered = match asked {
         CrowdRequest::Purchase => {
-            let (sale, _) = sale_and_rest(request).unwrap_or_default();
-            orders::answer(public, request.headers(), sale, payload).await
+            let (sale, _) = sale_and_rest(&request).unwrap_or_default();
+            let read = ReadPurchase::read(public, request.headers(), sale, &mut payload).await;
+            drop(request);
+            match read {
+                Ok(purchase) => {
+                    drop(payload);
+                    orders::decide(public, purchase).await
+                }
+                Err(problem) => Err(problem),
+            }
         }
         CrowdRequest::Status(order) => {
             let query = request.uri().query().unwrap_or_default();
-            orders::answer_status(public, request.headers(), query, &order).await
+            let read = StatusQuestion::read(public, request.headers(), query);
+            drop(request);
+            match read {
+                Ok(question) => orders::status(public, question, &order).await,
+                Err(problem) => Err(problem),
+            }
         }
-    }
+    };
+    answered.unwrap_or_else(|problem| problem.respond(language))
 }
 
 /// Answers one request as the `App` does, with its `X-Request-Id`.
 async fn answer(public: Rc<web::Data<PublicApi>>, mut request: Request, asked: CrowdRequest) -> Response<BoxBody> {
-    let (id, mut payload) = (request_id::of(request.headers()), request.take_payload());
-    let mut answering = pin!(answered(&public, &request, &mut payload, asked));
+    let (id, payload) = (request_id::of(request.headers()), request.take_payload());
+    let call = CallToLog::new(request.method(), request.path());
+    let mut answering = pin!(answered(&public, request, payload, asked));
     let answer = poll_fn(|context| {
         let _entered = id.enter();
         let mut answer = ready!(answering.as_mut().poll(context));
         request_id::put(&id, answer.headers_mut());
-        request_id::log_answered(request.method(), request.path(), answer.status());
+        call.answered(answer.status());
         Poll::Ready(answer)
     })
     .await;

@@ -1,8 +1,8 @@
 //! `POST …/orders` and `GET …/orders/{request_id}`.
 
-use super::headers::{Caller, OrderInPath};
+use super::headers::{self, Caller, OrderInPath};
+use super::read_purchase::ReadPurchase;
 use super::state::PublicApi;
-use super::{body, headers};
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::states::P2Reserve;
 use crate::http::openapi::problem_responses;
@@ -10,12 +10,10 @@ use crate::http::problem::{Kind, Problem, RETRY_LATER_S, spread_s};
 use crate::p1_entry::status::status_url;
 use actix_web::body::BoxBody;
 use actix_web::dev::Payload;
-use actix_web::error::PayloadError;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER};
 use actix_web::web::Bytes;
 use actix_web::{FromRequest, HttpRequest, HttpResponse, web};
-use futures::Stream;
 use serde::Serialize;
 use std::future::{Ready, ready};
 use std::time::Duration;
@@ -75,41 +73,16 @@ pub(super) async fn buy(
     request: HttpRequest,
     path: web::Path<String>,
     mut payload: web::Payload,
-) -> HttpResponse {
-    answer(&public, request.headers(), &path, &mut payload).await
-}
-
-/// Answers a purchase; `request` has its headers, `sale` is the id in its path.
-pub(super) async fn answer(
-    public: &PublicApi,
-    request: &HeaderMap,
-    sale: &str,
-    payload: &mut (impl Stream<Item = Result<Bytes, PayloadError>> + Unpin),
-) -> HttpResponse {
-    match try_buy(public, request, sale, payload).await {
-        Ok(answer) => answer,
-        Err(problem) => problem.respond(request),
-    }
-}
-
-async fn try_buy(
-    public: &PublicApi,
-    request: &HeaderMap,
-    sale: &str,
-    payload: &mut (impl Stream<Item = Result<Bytes, PayloadError>> + Unpin),
 ) -> Result<HttpResponse, Problem> {
-    let declared = body::declared_length(request);
-    let PurchaseHead { user, sale, token } = match PurchaseHead::read(public, request, sale) {
-        Ok(head) => head,
-        Err(problem) => {
-            body::discard(&public.bounds, declared, payload).await;
-            return Err(problem);
-        }
-    };
-    let body = body::read(&public.bounds, declared, payload).await?;
-    let quantity = body::quantity(&body, public.bounds.quantity_max)?;
+    let purchase = ReadPurchase::read(&public, request.headers(), &path, &mut payload).await?;
+    decide(&public, purchase).await
+}
+
+/// Decides a purchase; the answer to an accepted one.
+pub(super) async fn decide(public: &PublicApi, purchase: ReadPurchase) -> Result<HttpResponse, Problem> {
+    let ReadPurchase { user, sale, quantity, token } = purchase;
     let _under_way = public.overload.enter()?;
-    let request_id = public.purchasing.buy(user, &sale, quantity, token).await?;
+    let request_id = public.purchasing.buy(user, &sale, quantity, token.as_deref()).await?;
     Ok(accepted(&sale, request_id))
 }
 
@@ -123,24 +96,6 @@ fn accepted(sale: &SaleId, request_id: RequestId) -> HttpResponse {
     }
     answer.headers_mut().insert(CONTENT_TYPE, JSON);
     answer
-}
-
-/// What can be refused before the body is read.
-struct PurchaseHead<'a> {
-    user: UserId,
-    sale: SaleId,
-    token: Option<&'a str>,
-}
-
-impl<'a> PurchaseHead<'a> {
-    fn read(public: &PublicApi, request: &'a HeaderMap, sale: &str) -> Result<Self, Problem> {
-        public.overload.check_room()?;
-        let user = headers::buyer(public, request)?;
-        let sale = headers::sale(sale)?;
-        let token = headers::purchase_token(request)?;
-        headers::json_only(request)?;
-        Ok(Self { user, sale, token })
-    }
 }
 
 /// Read the status of a request.
@@ -164,32 +119,31 @@ pub(super) async fn show(
     order: web::Path<OrderInPath>,
     LongPoll(wait): LongPoll,
 ) -> Result<HttpResponse, Problem> {
-    status(&public, &user, &order, wait).await
+    status(&public, StatusQuestion { user, wait }, &order).await
 }
 
-/// Answers a status question; `request` has its headers, `query` is its query string.
-pub(super) async fn answer_status(
-    public: &PublicApi,
-    request: &HeaderMap,
-    query: &str,
-    order: &OrderInPath,
-) -> HttpResponse {
-    let answered = async {
-        let user = headers::buyer(public, request)?;
-        status(public, &user, order, wait(query)?).await
-    };
-    answered.await.unwrap_or_else(|problem: Problem| problem.respond(request))
-}
-
-async fn status(
-    public: &PublicApi,
-    user: &UserId,
-    order: &OrderInPath,
+/// A status question as it was read.
+pub(super) struct StatusQuestion {
+    user: UserId,
     wait: Duration,
+}
+
+impl StatusQuestion {
+    /// Reads one; `request` has its headers, `query` is its query string.
+    pub(super) fn read(public: &PublicApi, request: &HeaderMap, query: &str) -> Result<Self, Problem> {
+        Ok(Self { user: headers::buyer(public, request)?, wait: wait(query)? })
+    }
+}
+
+/// Answers a status question.
+pub(super) async fn status(
+    public: &PublicApi,
+    StatusQuestion { user, wait }: StatusQuestion,
+    order: &OrderInPath,
 ) -> Result<HttpResponse, Problem> {
-    let place = if wait.is_zero() { None } else { public.waiters.enter(user).ok() };
+    let place = if wait.is_zero() { None } else { public.waiters.enter(&user).ok() };
     let granted = if place.is_some() { wait } else { Duration::ZERO };
-    let mut status = public.statuses.ask(user, &order.sale_id, order.request_id, granted).await?;
+    let mut status = public.statuses.ask(&user, &order.sale_id, order.request_id, granted).await?;
     if status.is_confirmed() {
         status.order = Box::pin(public.my_orders.part(&order.sale_id, order.request_id)).await;
     }

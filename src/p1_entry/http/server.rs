@@ -5,6 +5,7 @@ use super::state::PublicApi;
 use super::{body, cors, events, my_orders, openapi, orders, places, sales, tokens};
 use crate::config;
 use crate::http::extract::{as_problem, path_config};
+use crate::http::language::Language;
 use crate::http::problem::Kind;
 use crate::http::request_id::RequestIdMiddleware;
 use crate::http::{ExtraRoutes, connections_max, end_gracefully, worker_count};
@@ -79,12 +80,12 @@ pub(crate) fn routes(config: &mut web::ServiceConfig) {
 async fn no_such_route(request: HttpRequest) -> HttpResponse {
     Kind::NoSuchRoute
         .because(format!("{}; the routes are listed in /openapi.json", request.path()))
-        .respond(request.headers())
+        .respond(Language::of(request.headers()))
 }
 
 async fn method_not_allowed(request: HttpRequest, allowed: &'static str) -> HttpResponse {
     let detail = format!("{} {}, expected {allowed}", request.method(), request.path());
-    let mut answer = Kind::MethodNotAllowed.because(detail).respond(request.headers());
+    let mut answer = Kind::MethodNotAllowed.because(detail).respond(Language::of(request.headers()));
     answer.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
     answer
 }
