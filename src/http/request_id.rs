@@ -76,17 +76,17 @@ pub(crate) fn put(id: &HttpRequestId, answer: &mut HeaderMap) {
 }
 
 /// What the line about an answered call says of a request that is gone by then; nothing unless the line is wanted.
-pub(crate) struct CallToLog(Option<(Method, String)>);
+pub(crate) struct CallToLog(Option<Box<(Method, String)>>);
 
 impl CallToLog {
     pub(crate) fn new(method: &Method, path: &str) -> Self {
         let wanted = tracing::enabled!(target: "seckill::p1_entry", tracing::Level::DEBUG);
-        Self(wanted.then(|| (method.clone(), path.to_owned())))
+        Self(wanted.then(|| Box::new((method.clone(), path.to_owned()))))
     }
 
     pub(crate) fn answered(&self, status: StatusCode) {
-        if let Some((method, path)) = &self.0 {
-            log_answered(method, path, status);
+        if let Some(call) = &self.0 {
+            log_answered(&call.0, &call.1, status);
         }
     }
 }

@@ -78,7 +78,9 @@ where
     fn call(&self, request: Request) -> Self::Future {
         match self.public.as_ref().zip(CrowdRequest::of(&request)) {
             // Boxed: a connection has the room for this future as long as it lives, also while it is idle.
-            Some((public, asked)) => FrontFuture::Front { answer: Box::pin(answer(public.clone(), request, asked)) },
+            Some((public, asked)) => {
+                FrontFuture::Front { answer: Box::pin(answer(public.clone(), Some(request), asked)) }
+            }
             None => FrontFuture::App { answer: self.app.call(request) },
         }
     }
@@ -139,16 +141,24 @@ fn sale_and_rest(request: &Request) -> Option<(&str, &str)> {
 
 /// The request goes as soon as it is read. Its head and its headers serve the next one then, while they are near; hundreds of heads
 /// that wait for decisions would each be far away when they are cleared. So does a body; one that was not read has to stay.
-async fn answered(public: &PublicApi, request: Request, mut payload: Payload, asked: CrowdRequest) -> HttpResponse {
+///
+/// All are lent, because what an async function is given stays a part of its future after it has gone.
+async fn answered(
+    public: &PublicApi,
+    head: &mut Option<Request>,
+    payload: &mut Payload,
+    asked: &CrowdRequest,
+) -> HttpResponse {
+    let Some(request) = head.as_ref() else { return HttpResponse::InternalServerError().finish() };
     let language = Language::of(request.headers());
     let answered = match asked {
         CrowdRequest::Purchase => {
-            let (sale, _) = sale_and_rest(&request).unwrap_or_default();
-            let read = ReadPurchase::read(public, request.headers(), sale, &mut payload).await;
-            drop(request);
+            let (sale, _) = sale_and_rest(request).unwrap_or_default();
+            let read = ReadPurchase::read(public, request.headers(), sale, payload).await;
+            *head = None;
             match read {
                 Ok(purchase) => {
-                    drop(payload);
+                    *payload = Payload::None;
                     orders::decide(public, purchase).await
                 }
                 Err(problem) => Err(problem),
@@ -157,9 +167,9 @@ async fn answered(public: &PublicApi, request: Request, mut payload: Payload, as
         CrowdRequest::Status(order) => {
             let query = request.uri().query().unwrap_or_default();
             let read = StatusQuestion::read(public, request.headers(), query);
-            drop(request);
+            *head = None;
             match read {
-                Ok(question) => orders::status(public, question, &order).await,
+                Ok(question) => orders::status(public, question, order).await,
                 Err(problem) => Err(problem),
             }
         }
@@ -168,10 +178,11 @@ async fn answered(public: &PublicApi, request: Request, mut payload: Payload, as
 }
 
 /// Answers one request as the `App` does, with its `X-Request-Id`.
-async fn answer(public: Rc<web::Data<PublicApi>>, mut request: Request, asked: CrowdRequest) -> Response<BoxBody> {
-    let (id, payload) = (request_id::of(request.headers()), request.take_payload());
+async fn answer(public: Rc<web::Data<PublicApi>>, mut head: Option<Request>, asked: CrowdRequest) -> Response<BoxBody> {
+    let Some(request) = head.as_mut() else { return HttpResponse::InternalServerError().finish().into() };
+    let (id, mut payload) = (request_id::of(request.headers()), request.take_payload());
     let call = CallToLog::new(request.method(), request.path());
-    let mut answering = pin!(answered(&public, request, payload, asked));
+    let mut answering = pin!(answered(&public, &mut head, &mut payload, &asked));
     let answer = poll_fn(|context| {
         let _entered = id.enter();
         let mut answer = ready!(answering.as_mut().poll(context));
