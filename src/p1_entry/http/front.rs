@@ -179,6 +179,7 @@ async fn answered(
 
 /// Answers one request as the `App` does, with its `X-Request-Id`.
 async fn answer(public: Rc<web::Data<PublicApi>>, mut head: Option<Request>, asked: CrowdRequest) -> Response<BoxBody> {
+    // An option only so that it can go before its future does.
     let Some(request) = head.as_mut() else { return HttpResponse::InternalServerError().finish().into() };
     let (id, mut payload) = (request_id::of(request.headers()), request.take_payload());
     let call = CallToLog::new(request.method(), request.path());
