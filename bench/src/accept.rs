@@ -6,7 +6,7 @@
 
 use super::bar::Bar;
 use super::baseline::redis_script::BareScript;
-use super::cost::{PlainProcess, PlainUsage, us_each};
+use super::cost::{PlainProcess, PlainUsage, us_each, us_of};
 use super::cpu::{CpuMeter, CpuUsage};
 use super::environment::Environment;
 use super::latency;
@@ -30,8 +30,17 @@ const TURNS: u32 = 5;
 struct Measured {
     crowd: (LoadReport, CpuUsage),
     plain: Option<PlainUsage>,
-    /// Rate and Redis' processor time for a purchase, µs; why there is none.
-    bare: Result<(f64, Option<f64>), String>,
+    /// Why there is none, for people.
+    bare: Result<BareTurns, String>,
+}
+
+/// The turns of the bare script so far.
+struct BareTurns {
+    script: BareScript,
+    purchases: u64,
+    elapsed_s: f64,
+    /// Processor time of Redis; `None` when it was not measured.
+    redis_s: Option<f64>,
 }
 
 /// Accepted purchases a second through HTTP, JWT and the script, and what one costs the api and Redis.
@@ -49,10 +58,11 @@ pub(super) async fn measure(
         note.push_str(&format!("; no baseline: {why}"));
     }
     note.push_str(&usage.note());
-    let (bare_per_s, bare_us) = bare.map_or((None, None), |(per_s, us)| (Some(per_s), us));
+    let bare = bare.ok();
+    let bare_us = bare.as_ref().and_then(BareTurns::redis_us);
     let more = json!({
         "requests": report.requests, "accepted": report.accepted, "answers": report.by_status, "latency": latency,
-        "curve": latency::curve(&report.latency_us), "cpu": usage.json(), "bare_script_per_s": bare_per_s,
+        "curve": latency::curve(&report.latency_us), "cpu": usage.json(), "bare_script_per_s": bare.map(|bare| bare.per_s()),
     });
     let rate = Bar::rate("accept", accepted_per_s(&report)).against(plain.map(PlainUsage::per_s), BAR_ACCEPT);
     let mut bars = vec![rate.note(note).more(more)];
@@ -72,8 +82,7 @@ pub(super) async fn measure(
 async fn in_turns(environment: &mut Environment, sizes: &Sizes, spinner: &Spinner) -> Result<Measured, Failure> {
     let sale = environment.sale("accept", ENOUGH, None).await?;
     let plain = PlainProcess::start(environment).await?;
-    let redis_url = environment.settings.redis.url.expose();
-    let script = BareScript::load(redis_url).await;
+    let mut bare = BareScript::load(environment.settings.redis.url.expose()).await.map(BareTurns::new);
     let each = Sizes {
         connections: sizes.crowd_connections(),
         lasting: sizes.lasting / TURNS,
@@ -81,7 +90,7 @@ async fn in_turns(environment: &mut Environment, sizes: &Sizes, spinner: &Spinne
         baseline_requests: sizes.baseline_requests / u64::from(TURNS),
         ..sizes.clone()
     };
-    let (mut crowds, mut refused, mut rates, mut redis_s) = (None, PlainUsage::default(), Ok(Vec::new()), Some(0.0));
+    let (mut crowds, mut refused) = (None, PlainUsage::default());
     for turn in 0..u64::from(TURNS) {
         let plan = || LoadPlan { first_buyer: turn * each.buyers, ..crowd(environment, &each, &sale, spinner) };
         let ready = loadgen::prepare(plan()).await?;
@@ -96,29 +105,47 @@ async fn in_turns(environment: &mut Environment, sizes: &Sizes, spinner: &Spinne
             refused = refused.and(plain.under_crowd(environment, plan()).await?);
         }
         spinner.tell("bare script");
-        let watch = CpuMeter::start(environment);
-        let rate = match &script {
-            Ok(script) => script.purchases(each.connections, each.baseline_requests).await,
-            Err(why) => Err(why.clone()),
+        bare = match bare {
+            Ok(turns) => turns.another(environment, &each).await,
+            Err(why) => Err(why),
         };
-        redis_s = redis_s.zip(watch.end().seconds.get("redis")).map(|(before, now)| before + now);
-        rates = rates.and_then(|rates: Vec<f64>| Ok([rates, vec![rate?]].concat()));
     }
-    if let Ok(script) = &script {
-        script.unlink().await.map_err(Failure::Failed)?;
-    }
+    let bare = match bare {
+        Ok(turns) => turns.script.unlink().await.map(|()| turns),
+        Err(why) => Err(why),
+    };
     let crowd = crowds.ok_or_else(|| Failure::Failed("accept: no turn".to_owned()))?;
-    Ok(Measured { crowd, plain: plain.map(|_| refused), bare: rates.map(|rates| bare(&rates, redis_s, &each)) })
+    Ok(Measured { crowd, plain: plain.map(|_| refused), bare })
 }
 
 fn added(before: LoadReport, later: LoadReport) -> Result<LoadReport, Failure> {
     before.and(later).map_err(|error| Failure::Failed(error.to_string()))
 }
 
-/// The bare script's rate over all turns, of `each.baseline_requests` at these rates, and Redis' time for one of them, µs.
 #[expect(clippy::cast_precision_loss, reason = "figures for people; 53 bits are enough")]
-fn bare(rates: &[f64], redis_s: Option<f64>, each: &Sizes) -> (f64, Option<f64>) {
-    let turns = rates.len() as f64;
-    let elapsed: f64 = rates.iter().map(|per_s| per_s.recip()).sum();
-    (turns / elapsed, redis_s.map(|seconds| seconds * 1e6 / (turns * each.baseline_requests as f64)))
+impl BareTurns {
+    const fn new(script: BareScript) -> Self {
+        Self { script, purchases: 0, elapsed_s: 0.0, redis_s: Some(0.0) }
+    }
+
+    async fn another(self, environment: &Environment, each: &Sizes) -> Result<Self, String> {
+        let watch = CpuMeter::start(environment);
+        let per_s = self.script.purchases(each.connections, each.baseline_requests).await?;
+        let usage = watch.end();
+        Ok(Self {
+            purchases: self.purchases + each.baseline_requests,
+            elapsed_s: self.elapsed_s + each.baseline_requests as f64 / per_s,
+            redis_s: self.redis_s.zip(usage.seconds.get("redis")).map(|(before, now)| before + now),
+            script: self.script,
+        })
+    }
+
+    fn per_s(&self) -> f64 {
+        self.purchases as f64 / self.elapsed_s.max(0.001)
+    }
+
+    /// Processor time of Redis for a purchase, µs.
+    fn redis_us(&self) -> Option<f64> {
+        us_of(self.redis_s?, self.purchases)
+    }
 }

@@ -29,39 +29,43 @@ const LOOK: Duration = Duration::from_millis(10);
 /// Buyers whose tokens are used in turn.
 const BUYERS: u64 = 1_000;
 
-/// Processor time of a process for each of `count` things, µs; `None` when it was not measured.
+/// Of these seconds for each of `count` things, µs; `None` when there were none.
 #[expect(clippy::cast_precision_loss, reason = "a figure for people; 53 bits are enough")]
+pub(super) fn us_of(seconds: f64, count: u64) -> Option<f64> {
+    (count > 0).then(|| seconds * 1e6 / count as f64)
+}
+
+/// Processor time of a process for each of `count` things, µs; `None` when it was not measured.
 pub(super) fn us_each(usage: &CpuUsage, process: &str, count: u64) -> Option<f64> {
-    usage.seconds.get(process).filter(|_| count > 0).map(|seconds| seconds * 1e6 / count as f64)
+    usage.seconds.get(process).and_then(|seconds| us_of(*seconds, count))
 }
 
 /// Processor time of all processes but the load generator for each of `count` things, µs.
-#[expect(clippy::cast_precision_loss, reason = "a figure for people; 53 bits are enough")]
 pub(super) fn us_of_all(usage: &CpuUsage, count: u64) -> Option<f64> {
     let all: f64 = usage.seconds.iter().filter(|(name, _)| name.as_str() != LOAD).map(|(_, seconds)| seconds).sum();
-    (count > 0 && all > 0.0).then(|| all * 1e6 / count as f64)
+    us_of(all, count).filter(|us| *us > 0.0)
 }
 
 /// The plain handler in a process of its own; killed when dropped.
 pub(super) struct PlainProcess {
     child: Child,
     /// `http://host:port`.
-    pub url: String,
+    url: String,
 }
 
 /// What the plain handler refused, and what it used for it.
 #[derive(Clone, Copy, Default)]
 pub(super) struct PlainUsage {
-    pub refused: u64,
-    pub elapsed_s: f64,
+    refused: u64,
+    elapsed: Duration,
     /// Its processor time, seconds.
-    pub used_s: f64,
+    used_s: f64,
 }
 
 /// What a load says of a plain handler.
-pub(super) struct Refusals {
-    pub count: u64,
-    pub elapsed: Duration,
+struct Refusals {
+    count: u64,
+    elapsed: Duration,
 }
 
 impl PlainProcess {
@@ -76,7 +80,7 @@ impl PlainProcess {
     }
 
     /// What it uses while `load` asks it.
-    pub async fn under(
+    async fn under(
         &self,
         environment: &Environment,
         load: impl Future<Output = Result<Refusals, Failure>>,
@@ -84,7 +88,7 @@ impl PlainProcess {
         let watch = CpuMeter::start_with(environment, (PLAIN, self.child.pid()));
         let refusals = load.await?;
         let used_s = watch.end().seconds.get(PLAIN).copied().unwrap_or_default();
-        Ok(PlainUsage { refused: refusals.count, elapsed_s: refusals.elapsed.as_secs_f64(), used_s })
+        Ok(PlainUsage { refused: refusals.count, elapsed: refusals.elapsed, used_s })
     }
 
     /// The load of a crowd that buys: with the same generator on both sides, its own work for a purchase is no part of a ratio.
@@ -111,25 +115,25 @@ impl PlainProcess {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "figures for people; 53 bits are enough")]
 impl PlainUsage {
     /// Both together.
     pub fn and(self, later: Self) -> Self {
         Self {
             refused: self.refused + later.refused,
-            elapsed_s: self.elapsed_s + later.elapsed_s,
+            elapsed: self.elapsed + later.elapsed,
             used_s: self.used_s + later.used_s,
         }
     }
 
     /// Answers a second.
+    #[expect(clippy::cast_precision_loss, reason = "a rate for people; 53 bits are enough")]
     pub fn per_s(self) -> f64 {
-        self.refused as f64 / self.elapsed_s.max(0.001)
+        self.refused as f64 / self.elapsed.as_secs_f64().max(0.001)
     }
 
     /// Processor time for each answer, µs; `None` when it was not measured.
     pub fn us(self) -> Option<f64> {
-        (self.refused > 0 && self.used_s > 0.0).then(|| self.used_s * 1e6 / self.refused as f64)
+        us_of(self.used_s, self.refused).filter(|us| *us > 0.0)
     }
 }
 

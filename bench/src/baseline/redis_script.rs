@@ -43,7 +43,7 @@ impl BareScript {
         Ok(script)
     }
 
-    /// Purchases a second, `count` of them.
+    /// Purchases a second, `count` of them. Takes its keys away when that cannot be told.
     ///
     /// # Errors
     /// As of [`Self::load`].
@@ -52,8 +52,13 @@ impl BareScript {
         let load = ["-P", "1", "-c", &connections, "-n", &count, "-r", "1000000000000", "--csv"];
         let script =
             ["EVALSHA", &self.sha, "3", KEYS[0], KEYS[1], KEYS[2], "buyer-__rand_int__", "__rand_int__", PAYLOAD];
-        let told = tool("redis-benchmark", &self.at(), &[&load[..], &script].concat()).await?;
-        rate(&told).ok_or_else(|| "redis-benchmark answered in an unknown form".to_owned())
+        let told = tool("redis-benchmark", &self.at(), &[&load[..], &script].concat()).await;
+        let unknown = || "redis-benchmark answered in an unknown form".to_owned();
+        let measured = told.and_then(|told| rate(&told).ok_or_else(unknown));
+        if measured.is_err() {
+            self.unlink().await?;
+        }
+        measured
     }
 
     /// Takes its keys away.

@@ -121,3 +121,32 @@ impl LoadReport {
         self.elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use seckill::domain::ids::RequestId;
+
+    /// A run in which these requests were accepted, one after the other, a millisecond each.
+    fn run(ids: &[u64]) -> LoadReport {
+        let mut report = LoadReport::empty().unwrap();
+        let mut latency_us = Histogram::new_with_bounds(1, 1_000_000, 3).unwrap();
+        for (id, user) in ids.iter().zip(0..) {
+            let request_id = Some(RequestId::new(*id).unwrap());
+            let told = BuyerAnswer { user, request_id, quantity: 2, verdict: FinalAnswer::Accepted, doubted: false };
+            report.requests += 1;
+            report.record(told, false);
+            latency_us.record(1_000).unwrap();
+        }
+        report.settle(Duration::from_millis(ids.len() as u64), latency_us);
+        report
+    }
+
+    #[test]
+    fn two_runs_together_are_counted_as_one() {
+        let both = run(&[1, 2, 2]).and(run(&[3, 4])).unwrap();
+        assert_eq!((both.requests, both.accepted, both.accepted_units), (5, 4, 8));
+        assert_eq!((both.accepted_twice, both.elapsed_ms, both.latency_us.len()), (1, 5, 5));
+        assert_eq!(run(&[1]).and(run(&[1])).unwrap().accepted_twice, 1, "of different buyers");
+    }
+}
