@@ -1,13 +1,15 @@
-//! How JWTs are signed and checked: `jsonwebtoken` says what a token is, `ring` (which TLS uses, too) does the arithmetic.
+//! How JWTs are signed and checked: `jsonwebtoken` says what a token is, `aws-lc-rs` (which TLS uses, too) does the arithmetic.
 //!
 //! The two back ends that come with that crate are not used: one brings twenty crates of curves and big numbers, one of them
-//! with an open advisory (RUSTSEC-2023-0071), the other a second C library. A process installs this one with its first key.
+//! with an open advisory (RUSTSEC-2023-0071), the other reads a key anew for each token. A process installs this one with its
+//! first key; [`ReadyKey`] is for those who check many tokens with the same one.
 
+use aws_lc_rs::hmac;
+use aws_lc_rs::signature::{self, ParsedPublicKey, VerificationAlgorithm};
 use jsonwebtoken::crypto::{CryptoProvider, JwtSigner, JwtVerifier, KeyUtils};
 use jsonwebtoken::errors::{ErrorKind, Result};
 use jsonwebtoken::signature::{Error, Signer, Verifier};
 use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey, DecodingKeyKind, EncodingKey};
-use ring::{hmac, signature as ring_signature};
 
 static PROVIDER: CryptoProvider = CryptoProvider {
     signer_factory: signer,
@@ -16,7 +18,7 @@ static PROVIDER: CryptoProvider = CryptoProvider {
     key_utils: KeyUtils::new_unimplemented(),
 };
 
-/// Has this process sign and check JWTs with `ring`. Every holder of a key calls it first; repeating it changes nothing.
+/// Has this process sign and check JWTs with `aws-lc-rs`. Every holder of a key calls it first; repeating it changes nothing.
 pub(crate) fn install() {
     // An error says that one is installed already, and nothing else installs any.
     PROVIDER.install_default().ok();
@@ -61,62 +63,86 @@ impl JwtSigner for Keyed<hmac::Key> {
 }
 
 fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerifier>> {
-    if key.family() != algorithm.family() {
-        return Err(ErrorKind::InvalidKeyFormat.into());
-    }
-    Ok(Box::new(Keyed { algorithm: *algorithm, key: key.clone() }))
+    Ok(Box::new(Keyed { algorithm: *algorithm, key: ReadyKey::new(*algorithm, key)? }))
 }
 
-impl Keyed<DecodingKey> {
-    fn rsa(&self, parameters: &'static ring_signature::RsaParameters, message: &[u8], signature: &[u8]) -> bool {
-        match self.key.kind() {
-            DecodingKeyKind::SecretOrDer(_) => self.plain(parameters, message, signature),
-            DecodingKeyKind::RsaModulusExponent { n, e } => {
-                // ring takes no leading zeros, which some JWK sets have.
+/// A key that was read once for any number of checks, all with its one algorithm.
+pub(crate) enum ReadyKey {
+    /// Checks by signing, too.
+    Secret(Box<hmac::Key>),
+    /// The public half.
+    Public(ParsedPublicKey),
+}
+
+fn rsa_of(algorithm: Algorithm) -> Option<&'static signature::RsaParameters> {
+    let parameters = [
+        (Algorithm::RS256, &signature::RSA_PKCS1_2048_8192_SHA256),
+        (Algorithm::RS384, &signature::RSA_PKCS1_2048_8192_SHA384),
+        (Algorithm::RS512, &signature::RSA_PKCS1_2048_8192_SHA512),
+        (Algorithm::PS256, &signature::RSA_PSS_2048_8192_SHA256),
+        (Algorithm::PS384, &signature::RSA_PSS_2048_8192_SHA384),
+        (Algorithm::PS512, &signature::RSA_PSS_2048_8192_SHA512),
+    ];
+    parameters.into_iter().find_map(|(known, rsa)| (known == algorithm).then_some(rsa))
+}
+
+fn curve_of(algorithm: Algorithm) -> Option<&'static dyn VerificationAlgorithm> {
+    let curves: [(Algorithm, &'static dyn VerificationAlgorithm); 3] = [
+        (Algorithm::ES256, &signature::ECDSA_P256_SHA256_FIXED),
+        (Algorithm::ES384, &signature::ECDSA_P384_SHA384_FIXED),
+        (Algorithm::EdDSA, &signature::ED25519),
+    ];
+    curves.into_iter().find_map(|(known, curve)| (known == algorithm).then_some(curve))
+}
+
+impl ReadyKey {
+    /// Reads a key for its algorithm.
+    ///
+    /// # Errors
+    /// It is a key of another kind, or none at all.
+    pub(crate) fn new(algorithm: Algorithm, key: &DecodingKey) -> Result<Self> {
+        if key.family() != algorithm.family() {
+            return Err(ErrorKind::InvalidKeyFormat.into());
+        }
+        if let Some(hmac) = hmac_of(algorithm) {
+            return Ok(Self::Secret(hmac::Key::new(hmac, key.try_get_as_bytes()?).into()));
+        }
+        let parsed = match (rsa_of(algorithm), key.kind()) {
+            (Some(rsa), DecodingKeyKind::SecretOrDer(der)) => ParsedPublicKey::new(rsa, der),
+            (Some(rsa), DecodingKeyKind::RsaModulusExponent { n, e }) => {
+                // No leading zeros are taken, and some JWK sets have them.
                 let n = n.get(n.iter().take_while(|byte| **byte == 0).count()..).unwrap_or_default();
-                ring_signature::RsaPublicKeyComponents { n, e: e.as_slice() }
-                    .verify(parameters, message, signature)
-                    .is_ok()
+                signature::RsaPublicKeyComponents { n, e: e.as_slice() }.to_parsed_public_key(rsa)
             }
+            (None, _) => {
+                let curve = curve_of(algorithm).ok_or(ErrorKind::InvalidAlgorithm)?;
+                ParsedPublicKey::new(curve, key.try_get_as_bytes()?)
+            }
+        };
+        parsed.map(Self::Public).map_err(|_rejected| ErrorKind::InvalidKeyFormat.into())
+    }
+
+    /// A secret of HS256.
+    pub(crate) fn of_secret(secret: &[u8]) -> Self {
+        Self::Secret(hmac::Key::new(hmac::HMAC_SHA256, secret).into())
+    }
+
+    /// Whether this key, or the private half of it, made this signature of `text`.
+    pub(crate) fn has_signed(&self, text: &[u8], signature: &[u8]) -> bool {
+        match self {
+            Self::Secret(key) => hmac::verify(key, text, signature).is_ok(),
+            Self::Public(key) => key.verify_sig(text, signature).is_ok(),
         }
     }
-
-    fn plain(
-        &self,
-        algorithm: &'static dyn ring_signature::VerificationAlgorithm,
-        message: &[u8],
-        signature: &[u8],
-    ) -> bool {
-        let key = self.key.try_get_as_bytes().map(|key| ring_signature::UnparsedPublicKey::new(algorithm, key));
-        key.is_ok_and(|key| key.verify(message, signature).is_ok())
-    }
-
-    fn hmac(&self, message: &[u8], signature: &[u8]) -> bool {
-        let secret = self.key.try_get_as_bytes().ok().zip(hmac_of(self.algorithm));
-        secret.is_some_and(|(secret, hmac)| hmac::verify(&hmac::Key::new(hmac, secret), message, signature).is_ok())
-    }
 }
 
-impl Verifier<Vec<u8>> for Keyed<DecodingKey> {
+impl Verifier<Vec<u8>> for Keyed<ReadyKey> {
     fn verify(&self, message: &[u8], signature: &Vec<u8>) -> std::result::Result<(), Error> {
-        let good = match self.algorithm {
-            Algorithm::HS256 | Algorithm::HS384 | Algorithm::HS512 => self.hmac(message, signature),
-            Algorithm::RS256 => self.rsa(&ring_signature::RSA_PKCS1_2048_8192_SHA256, message, signature),
-            Algorithm::RS384 => self.rsa(&ring_signature::RSA_PKCS1_2048_8192_SHA384, message, signature),
-            Algorithm::RS512 => self.rsa(&ring_signature::RSA_PKCS1_2048_8192_SHA512, message, signature),
-            Algorithm::PS256 => self.rsa(&ring_signature::RSA_PSS_2048_8192_SHA256, message, signature),
-            Algorithm::PS384 => self.rsa(&ring_signature::RSA_PSS_2048_8192_SHA384, message, signature),
-            Algorithm::PS512 => self.rsa(&ring_signature::RSA_PSS_2048_8192_SHA512, message, signature),
-            Algorithm::ES256 => self.plain(&ring_signature::ECDSA_P256_SHA256_FIXED, message, signature),
-            Algorithm::ES384 => self.plain(&ring_signature::ECDSA_P384_SHA384_FIXED, message, signature),
-            Algorithm::EdDSA => self.plain(&ring_signature::ED25519, message, signature),
-            _ => false,
-        };
-        if good { Ok(()) } else { Err(Error::new()) }
+        if self.key.has_signed(message, signature) { Ok(()) } else { Err(Error::new()) }
     }
 }
 
-impl JwtVerifier for Keyed<DecodingKey> {
+impl JwtVerifier for Keyed<ReadyKey> {
     fn algorithm(&self) -> Algorithm {
         self.algorithm
     }
@@ -125,10 +151,10 @@ impl JwtVerifier for Keyed<DecodingKey> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
     use base64::Engine;
     use base64::engine::general_purpose::URL_SAFE_NO_PAD;
     use jsonwebtoken::{Header, Validation, crypto, decode, encode};
-    use ring::signature::{Ed25519KeyPair, KeyPair};
     use serde_json::{Value, json};
 
     fn checked(token: &str, key: &DecodingKey, algorithm: Algorithm) -> bool {

@@ -2,20 +2,23 @@
 //! and asks three times (purchase token, purchase, status) with an access token that the api sees for the first time. Compared
 //! with the same crowd where the tokens are HS256, which cost next to nothing to check.
 //!
-//! The RS256 tokens are signed once, before any clock starts. Each run has an api of its own, which has seen none of them. It is
-//! a private environment; a crash leaves what one leaves.
+//! The RS256 tokens are signed once, before any clock starts. Each run has an api of its own, which has seen none of them. The two
+//! crowds take turns, each at its own api: a machine whose speed changes from second to second is the same one for both. The
+//! environments are private; a crash leaves what they leave.
 
 use super::bar::Bar;
 use super::cpu::{CpuMeter, CpuUsage};
 use super::environment::{Difference, Environment};
 use super::sizes::{Sizes, Spinner};
 use super::steady_crowd::ENOUGH;
-use crate::loadgen::access_tokens::AccessTokens;
+use crate::loadgen::access_tokens::{AccessTokens, SignsTokens};
 use crate::loadgen::rs256::{PUBLIC_PEM, Rs256Issuer};
-use crate::loadgen::{self, LoadPlan, LoadReport, buyer_name};
+use crate::loadgen::{self, LoadError, LoadPlan, LoadReport, buyer_name};
 use seckill::cli::Failure;
+use seckill::domain::ids::SaleId;
 use seckill::token_issuer::TokenIssuer;
 use serde_json::{Value, json};
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -23,17 +26,28 @@ use std::sync::Arc;
 const BAR: f64 = 0.8;
 /// Buyers for each second of a measurement; signing for them takes about as long again.
 const BUYERS_PER_S: f64 = 4_000.0;
+const BUYERS_MIN: f64 = 10.0;
 const BUYERS_MAX: f64 = 100_000.0;
-/// Buyers before them, unmeasured: connections, caches, the script in Redis.
-const WARM_UP: u64 = 500;
+/// Buyers before them, unmeasured: connections, caches, memory, the script in Redis. As many as in a turn: the api with HS256 has
+/// served other crowds before.
+const WARM_UP: u64 = 4_000;
+/// Turns of each crowd.
+const TURNS: u64 = 5;
 
 /// The crowd with its RS256 tokens, for every run.
 pub(super) struct Rs256Crowd {
-    warm_up: Arc<AccessTokens>,
-    tokens: Arc<AccessTokens>,
-    buyers: u64,
+    tokens: AskingCrowd,
     /// The key that the api checks them with.
     public_key: PathBuf,
+}
+
+/// Buyers with one kind of token.
+struct AskingCrowd {
+    warm_up: Arc<AccessTokens>,
+    /// Of each turn.
+    turns: Vec<Arc<AccessTokens>>,
+    /// In all turns; those of the warm-up come behind them.
+    buyers: u64,
 }
 
 /// What one of the two kinds of token came to.
@@ -46,18 +60,14 @@ impl Rs256Crowd {
     /// Signs for everybody. `None` where there is no private environment.
     pub async fn sign(environment: &Environment, sizes: &Sizes) -> Result<Option<Self>, Failure> {
         let Some(folder) = environment.folder() else { return Ok(None) };
-        let buyers = (sizes.lasting.as_secs_f64() * BUYERS_PER_S).clamp(1.0, BUYERS_MAX);
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to 1 … 100,000")]
+        let buyers = (sizes.lasting.as_secs_f64() * BUYERS_PER_S).clamp(BUYERS_MIN, BUYERS_MAX);
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to 10 … 100,000")]
         let buyers = buyers as u64;
         let public_key = folder.join("rs256.pem");
         std::fs::write(&public_key, PUBLIC_PEM)?;
         let auth = &environment.settings.auth;
-        let signed = async |numbers: std::ops::Range<u64>| {
-            let issuer = Rs256Issuer::new(&auth.issuer, &auth.audience)?;
-            AccessTokens::signed(issuer, numbers.map(buyer_name).collect()).await.map(Arc::new)
-        };
-        let (tokens, warm_up) = (signed(0..buyers).await?, signed(buyers..buyers + WARM_UP).await?);
-        Ok(Some(Self { warm_up, tokens, buyers, public_key }))
+        let tokens = AskingCrowd::sign(buyers, || Rs256Issuer::new(&auth.issuer, &auth.audience)).await?;
+        Ok(Some(Self { tokens, public_key }))
     }
 
     /// One run of both. `environment` has the api role only. `None`: a server was given.
@@ -67,37 +77,82 @@ impl Rs256Crowd {
         sizes: &Sizes,
         spinner: &Spinner,
     ) -> Result<Option<Bar>, Failure> {
-        spinner.tell("HS256");
-        let auth = environment.settings.auth.clone();
-        let issuer = || TokenIssuer::new(&auth.secret, &auth.issuer, &auth.audience);
-        let names = |numbers: std::ops::Range<u64>| numbers.map(buyer_name).collect();
-        let tokens = Arc::new(AccessTokens::signed(issuer()?, names(0..self.buyers)).await?);
-        let warm_up = Arc::new(AccessTokens::signed(issuer()?, names(self.buyers..self.buyers + WARM_UP)).await?);
-        let with_hs256 = self.asked(environment, sizes, [warm_up, tokens]).await?;
-        spinner.tell("RS256");
         let Some(mut other) = environment.another(Difference::Rs256(&self.public_key)).await? else { return Ok(None) };
-        let tokens = [Arc::clone(&self.warm_up), Arc::clone(&self.tokens)];
-        let with_rs256 = self.asked(&mut other, sizes, tokens).await;
+        let auth = environment.settings.auth.clone();
+        let issuer = || Ok(TokenIssuer::new(&auth.secret, &auth.issuer, &auth.audience)?);
+        let asked = match AskingCrowd::sign(self.tokens.buyers, issuer).await {
+            Ok(hs256) => in_turns((environment, &hs256), (&mut other, &self.tokens), sizes, spinner).await,
+            Err(failure) => Err(failure),
+        };
         other.leave().await?;
-        Ok(Some(bar(&with_rs256?, &with_hs256)))
+        let (hs256, rs256) = asked?;
+        Ok(Some(bar(&rs256, &hs256)))
+    }
+}
+
+/// What both crowds came to: the first with HS256, the other with RS256.
+async fn in_turns(
+    (environment, hs256): (&mut Environment, &AskingCrowd),
+    (other, rs256): (&mut Environment, &AskingCrowd),
+    sizes: &Sizes,
+    spinner: &Spinner,
+) -> Result<(Asked, Asked), Failure> {
+    let sale = hs256.warm(environment, sizes).await?;
+    let sale_of_other = rs256.warm(other, sizes).await?;
+    let mut asked = None;
+    for turn in 0..TURNS {
+        spinner.tell("HS256");
+        let first = hs256.turn(turn, environment, &sale, sizes).await?;
+        spinner.tell("RS256");
+        let second = rs256.turn(turn, other, &sale_of_other, sizes).await?;
+        asked = Some(match asked.take() {
+            Some((before, before_second)) => (first.after(before)?, second.after(before_second)?),
+            None => (first, second),
+        });
+    }
+    asked.ok_or_else(|| Failure::Failed("accept_rs256: no turn".to_owned()))
+}
+
+impl AskingCrowd {
+    /// Signs for everybody.
+    async fn sign<I: SignsTokens + 'static>(
+        buyers: u64,
+        issuer: impl Fn() -> Result<I, LoadError>,
+    ) -> Result<Self, Failure> {
+        let signed = async |numbers: Range<u64>| -> Result<Arc<AccessTokens>, LoadError> {
+            AccessTokens::signed(issuer()?, numbers.map(buyer_name).collect()).await.map(Arc::new)
+        };
+        let mut turns = Vec::new();
+        for turn in 0..TURNS {
+            turns.push(signed(Self::in_turn(buyers, turn)).await?);
+        }
+        Ok(Self { warm_up: signed(buyers..buyers + WARM_UP).await?, turns, buyers })
     }
 
-    async fn asked(
-        &self,
-        environment: &mut Environment,
-        sizes: &Sizes,
-        [warm_up, tokens]: [Arc<AccessTokens>; 2],
-    ) -> Result<Asked, Failure> {
+    /// The buyers of one turn.
+    const fn in_turn(buyers: u64, turn: u64) -> Range<u64> {
+        turn * buyers / TURNS..(turn + 1) * buyers / TURNS
+    }
+
+    /// Opens a sale, and has a few buyers ask before the others.
+    async fn warm(&self, environment: &mut Environment, sizes: &Sizes) -> Result<SaleId, Failure> {
         let sale = environment.sale("accept-rs256", ENOUGH, None).await?;
-        let plan = |first_buyer, buyers, access| {
-            let mut plan = LoadPlan::new(environment.api.clone(), sale.clone(), seckill::config::Secret::default());
-            (plan.first_buyer, plan.buyers, plan.access) = (first_buyer, buyers, Some(access));
-            (plan.connections, plan.stop) = (sizes.connections, environment.stop.clone());
-            (plan.tokens, plan.asks_status) = (true, true);
-            plan
-        };
-        loadgen::run(plan(self.buyers, WARM_UP, warm_up)).await?;
-        let ready = loadgen::prepare(plan(0, self.buyers, tokens)).await?;
+        loadgen::run(plan(environment, &sale, sizes, &self.warm_up, self.buyers..self.buyers + WARM_UP)).await?;
+        Ok(sale)
+    }
+
+    /// Those buyers whose turn it is.
+    async fn turn(
+        &self,
+        turn: u64,
+        environment: &mut Environment,
+        sale: &SaleId,
+        sizes: &Sizes,
+    ) -> Result<Asked, Failure> {
+        let index = usize::try_from(turn).unwrap_or(usize::MAX);
+        let tokens = self.turns.get(index).ok_or_else(|| Failure::Failed("accept_rs256: no such turn".to_owned()))?;
+        let plan = plan(environment, sale, sizes, tokens, Self::in_turn(self.buyers, turn));
+        let ready = loadgen::prepare(plan).await?;
         let watch = CpuMeter::start(environment);
         let report = ready.run().await?;
         let usage = watch.end();
@@ -106,7 +161,28 @@ impl Rs256Crowd {
     }
 }
 
+/// Buyers who ask three times each; `access` has their tokens.
+fn plan(
+    environment: &Environment,
+    sale: &SaleId,
+    sizes: &Sizes,
+    access: &Arc<AccessTokens>,
+    buyers: Range<u64>,
+) -> LoadPlan {
+    let mut plan = LoadPlan::new(environment.api.clone(), sale.clone(), seckill::config::Secret::default());
+    (plan.first_buyer, plan.buyers, plan.access) = (buyers.start, buyers.end - buyers.start, Some(access.clone()));
+    (plan.connections, plan.stop) = (sizes.connections, environment.stop.clone());
+    (plan.tokens, plan.asks_status) = (true, true);
+    plan
+}
+
 impl Asked {
+    /// With what an earlier turn came to.
+    fn after(self, before: Self) -> Result<Self, Failure> {
+        let report = before.report.and(self.report).map_err(|error| Failure::Failed(error.to_string()))?;
+        Ok(Self { report, usage: before.usage.and(self.usage) })
+    }
+
     #[expect(clippy::cast_precision_loss, reason = "a rate for people; 53 bits are enough")]
     fn accepted_per_s(&self) -> f64 {
         self.report.accepted as f64 * 1000.0 / self.report.elapsed_ms.max(1) as f64

@@ -2,15 +2,16 @@
 //!
 //! Input: a token. Output: the buyer it speaks for, or why it is refused. A token of a public-key algorithm is checked once and
 //! remembered in its time, and so is a refusal ([`super::key_set`]). HS256 is verified each time: its check is symmetric and costs
-//! a fraction of a public-key operation, as much as the hash that would find it again ([`super::hs256`]). What the library checks
-//! of either kind counts against the time that forgeries may take ([`super::forgery_budget`]).
+//! a fraction of a public-key operation, as much as the hash that would find it again. Usual tokens have a short way
+//! ([`super::usual_tokens`]), the library judges the others. What needs a public key, and what the library checks, counts against
+//! the time that forgeries may take ([`super::forgery_budget`]).
 
 use super::forgery_budget::within_budget;
-use super::hs256::{UsualFate, UsualTokens};
 use super::key_set::{
-    AccessKey, AuthKeyError, CurrentKeys, KeySet, KeySetRefresher, KeySource, TokenHash, VerifiedToken,
+    AccessKey, AuthKeyError, CurrentKeys, KeySet, KeySetRefresher, KeySource, TokenHash, VerifiedToken, in_tokens,
 };
 use super::refusals::{RefusalCounts, TokenRefusal};
+use super::usual_tokens::{UsualFate, UsualTokens, accepted};
 use crate::config::{Algorithm, Auth};
 use crate::domain::ids::UserId;
 use crate::jwt;
@@ -31,13 +32,13 @@ const REMIND: Duration = Duration::from_secs(5);
 
 /// Checks access tokens.
 pub struct Authenticator {
-    keys: Arc<CurrentKeys>,
+    pub(super) keys: Arc<CurrentKeys>,
     /// Until the refresher is made of it.
     source: Mutex<Option<KeySource>>,
     validations: Vec<(Algorithm, Validation)>,
     refused: RefusalCounts,
     signature_checks: metrics::Counter,
-    /// With HS256 only.
+    /// None where the library checks all.
     pub(super) usual: Option<UsualTokens>,
 }
 
@@ -55,6 +56,12 @@ impl KeyHealth {
     pub(crate) fn problem(&self) -> Option<String> {
         self.0.problem()
     }
+}
+
+/// What became of a token, and the keys that can have signed it; none where that is not known.
+struct Checked<'k> {
+    by: &'k [AccessKey],
+    fate: Result<VerifiedToken, AccessDenied>,
 }
 
 #[derive(Clone, Deserialize)]
@@ -76,11 +83,11 @@ impl Authenticator {
             validations: algorithms.map(|algorithm| (*algorithm, validation(*algorithm, settings))).collect(),
             refused: RefusalCounts::new(),
             signature_checks: metrics::counter!("seckill_p1_entry_signature_checks_total"),
-            usual: UsualTokens::new(settings),
+            usual: Some(UsualTokens::new(settings)),
         })
     }
 
-    /// The same with the library's check alone, without our short way for usual HS256 tokens: what `bench` compares with.
+    /// The same with the library's check alone, without our short way for usual tokens: what `bench` compares with.
     #[must_use]
     pub fn by_library_alone(self) -> Self {
         Self { usual: None, ..self }
@@ -121,35 +128,48 @@ impl Authenticator {
             return Err(AccessDenied::new(TokenRefusal::Malformed, detail));
         }
         let (keys, now_s) = (self.keys.now(), u64::try_from(now_ms() / 1000).unwrap_or_default());
-        if let Some(usual) = &self.usual {
-            let is_signed = match usual.check(token, now_s) {
-                UsualFate::Buyer(user) => return Ok(user),
-                UsualFate::Forged => return Err(AccessDenied::signature()),
-                UsualFate::Signed => true,
-                UsualFate::Unusual => false,
-            };
-            let verified = self.verify(keys.all(), token, is_signed)?;
-            usual.accepted(token);
-            return Ok(verified.user);
-        }
         if !keys.remembers() {
-            return self.verify(self.signers(&keys, token)?, token, false).map(|verified| verified.user);
+            return self.checked(&keys, token, now_s).fate.map(|verified| verified.user);
         }
         let hash = TokenHash::of(token);
         if let Some(before) = keys.recall(&hash, now_s) {
             return before;
         }
-        let signers = self.signers(&keys, token)?;
-        let verified = self.verify(signers, token, false).inspect_err(|denied| {
+        let Checked { by, fate } = self.checked(&keys, token, now_s);
+        let verified = fate.inspect_err(|denied| {
             if denied.is_final() {
-                keys.remember_refused(hash, signers, denied.clone(), now_s);
+                keys.remember_refused(hash, by, denied.clone(), now_s);
             }
         })?;
         let user = verified.user.clone();
         if verified.valid_s.0 <= verified.valid_s.1 {
-            keys.remember(hash, signers, verified);
+            keys.remember(hash, by, verified);
         }
         Ok(user)
+    }
+
+    /// What becomes of a token that is not remembered.
+    fn checked<'k>(&self, keys: &'k KeySet, token: &str, now_s: u64) -> Checked<'k> {
+        let usual = self.usual.as_ref().map_or(UsualFate::Unusual, |usual| usual.check(keys, token, now_s));
+        if matches!(usual, UsualFate::Good { .. } | UsualFate::Forged { .. }) && keys.remembers() {
+            self.signature_checks.increment(1);
+        }
+        let is_signed = match usual {
+            UsualFate::Good { token, by } => return Checked { by, fate: Ok(token) },
+            UsualFate::Forged { by } => return Checked { by, fate: Err(AccessDenied::signature()) },
+            UsualFate::Unchecked => return Checked { by: &[], fate: Err(AccessDenied::busy()) },
+            UsualFate::Signed => true,
+            UsualFate::Unusual => false,
+        };
+        let by = match self.signers(keys, token) {
+            Ok(by) => by,
+            Err(denied) => return Checked { by: &[], fate: Err(denied) },
+        };
+        let fate = self.verify(by, token, is_signed);
+        if fate.is_ok() && self.usual.is_some() {
+            accepted(keys, token, by);
+        }
+        Checked { by, fate }
     }
 
     /// The keys that can have signed this token: the one that it names, or the secrets, which have no names.
@@ -220,12 +240,7 @@ fn is_forged<T>(checked: &Result<T, AccessDenied>) -> bool {
 }
 
 fn validation(algorithm: Algorithm, settings: &Auth) -> Validation {
-    let mut validation = Validation::new(match algorithm {
-        Algorithm::Hs256 => jsonwebtoken::Algorithm::HS256,
-        Algorithm::Rs256 => jsonwebtoken::Algorithm::RS256,
-        Algorithm::Es256 => jsonwebtoken::Algorithm::ES256,
-        Algorithm::EdDsa => jsonwebtoken::Algorithm::EdDSA,
-    });
+    let mut validation = Validation::new(in_tokens(algorithm));
     validation.leeway = settings.leeway_s;
     validation.validate_nbf = true;
     validation.set_audience(&[&settings.audience]);

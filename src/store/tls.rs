@@ -1,7 +1,7 @@
 //! Trust between this program and the three servers, and the issuer of access tokens: the trusted certificates, and this
 //! program's own. Written by hand because three client libraries take the same three files in different forms, and errors have to name the configuration key.
 //!
-//! Input: three PEM files a server section. Output: what each client library takes. Always rustls with `ring`, TLS 1.2 or
+//! Input: three PEM files a server section. Output: what each client library takes. Always rustls with `aws-lc-rs`, TLS 1.2 or
 //! 1.3, the server's name verified; there is no switch that turns the verification off. The files are read when a process
 //! starts, so a renewed one counts from the next start on.
 
@@ -121,7 +121,7 @@ impl Trust {
 fn only_one_provider() {
     static ONCE: Once = Once::new();
     // An error says that there is one already; then it is the same one.
-    ONCE.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
+    ONCE.call_once(|| drop(rustls::crypto::aws_lc_rs::default_provider().install_default()));
 }
 
 fn system_roots() -> Result<Vec<CertificateDer<'static>>, String> {

@@ -23,8 +23,8 @@ impl Certificates {
         let ca = made.authority("ca");
         made.authority("stranger");
         made.signed(&ca, "server", &KeyPair::generate().expect("a key"));
-        // What every client library here takes: the database's driver knows RSA only, which rcgen cannot make with ring. The
-        // key protects nothing but these tests.
+        // What every client library here takes: the database's driver knows RSA only, and an RSA key takes long to make. This one
+        // protects nothing but these tests.
         let pem = include_str!("client.rsa.pem");
         let key = KeyPair::from_pkcs8_pem_and_sign_algo(pem, &PKCS_RSA_SHA256).expect("a key");
         made.signed(&ca, "client", &key);

@@ -49,7 +49,7 @@ pub fn acceptor(certificates: &Certificates) -> TlsAcceptor {
     let chain = CertificateDer::pem_file_iter(certificates.file("server.pem")).expect("a file");
     let chain = chain.collect::<Result<Vec<_>, _>>().expect("certificates");
     let key = PrivateKeyDer::from_pem_file(certificates.file("server.key")).expect("a key");
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = rustls::ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let config = config.expect("versions").with_no_client_auth().with_single_cert(chain, key).expect("a pair");
     TlsAcceptor::from(Arc::new(config))

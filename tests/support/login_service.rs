@@ -1,13 +1,12 @@
 //! A login service as the tests need one: it signs access tokens with a public-key algorithm and shows its key in every form.
 
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::signature::{
+    ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair as _, RSA_PKCS1_SHA256, RsaKeyPair,
+};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ED25519, PKCS_RSA_SHA256};
-use ring::rand::SystemRandom;
-use ring::rsa::PublicKeyComponents;
-use ring::signature::{
-    ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair as _, RSA_PKCS1_SHA256, RsaKeyPair,
-};
 use seckill::runtime::now_ms;
 use serde_json::{Value, json};
 
@@ -49,10 +48,7 @@ impl LoginService {
         let der = pair.serialize_der();
         let key = match algorithm {
             "RS256" => PrivateKey::Rsa(RsaKeyPair::from_pkcs8(&der).unwrap()),
-            "ES256" => {
-                let random = SystemRandom::new();
-                PrivateKey::Ec(EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &der, &random).unwrap())
-            }
+            "ES256" => PrivateKey::Ec(EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &der).unwrap()),
             _ => PrivateKey::Ed(Ed25519KeyPair::from_pkcs8_maybe_unchecked(&der).unwrap()),
         };
         Self { algorithm, kid: kid.to_owned(), key, public_pem: pair.public_key_pem() }
@@ -62,8 +58,10 @@ impl LoginService {
     pub fn jwk(&self) -> Value {
         let mut jwk = match &self.key {
             PrivateKey::Rsa(pair) => {
-                let parts = PublicKeyComponents::<Vec<u8>>::from(pair.public());
-                json!({ "kty": "RSA", "n": base64_url(&parts.n), "e": base64_url(&parts.e) })
+                // PKCS #1 of this key: a sequence of the modulus, 257 bytes of which the first is 0, and the exponent 65,537.
+                let der = pair.public_key().as_ref();
+                assert_eq!((der.len(), &der[265..]), (270, &[2, 3, 1, 0, 1][..]));
+                json!({ "kty": "RSA", "n": base64_url(&der[9..265]), "e": base64_url(&der[267..]) })
             }
             PrivateKey::Ec(pair) => {
                 let (x, y) = pair.public_key().as_ref()[1..].split_at(32);
@@ -112,7 +110,7 @@ impl LoginService {
         let random = SystemRandom::new();
         let signature = match &self.key {
             PrivateKey::Rsa(pair) => {
-                let mut signature = vec![0; pair.public().modulus_len()];
+                let mut signature = vec![0; pair.public_modulus_len()];
                 pair.sign(&RSA_PKCS1_SHA256, &random, text.as_bytes(), &mut signature).unwrap();
                 signature
             }

@@ -3,10 +3,10 @@
 //! One signature takes about a millisecond of a core, so a crowd's are made before the clock starts.
 
 use super::plan::LoadError;
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use ring::rand::SystemRandom;
-use ring::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
 use seckill::runtime::now_ms;
 use serde_json::json;
 
@@ -46,7 +46,7 @@ impl Rs256Issuer {
         let claims =
             json!({ "iss": self.issuer, "aud": self.audience, "sub": sub, "iat": iat, "exp": exp }).to_string();
         let mut token = format!("{HEADER}.{}", URL_SAFE_NO_PAD.encode(claims));
-        let mut signature = vec![0; self.key.public().modulus_len()];
+        let mut signature = vec![0; self.key.public_modulus_len()];
         let signed = self.key.sign(&RSA_PKCS1_SHA256, &self.random, token.as_bytes(), &mut signature);
         signed.map_err(|_unspecified| LoadError::Sign("the key refuses".to_owned()))?;
         token.push('.');

@@ -53,10 +53,10 @@ fn single<'a>(request: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Pro
     if values.next().is_some() {
         return Err(Kind::BadRequest.because(format!("header {name} is given more than once, expected one")));
     }
-    value
-        .to_str()
-        .map(|text| Some(text.trim()))
-        .map_err(|_| Kind::BadRequest.because(format!("header {name} is not plain ASCII text")))
+    // Control characters never come this far. `to_str` would look at each byte of a long token for itself.
+    let text = std::str::from_utf8(value.as_bytes()).ok().filter(|text| text.is_ascii());
+    let text = text.ok_or_else(|| Kind::BadRequest.because(format!("header {name} is not plain ASCII text")))?;
+    Ok(Some(text.trim()))
 }
 
 /// The buyer that the access token names.
@@ -97,4 +97,29 @@ pub(super) fn json_only(request: &HeaderMap) -> Result<(), Problem> {
     }
     let given = if given.is_empty() { "missing".to_owned() } else { format!("{given:?}") };
     Err(Kind::WrongMediaType.because(format!("header Content-Type is {given}, expected application/json")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use actix_web::http::header::{HeaderName, HeaderValue};
+
+    #[test]
+    fn a_header_has_one_value_of_plain_text() {
+        let read = |values: &[&[u8]]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(HeaderName::from_static("seckill-place"), HeaderValue::from_bytes(value).unwrap());
+            }
+            single(&headers, "seckill-place")
+                .map(|text| text.map(str::to_owned))
+                .map_err(|problem| format!("{problem:?}"))
+        };
+        assert_eq!(read(&[]), Ok(None));
+        assert_eq!(read(&[b" a\tb "]), Ok(Some("a\tb".to_owned())));
+        let refused = |values: &[&[u8]], why: &str| assert!(read(values).unwrap_err().contains(why), "{values:?}");
+        refused(&[b"a", b"a"], "seckill-place is given more than once, expected one");
+        refused(&["\u{5356}".as_bytes()], "seckill-place is not plain ASCII text");
+        refused(&[b"\xff"], "seckill-place is not plain ASCII text");
+    }
 }

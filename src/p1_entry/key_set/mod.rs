@@ -6,12 +6,15 @@
 //! nothing; the next process reads the keys again.
 
 mod issuer;
+mod known_headers;
 mod parse;
 mod refresher;
 mod remembered;
 mod source;
 
-pub(super) use parse::AccessKey;
+#[cfg(test)]
+pub(super) use known_headers::HEADERS_MAX;
+pub(super) use parse::{AccessKey, in_tokens};
 pub(crate) use refresher::KeySetRefresher;
 pub(super) use remembered::{TokenHash, VerifiedToken};
 pub(super) use source::KeySource;
@@ -21,6 +24,7 @@ use crate::config::{Algorithm, Auth};
 use crate::domain::ids::UserId;
 use crate::store::tls::TlsError;
 use arc_swap::{ArcSwap, Guard};
+use known_headers::KnownHeaders;
 use parse::{KeyNumber, ParsedKeys};
 use remembered::{RefusedToken, RememberedTokens};
 use std::collections::HashMap;
@@ -56,6 +60,7 @@ struct TokenMemory {
 pub(super) struct KeySet {
     keys: Vec<AccessKey>,
     by_id: HashMap<String, usize>,
+    headers: KnownHeaders,
     memory: Option<Arc<TokenMemory>>,
 }
 
@@ -68,7 +73,7 @@ impl KeySet {
             Arc::new(TokenMemory { verified, refused })
         });
         let ids = keys.iter().enumerate().filter_map(|(at, key)| Some((key.id.clone()?, at)));
-        Self { by_id: ids.collect(), keys, memory }
+        Self { by_id: ids.collect(), keys, headers: KnownHeaders::default(), memory }
     }
 
     /// In place of an earlier set: keys that are in both stay what they are, and so does what is known of their tokens.
@@ -97,7 +102,20 @@ impl KeySet {
         self.by_id.get(id).and_then(|at| self.keys.get(*at))
     }
 
-    /// Whether tokens that were checked are remembered.
+    /// The keys that can have signed a token with this header, in base64; `None` for one that is not known.
+    pub(super) fn by_header(&self, header: &str) -> Option<&[AccessKey]> {
+        self.keys.get(self.headers.keys_of(header)?)
+    }
+
+    /// One of `signers`, keys of this set, signed a token with this header.
+    pub(super) fn learn_header(&self, header: &str, signers: &[AccessKey]) {
+        let first = signers.first().and_then(|first| self.keys.iter().position(|key| key.number == first.number));
+        if let Some(first) = first {
+            self.headers.learn(header, first..first + signers.len());
+        }
+    }
+
+    /// Whether tokens that were checked are remembered: not where secrets check them.
     pub(super) fn remembers(&self) -> bool {
         self.memory.is_some()
     }

@@ -5,6 +5,7 @@
 //! skipped and named, because issuers publish keys for other purposes in the same set.
 
 use crate::config::{Algorithm, Auth};
+use crate::jwt::ReadyKey;
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyAlgorithm, PublicKeyUse};
 use jsonwebtoken::{DecodingKey, DecodingKeyKind};
 use serde::Deserialize;
@@ -29,7 +30,20 @@ pub(in crate::p1_entry) struct AccessKey {
     pub(super) id: Option<String>,
     pub(super) number: KeyNumber,
     pub(in crate::p1_entry) algorithm: Algorithm,
+    /// For the library.
     pub(in crate::p1_entry) key: DecodingKey,
+    /// The same for many checks.
+    pub(in crate::p1_entry) ready: ReadyKey,
+}
+
+/// What tokens call the algorithm.
+pub(in crate::p1_entry) const fn in_tokens(algorithm: Algorithm) -> jsonwebtoken::Algorithm {
+    match algorithm {
+        Algorithm::Hs256 => jsonwebtoken::Algorithm::HS256,
+        Algorithm::Rs256 => jsonwebtoken::Algorithm::RS256,
+        Algorithm::Es256 => jsonwebtoken::Algorithm::ES256,
+        Algorithm::EdDsa => jsonwebtoken::Algorithm::EdDSA,
+    }
 }
 
 /// What a text of keys holds.
@@ -46,10 +60,6 @@ struct RawKeySet {
 }
 
 impl AccessKey {
-    fn new(id: Option<String>, algorithm: Algorithm, key: DecodingKey) -> Self {
-        Self { id, number: KeyNumber::next(), algorithm, key }
-    }
-
     /// Equal for keys that check the same tokens.
     pub(super) fn material(&self) -> (Option<&str>, &'static str, Vec<u8>) {
         let bytes = match self.key.kind() {
@@ -62,9 +72,12 @@ impl AccessKey {
 
 /// The secrets of HS256; each may have signed.
 pub(super) fn secrets(settings: &Auth) -> Vec<AccessKey> {
-    let key = |secret: &crate::config::Secret| DecodingKey::from_secret(secret.expose().as_bytes());
-    let secrets = settings.secrets_in_use().iter();
-    secrets.map(|secret| AccessKey::new(None, Algorithm::Hs256, key(secret))).collect()
+    let secrets = settings.secrets_in_use().iter().map(|secret| secret.expose().as_bytes());
+    let key = |secret| {
+        let (key, ready) = (DecodingKey::from_secret(secret), ReadyKey::of_secret(secret));
+        AccessKey { id: None, number: KeyNumber::next(), algorithm: Algorithm::Hs256, key, ready }
+    };
+    secrets.map(key).collect()
 }
 
 /// The one key of a PEM file.
@@ -77,11 +90,9 @@ pub(super) fn pem(text: &[u8], algorithms: &[Algorithm]) -> Result<ParsedKeys, S
             Algorithm::EdDsa => DecodingKey::from_ed_pem(text),
             Algorithm::Hs256 => continue,
         };
-        match parsed.map_err(|error| error.to_string()).and_then(|key| usable(*algorithm, key)) {
-            Ok(key) => {
-                let keys = vec![AccessKey::new(None, *algorithm, key)];
-                return Ok(ParsedKeys { keys, skipped: Vec::new() });
-            }
+        let usable = parsed.map_err(|error| error.to_string()).and_then(|key| usable(None, *algorithm, key));
+        match usable {
+            Ok(key) => return Ok(ParsedKeys { keys: vec![key], skipped: Vec::new() }),
             Err(problem) => why = problem,
         }
     }
@@ -138,13 +149,12 @@ fn fitting(raw: &Value, algorithms: &[Algorithm]) -> Result<AccessKey, String> {
         return Err("is not for signatures (use)".to_owned());
     }
     let key = DecodingKey::from_jwk(&jwk).map_err(|error| error.to_string())?;
-    let key = usable(algorithm, key)?;
-    let id = jwk.common.key_id.ok_or_else(|| "has no kid".to_owned())?;
-    Ok(AccessKey::new(Some(id), algorithm, key))
+    let key = usable(jwk.common.key_id, algorithm, key)?;
+    if key.id.is_none() { Err("has no kid".to_owned()) } else { Ok(key) }
 }
 
-/// A key that cannot check anything would call every token forged; it is refused when it is read.
-fn usable(algorithm: Algorithm, key: DecodingKey) -> Result<DecodingKey, String> {
+/// A key that can check something; another one would call every token forged.
+fn usable(id: Option<String>, algorithm: Algorithm, key: DecodingKey) -> Result<AccessKey, String> {
     let length = |wanted: usize, what: &str| match key.try_get_as_bytes() {
         Ok(bytes) if bytes.len() == wanted => Ok(()),
         Ok(_) | Err(_) => Err(format!("is not a public key of {what}")),
@@ -163,7 +173,8 @@ fn usable(algorithm: Algorithm, key: DecodingKey) -> Result<DecodingKey, String>
             }
         }
     }
-    Ok(key)
+    let ready = ReadyKey::new(in_tokens(algorithm), &key).map_err(|_| "is not a usable public key".to_owned())?;
+    Ok(AccessKey { id, number: KeyNumber::next(), algorithm, key, ready })
 }
 
 /// Bytes of the modulus of a public key (PKCS #1: a sequence of the modulus and the exponent, and nothing else).

@@ -6,13 +6,15 @@
 //!
 //! Two maps a part instead of moka: a hit takes one short lock and has nothing to record, where moka counts each use and
 //! does its upkeep on the caller's time; and these entries need no clock of their own, their tokens' times are compared at
-//! each use.
+//! each use. Their hash function is a quick one with a secret of the process: SHA-256 has done the work, and nobody can choose
+//! tokens for one place of the map.
 
 use super::parse::KeyNumber;
 use crate::domain::ids::UserId;
 use crate::p1_entry::refusals::AccessDenied;
-use ring::digest::{SHA256, digest};
-use std::collections::HashMap;
+use aws_lc_rs::digest::{SHA256, digest};
+use foldhash::HashMap;
+use std::hash::{Hash, Hasher};
 use std::sync::{Mutex, PoisonError};
 
 /// Tokens a part has at least, so that few tokens have few parts.
@@ -21,8 +23,16 @@ const PART_MIN: usize = 1024;
 const PARTS_MAX: usize = 64;
 
 /// The SHA-256 of a whole token.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::p1_entry) struct TokenHash([u8; 32]);
+
+impl Hash for TokenHash {
+    /// A part of it is as good as all of it for finding a place in a map, where equality is asked about afterwards.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let [a, b, c, d, e, f, g, h, ..] = self.0;
+        state.write_u64(u64::from_ne_bytes([a, b, c, d, e, f, g, h]));
+    }
+}
 
 impl TokenHash {
     pub(in crate::p1_entry) fn of(token: &str) -> Self {
@@ -38,6 +48,14 @@ pub(in crate::p1_entry) struct VerifiedToken {
     pub(in crate::p1_entry) user: UserId,
     /// First and last second of its time (Unix), the tolerated clock difference included.
     pub(in crate::p1_entry) valid_s: (u64, u64),
+}
+
+impl VerifiedToken {
+    /// One that is good from `nbf` to `exp` (Unix seconds), by a clock that may differ by `leeway_s`.
+    pub(in crate::p1_entry) fn new(user: UserId, nbf: Option<u64>, exp: u64, leeway_s: u64) -> Self {
+        let first = nbf.map_or(0, |nbf| nbf.saturating_sub(leeway_s));
+        Self { user, valid_s: (first, exp.saturating_add(leeway_s)) }
+    }
 }
 
 /// Why a token is refused. From a moment on, because a clock that is set back makes an expired token good again.
@@ -108,7 +126,7 @@ impl<F: TokenFate> RememberedTokens<F> {
     /// Keeps at most `tokens_max`.
     pub(super) fn new(tokens_max: usize) -> Self {
         let parts = (tokens_max / PART_MIN).clamp(1, PARTS_MAX);
-        let part = || Mutex::new(Generations { young: HashMap::new(), old: HashMap::new() });
+        let part = || Mutex::new(Generations { young: HashMap::default(), old: HashMap::default() });
         Self { parts: (0..parts).map(|_| part()).collect(), young_max: tokens_max / parts / 2 }
     }
 

@@ -11,10 +11,10 @@ use crate::http::client::{
 use crate::runtime::now_ms;
 use crate::store::mysql::webhooks::DueDelivery;
 use crate::store::tls::Trust;
+use aws_lc_rs::hmac;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use chrono::{DateTime, SecondsFormat};
-use ring::hmac;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use std::time::Duration;
