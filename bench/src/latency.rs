@@ -4,6 +4,7 @@
 
 use super::bar::Bar;
 use super::cpu::CpuMeter;
+use super::disk_waits::{self, DiskWaits};
 use super::environment::Environment;
 use super::plain_handler::PlainHandler;
 use super::sizes::{Sizes, Spinner};
@@ -89,23 +90,26 @@ pub(super) async fn accept(
     let sale = environment.sale("latency", steady_crowd::ENOUGH, None).await?;
     let plan = warmed(environment, sizes, &sale, rate, spinner);
     let ready = loadgen::prepare(plan).await?;
+    disk_waits::begin(environment).await?;
     let watch = CpuMeter::start(environment);
     let report = ready.run().await?;
     let usage = watch.end();
+    let disk = disk_waits::end(environment).await?;
     let us = &report.latency_us;
     let [p50, p99, p999] = [0.5, 0.99, 0.999].map(|quantile| ms(us.value_at_quantile(quantile)));
     let sent = report.requests_per_s();
     let plain = plain_handler(environment, sizes, &sale, rate, spinner).await?;
     let [plain_p50, plain_p99] = [0.5, 0.99].map(|quantile| ms(plain.latency_us.value_at_quantile(quantile)));
     let note = format!(
-        "p99 to the answer above a plain handler's at the same rate: {p99:.2} against {plain_p99:.2} ms; {sent:.0} purchases/s ({rate:.0} wanted: half of the peak), from the time each was due; p50 {p50:.2}, p99.9 {p999:.2}, max {:.2} ms; the plain handler: p50 {plain_p50:.2} ms{}",
+        "p99 to the answer above a plain handler's at the same rate: {p99:.2} against {plain_p99:.2} ms; {sent:.0} purchases/s ({rate:.0} wanted: half of the peak), from the time each was due; p50 {p50:.2}, p99.9 {p999:.2}, max {:.2} ms; the plain handler: p50 {plain_p50:.2} ms{}{}",
         ms(us.max()),
+        disk.map_or_else(String::new, DiskWaits::note),
         usage.note()
     );
     let more = json!({
         "wanted_per_s": rate, "sent_per_s": sent, "requests": report.requests, "accepted": report.accepted,
         "answers": report.by_status, "p50_ms": p50, "p99_ms": p99, "p99_9_ms": p999, "max_ms": ms(us.max()),
-        "curve": curve(us), "cpu": usage.json(),
+        "curve": curve(us), "cpu": usage.json(), "disk_waits": disk,
         "plain_p50_ms": plain_p50, "plain_p99_ms": plain_p99, "plain_curve": curve(&plain.latency_us),
     });
     Ok(Bar::of("latency", (p99 - plain_p99).max(0.0), "ms").at_most(BAR_ANSWER_MS).note(note).more(more))

@@ -128,21 +128,23 @@ fn a_key_that_could_check_nothing_is_refused_when_it_is_read() {
     let settings = settings(&service, &folder, "jwks_file", 5);
     let weak = json!({ "kty": "RSA", "kid": "weak", "n": base64_url(&[0xab; 128]), "e": "AQAB" });
     let short = json!({ "kty": "OKP", "crv": "Ed25519", "kid": "short", "x": base64_url(&[1; 31]) });
-    let algorithms = vec![seckill::config::Algorithm::Rs256, seckill::config::Algorithm::EdDsa].into();
+    let off =
+        json!({ "kty": "EC", "crv": "P-256", "kid": "off", "x": base64_url(&[1; 32]), "y": base64_url(&[1; 32]) });
+    let algorithms = ["RS256", "EdDSA", "ES256"].map(|name| serde_json::from_value(json!(name)).unwrap());
+    let algorithms = algorithms.to_vec().into();
     let settings = Auth { algorithms, ..settings };
     let refused = |settings: &Auth| Authenticator::new(settings).err().unwrap().to_string();
-    std::fs::write(&settings.jwks_file, json!({ "keys": [weak, short] }).to_string()).unwrap();
+    std::fs::write(&settings.jwks_file, json!({ "keys": [weak, short, off] }).to_string()).unwrap();
     let error = refused(&settings);
-    assert!(
-        error.contains("weak: is an RSA key of 1024 bits") && error.contains("short: is not a public key"),
-        "{error}"
-    );
+    for why in ["weak: is an RSA key of 1024 bits", "short: is not a public key", "off: is not a usable public key"] {
+        assert!(error.contains(why), "{error}");
+    }
     // The private half is no key to check with, and does not belong on this machine.
     let private = folder.join("private.pem");
     std::fs::write(&private, include_str!("../../support/client.rsa.pem")).unwrap();
     let settings = Auth { key_file: private.display().to_string(), jwks_file: String::new(), ..settings };
     assert!(
-        refused(&settings).contains("auth.key_file: not a public key for RS256 or EdDSA"),
+        refused(&settings).contains("auth.key_file: not a public key for RS256 or EdDSA or ES256"),
         "{}",
         refused(&settings)
     );
