@@ -3,13 +3,13 @@
 //! to the answer, once at a low rate to the order's row in the database.
 
 use super::bar::Bar;
-use super::cpu::CpuMeter;
-use super::disk_waits::{self, DiskWaits};
+use super::baseline::redis_disk::{self, DiskWaits};
+use super::cpu::{CpuMeter, CpuUsage};
 use super::environment::Environment;
 use super::plain_handler::PlainHandler;
 use super::sizes::{Sizes, Spinner};
 use super::steady_crowd;
-use crate::loadgen::{self, LoadPlan, LoadReport};
+use crate::loadgen::{self, LoadPlan, LoadReport, PreparedRun};
 use hdrhistogram::Histogram;
 use seckill::cli::Failure;
 use seckill::domain::ids::SaleId;
@@ -90,11 +90,7 @@ pub(super) async fn accept(
     let sale = environment.sale("latency", steady_crowd::ENOUGH, None).await?;
     let plan = warmed(environment, sizes, &sale, rate, spinner);
     let ready = loadgen::prepare(plan).await?;
-    disk_waits::begin(environment).await?;
-    let watch = CpuMeter::start(environment);
-    let report = ready.run().await?;
-    let usage = watch.end();
-    let disk = disk_waits::end(environment).await?;
+    let (report, usage, disk) = watched(environment, ready).await?;
     let us = &report.latency_us;
     let [p50, p99, p999] = [0.5, 0.99, 0.999].map(|quantile| ms(us.value_at_quantile(quantile)));
     let sent = report.requests_per_s();
@@ -113,6 +109,25 @@ pub(super) async fn accept(
         "plain_p50_ms": plain_p50, "plain_p99_ms": plain_p99, "plain_curve": curve(&plain.latency_us),
     });
     Ok(Bar::of("latency", (p99 - plain_p99).max(0.0), "ms").at_most(BAR_ANSWER_MS).note(note).more(more))
+}
+
+/// Lets the crowd loose. What it saw, what that cost, and, where Redis is ours, how long Redis waited for its disk.
+async fn watched(
+    environment: &Environment,
+    crowd: PreparedRun,
+) -> Result<(LoadReport, CpuUsage, Option<DiskWaits>), Failure> {
+    let redis = environment.pids().contains_key("redis").then_some(&environment.servers.redis);
+    if let Some(redis) = redis {
+        redis_disk::begin(redis).await?;
+    }
+    let watch = CpuMeter::start(environment);
+    let report = crowd.run().await?;
+    let usage = watch.end();
+    let disk = match redis {
+        Some(redis) => Some(redis_disk::end(redis).await?),
+        None => None,
+    };
+    Ok((report, usage, disk))
 }
 
 /// The same crowd at a handler with nothing behind it: how late this machine and this generator are by themselves.

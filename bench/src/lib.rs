@@ -15,7 +15,6 @@ mod closed_loop;
 mod cost;
 mod cpu;
 mod descriptors;
-mod disk_waits;
 mod environment;
 mod expiry;
 mod fill;

@@ -10,6 +10,7 @@ pub mod mysql_unpaid;
 pub mod rabbit;
 pub mod rabbit_queues;
 pub mod redis;
+pub mod redis_disk;
 pub mod redis_info;
 pub mod redis_script;
 

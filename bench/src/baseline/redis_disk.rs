@@ -1,12 +1,11 @@
 //! How long Redis waited for its disk while something was measured: a latency that has such waits in it says more about the disk
 //! than about the program.
 //!
-//! Input: an environment of ours. Output: in how many seconds Redis waited longer than it should for an fsync, and the longest
+//! Input: a server of ours. Output: in how many seconds Redis waited longer than it should for an fsync, and the longest
 //! wait. Redis' latency monitor counts, and is off again afterwards. A crash leaves it on in a server that goes away.
 
-use super::environment::Environment;
 use fred::types::Value;
-use seckill::cli::Failure;
+use seckill::store::redis::{RedisFault, RedisStore};
 use serde::Serialize;
 
 /// Shorter waits are not counted, milliseconds.
@@ -16,28 +15,28 @@ const EVENT: &str = "aof-fsync-always";
 
 /// The seconds with a long wait, and their longest wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub(super) struct DiskWaits {
+pub struct DiskWaits {
     seconds: usize,
     longest_ms: i64,
 }
 
-/// Starts counting. Servers that were given are left alone.
-pub(super) async fn begin(environment: &Environment) -> Result<(), Failure> {
-    if environment.pids().contains_key("redis") {
-        set_threshold(environment, THRESHOLD_MS).await?;
-        command(environment, "LATENCY", &["RESET", EVENT]).await?;
-    }
-    Ok(())
+/// Starts counting.
+///
+/// # Errors
+/// [`RedisFault`] when a server is unavailable.
+pub async fn begin(store: &RedisStore) -> Result<(), RedisFault> {
+    set_threshold(store, THRESHOLD_MS).await?;
+    command(store, "LATENCY", &["RESET", EVENT]).await.map(drop)
 }
 
-/// What was counted since; stops counting. `None` where nobody counted.
-pub(super) async fn end(environment: &Environment) -> Result<Option<DiskWaits>, Failure> {
-    if !environment.pids().contains_key("redis") {
-        return Ok(None);
-    }
-    let history = command(environment, "LATENCY", &["HISTORY", EVENT]).await?;
-    set_threshold(environment, 0).await?;
-    Ok(Some(DiskWaits::of(&history)))
+/// What was counted since; stops counting.
+///
+/// # Errors
+/// As [`begin`].
+pub async fn end(store: &RedisStore) -> Result<DiskWaits, RedisFault> {
+    let history = command(store, "LATENCY", &["HISTORY", EVENT]).await?;
+    set_threshold(store, 0).await?;
+    Ok(DiskWaits::of(&history))
 }
 
 impl DiskWaits {
@@ -50,7 +49,8 @@ impl DiskWaits {
     }
 
     /// For people; empty without a long wait.
-    pub(super) fn note(self) -> String {
+    #[must_use]
+    pub fn note(self) -> String {
         let Self { seconds, longest_ms } = self;
         if seconds == 0 {
             return String::new();
@@ -59,13 +59,13 @@ impl DiskWaits {
     }
 }
 
-async fn set_threshold(environment: &Environment, ms: i64) -> Result<(), Failure> {
-    command(environment, "CONFIG", &["SET", "latency-monitor-threshold", &ms.to_string()]).await.map(drop)
+async fn set_threshold(store: &RedisStore, ms: i64) -> Result<(), RedisFault> {
+    command(store, "CONFIG", &["SET", "latency-monitor-threshold", &ms.to_string()]).await.map(drop)
 }
 
-async fn command(environment: &Environment, name: &'static str, args: &[&str]) -> Result<Vec<Value>, Failure> {
+async fn command(store: &RedisStore, name: &'static str, args: &[&str]) -> Result<Vec<Value>, RedisFault> {
     let args: Vec<Value> = args.iter().map(|arg| Value::String((*arg).into())).collect();
-    Ok(environment.servers.redis.command_on_every_server(name, &args).await?)
+    store.command_on_every_server(name, &args).await
 }
 
 #[cfg(test)]
