@@ -1,8 +1,8 @@
 //! How JWTs are signed and checked: `jsonwebtoken` says what a token is, `aws-lc-rs` (which TLS uses, too) does the arithmetic.
 //!
 //! The two back ends that come with that crate are not used: one brings twenty crates of curves and big numbers, one of them
-//! with an open advisory (RUSTSEC-2023-0071), the other reads a key anew for each token. A process installs this one with its
-//! first key; [`ReadyKey`] is for those who check many tokens with the same one.
+//! with an open advisory (RUSTSEC-2023-0071), the other asks for all features of aws-lc-rs and with them for an old `untrusted`
+//! beside that of TLS. A process installs this one with its first key; [`ReadyKey`] is for those who check many tokens with one.
 
 use aws_lc_rs::hmac;
 use aws_lc_rs::signature::{self, ParsedPublicKey, VerificationAlgorithm};

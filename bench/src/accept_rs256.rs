@@ -36,18 +36,23 @@ const TURNS: u64 = 5;
 
 /// The crowd with its RS256 tokens, for every run.
 pub(super) struct Rs256Crowd {
-    tokens: AskingCrowd,
+    crowd: AskingCrowd,
+    /// In all turns.
+    buyers: u64,
     /// The key that the api checks them with.
     public_key: PathBuf,
 }
 
 /// Buyers with one kind of token.
 struct AskingCrowd {
-    warm_up: Arc<AccessTokens>,
-    /// Of each turn.
-    turns: Vec<Arc<AccessTokens>>,
-    /// In all turns; those of the warm-up come behind them.
-    buyers: u64,
+    warm_up: AskingBuyers,
+    turns: Vec<AskingBuyers>,
+}
+
+/// Buyers who come together.
+struct AskingBuyers {
+    numbers: Range<u64>,
+    tokens: Arc<AccessTokens>,
 }
 
 /// What one of the two kinds of token came to.
@@ -66,8 +71,8 @@ impl Rs256Crowd {
         let public_key = folder.join("rs256.pem");
         std::fs::write(&public_key, PUBLIC_PEM)?;
         let auth = &environment.settings.auth;
-        let tokens = AskingCrowd::sign(buyers, || Rs256Issuer::new(&auth.issuer, &auth.audience)).await?;
-        Ok(Some(Self { tokens, public_key }))
+        let crowd = AskingCrowd::sign(buyers, || Rs256Issuer::new(&auth.issuer, &auth.audience)).await?;
+        Ok(Some(Self { crowd, buyers, public_key }))
     }
 
     /// One run of both. `environment` has the api role only. `None`: a server was given.
@@ -80,8 +85,8 @@ impl Rs256Crowd {
         let Some(mut other) = environment.another(Difference::Rs256(&self.public_key)).await? else { return Ok(None) };
         let auth = environment.settings.auth.clone();
         let issuer = || Ok(TokenIssuer::new(&auth.secret, &auth.issuer, &auth.audience)?);
-        let asked = match AskingCrowd::sign(self.tokens.buyers, issuer).await {
-            Ok(hs256) => in_turns((environment, &hs256), (&mut other, &self.tokens), sizes, spinner).await,
+        let asked = match AskingCrowd::sign(self.buyers, issuer).await {
+            Ok(hs256) => in_turns((environment, &hs256), (&mut other, &self.crowd), sizes, spinner).await,
             Err(failure) => Err(failure),
         };
         other.leave().await?;
@@ -97,14 +102,14 @@ async fn in_turns(
     sizes: &Sizes,
     spinner: &Spinner,
 ) -> Result<(Asked, Asked), Failure> {
-    let sale = hs256.warm(environment, sizes).await?;
-    let sale_of_other = rs256.warm(other, sizes).await?;
+    let sale = hs256.warm_up.warm(environment, sizes).await?;
+    let sale_of_other = rs256.warm_up.warm(other, sizes).await?;
     let mut asked = None;
-    for turn in 0..TURNS {
+    for (with_hs256, with_rs256) in hs256.turns.iter().zip(&rs256.turns) {
         spinner.tell("HS256");
-        let first = hs256.turn(turn, environment, &sale, sizes).await?;
+        let first = with_hs256.ask(environment, &sale, sizes).await?;
         spinner.tell("RS256");
-        let second = rs256.turn(turn, other, &sale_of_other, sizes).await?;
+        let second = with_rs256.ask(other, &sale_of_other, sizes).await?;
         asked = Some(match asked.take() {
             Some((before, before_second)) => (first.after(before)?, second.after(before_second)?),
             None => (first, second),
@@ -114,66 +119,50 @@ async fn in_turns(
 }
 
 impl AskingCrowd {
-    /// Signs for everybody.
+    /// Signs for everybody; the warm-up's buyers come behind those of the turns.
     async fn sign<I: SignsTokens + 'static>(
         buyers: u64,
         issuer: impl Fn() -> Result<I, LoadError>,
     ) -> Result<Self, Failure> {
-        let signed = async |numbers: Range<u64>| -> Result<Arc<AccessTokens>, LoadError> {
-            AccessTokens::signed(issuer()?, numbers.map(buyer_name).collect()).await.map(Arc::new)
+        let signed = async |numbers: Range<u64>| -> Result<AskingBuyers, LoadError> {
+            let tokens = AccessTokens::signed(issuer()?, numbers.clone().map(buyer_name).collect()).await?;
+            Ok(AskingBuyers { numbers, tokens: Arc::new(tokens) })
         };
         let mut turns = Vec::new();
         for turn in 0..TURNS {
-            turns.push(signed(Self::in_turn(buyers, turn)).await?);
+            turns.push(signed(turn * buyers / TURNS..(turn + 1) * buyers / TURNS).await?);
         }
-        Ok(Self { warm_up: signed(buyers..buyers + WARM_UP).await?, turns, buyers })
+        Ok(Self { warm_up: signed(buyers..buyers + WARM_UP).await?, turns })
     }
+}
 
-    /// The buyers of one turn.
-    const fn in_turn(buyers: u64, turn: u64) -> Range<u64> {
-        turn * buyers / TURNS..(turn + 1) * buyers / TURNS
-    }
-
-    /// Opens a sale, and has a few buyers ask before the others.
+impl AskingBuyers {
+    /// Opens a sale, and has these ask in it before the others.
     async fn warm(&self, environment: &mut Environment, sizes: &Sizes) -> Result<SaleId, Failure> {
         let sale = environment.sale("accept-rs256", ENOUGH, None).await?;
-        loadgen::run(plan(environment, &sale, sizes, &self.warm_up, self.buyers..self.buyers + WARM_UP)).await?;
+        loadgen::run(self.plan(environment, &sale, sizes)).await?;
         Ok(sale)
     }
 
-    /// Those buyers whose turn it is.
-    async fn turn(
-        &self,
-        turn: u64,
-        environment: &mut Environment,
-        sale: &SaleId,
-        sizes: &Sizes,
-    ) -> Result<Asked, Failure> {
-        let index = usize::try_from(turn).unwrap_or(usize::MAX);
-        let tokens = self.turns.get(index).ok_or_else(|| Failure::Failed("accept_rs256: no such turn".to_owned()))?;
-        let plan = plan(environment, sale, sizes, tokens, Self::in_turn(self.buyers, turn));
-        let ready = loadgen::prepare(plan).await?;
+    /// Their turn, measured.
+    async fn ask(&self, environment: &mut Environment, sale: &SaleId, sizes: &Sizes) -> Result<Asked, Failure> {
+        let ready = loadgen::prepare(self.plan(environment, sale, sizes)).await?;
         let watch = CpuMeter::start(environment);
         let report = ready.run().await?;
         let usage = watch.end();
         environment.go_on()?;
         Ok(Asked { report, usage })
     }
-}
 
-/// Buyers who ask three times each; `access` has their tokens.
-fn plan(
-    environment: &Environment,
-    sale: &SaleId,
-    sizes: &Sizes,
-    access: &Arc<AccessTokens>,
-    buyers: Range<u64>,
-) -> LoadPlan {
-    let mut plan = LoadPlan::new(environment.api.clone(), sale.clone(), seckill::config::Secret::default());
-    (plan.first_buyer, plan.buyers, plan.access) = (buyers.start, buyers.end - buyers.start, Some(access.clone()));
-    (plan.connections, plan.stop) = (sizes.connections, environment.stop.clone());
-    (plan.tokens, plan.asks_status) = (true, true);
-    plan
+    /// Each asks three times.
+    fn plan(&self, environment: &Environment, sale: &SaleId, sizes: &Sizes) -> LoadPlan {
+        let mut plan = LoadPlan::new(environment.api.clone(), sale.clone(), seckill::config::Secret::default());
+        let Range { start, end } = self.numbers;
+        (plan.first_buyer, plan.buyers, plan.access) = (start, end - start, Some(self.tokens.clone()));
+        (plan.connections, plan.stop) = (sizes.connections, environment.stop.clone());
+        (plan.tokens, plan.asks_status) = (true, true);
+        plan
+    }
 }
 
 impl Asked {

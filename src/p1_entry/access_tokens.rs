@@ -228,9 +228,11 @@ impl Authenticator {
         let wrong = |error| AccessDenied::new(TokenRefusal::Claims, format!("access token: {error}"));
         let user = UserId::parse(&claims.sub).map_err(wrong)?;
         let leeway_s = self.validations.first().map_or(0, |(_, validation)| validation.leeway);
-        let first = claims.nbf.map_or(Some(0), |nbf| nbf.as_u64().map(|nbf| nbf.saturating_sub(leeway_s)));
-        let last = claims.exp.and_then(|exp| exp.as_u64()).map(|exp| exp.saturating_add(leeway_s));
-        Ok(VerifiedToken { user, valid_s: first.zip(last).unwrap_or((1, 0)) })
+        let nbf = claims.nbf.map_or(Some(None), |nbf| nbf.as_u64().map(Some));
+        Ok(match nbf.zip(claims.exp.and_then(|exp| exp.as_u64())) {
+            Some((nbf, exp)) => VerifiedToken::new(user, nbf, exp, leeway_s),
+            None => VerifiedToken { user, valid_s: (1, 0) },
+        })
     }
 }
 
