@@ -2,10 +2,11 @@
 //!
 //! The two back ends that come with that crate are not used: one brings twenty crates of curves and big numbers, one of them
 //! with an open advisory (RUSTSEC-2023-0071), the other asks for all features of aws-lc-rs and with them for an old `untrusted`
-//! beside that of TLS. A process installs this one with its first key; [`ReadyKey`] is for those who check many tokens with one.
+//! beside that of TLS. This one knows the four algorithms that `auth.algorithm` can name, and no other. A process installs it
+//! with its first key; [`ReadyKey`] is for those who check many tokens with one.
 
 use aws_lc_rs::hmac;
-use aws_lc_rs::signature::{self, ParsedPublicKey, VerificationAlgorithm};
+use aws_lc_rs::signature::{self, ParsedPublicKey};
 use jsonwebtoken::crypto::{CryptoProvider, JwtSigner, JwtVerifier, KeyUtils};
 use jsonwebtoken::errors::{ErrorKind, Result};
 use jsonwebtoken::signature::{Error, Signer, Verifier};
@@ -30,23 +31,14 @@ struct Keyed<K> {
     key: K,
 }
 
-fn hmac_of(algorithm: Algorithm) -> Option<hmac::Algorithm> {
-    let hashes = [
-        (Algorithm::HS256, hmac::HMAC_SHA256),
-        (Algorithm::HS384, hmac::HMAC_SHA384),
-        (Algorithm::HS512, hmac::HMAC_SHA512),
-    ];
-    hashes.into_iter().find_map(|(known, hash)| (known == algorithm).then_some(hash))
-}
-
 fn signer(algorithm: &Algorithm, key: &EncodingKey) -> Result<Box<dyn JwtSigner>> {
     // Purchase tokens, places, and the tokens of crowds and demos; the real access tokens are signed by somebody else.
-    match hmac_of(*algorithm) {
-        Some(hmac) if key.family() == AlgorithmFamily::Hmac => {
-            Ok(Box::new(Keyed { algorithm: *algorithm, key: hmac::Key::new(hmac, key.as_bytes()) }))
+    match (algorithm, key.family()) {
+        (Algorithm::HS256, AlgorithmFamily::Hmac) => {
+            Ok(Box::new(Keyed { algorithm: *algorithm, key: hmac::Key::new(hmac::HMAC_SHA256, key.as_bytes()) }))
         }
-        Some(_) => Err(ErrorKind::InvalidKeyFormat.into()),
-        None => Err(ErrorKind::InvalidAlgorithm.into()),
+        (Algorithm::HS256, _) => Err(ErrorKind::InvalidKeyFormat.into()),
+        _ => Err(ErrorKind::InvalidAlgorithm.into()),
     }
 }
 
@@ -74,27 +66,6 @@ pub(crate) enum ReadyKey {
     Public(ParsedPublicKey),
 }
 
-fn rsa_of(algorithm: Algorithm) -> Option<&'static signature::RsaParameters> {
-    let parameters = [
-        (Algorithm::RS256, &signature::RSA_PKCS1_2048_8192_SHA256),
-        (Algorithm::RS384, &signature::RSA_PKCS1_2048_8192_SHA384),
-        (Algorithm::RS512, &signature::RSA_PKCS1_2048_8192_SHA512),
-        (Algorithm::PS256, &signature::RSA_PSS_2048_8192_SHA256),
-        (Algorithm::PS384, &signature::RSA_PSS_2048_8192_SHA384),
-        (Algorithm::PS512, &signature::RSA_PSS_2048_8192_SHA512),
-    ];
-    parameters.into_iter().find_map(|(known, rsa)| (known == algorithm).then_some(rsa))
-}
-
-fn curve_of(algorithm: Algorithm) -> Option<&'static dyn VerificationAlgorithm> {
-    let curves: [(Algorithm, &'static dyn VerificationAlgorithm); 3] = [
-        (Algorithm::ES256, &signature::ECDSA_P256_SHA256_FIXED),
-        (Algorithm::ES384, &signature::ECDSA_P384_SHA384_FIXED),
-        (Algorithm::EdDSA, &signature::ED25519),
-    ];
-    curves.into_iter().find_map(|(known, curve)| (known == algorithm).then_some(curve))
-}
-
 impl ReadyKey {
     /// Reads a key for its algorithm.
     ///
@@ -104,20 +75,18 @@ impl ReadyKey {
         if key.family() != algorithm.family() {
             return Err(ErrorKind::InvalidKeyFormat.into());
         }
-        if let Some(hmac) = hmac_of(algorithm) {
-            return Ok(Self::Secret(hmac::Key::new(hmac, key.try_get_as_bytes()?).into()));
-        }
-        let parsed = match (rsa_of(algorithm), key.kind()) {
-            (Some(rsa), DecodingKeyKind::SecretOrDer(der)) => ParsedPublicKey::new(rsa, der),
-            (Some(rsa), DecodingKeyKind::RsaModulusExponent { n, e }) => {
+        let rsa = &signature::RSA_PKCS1_2048_8192_SHA256;
+        let parsed = match (algorithm, key.kind()) {
+            (Algorithm::HS256, _) => return Ok(Self::of_secret(key.try_get_as_bytes()?)),
+            (Algorithm::RS256, DecodingKeyKind::SecretOrDer(der)) => ParsedPublicKey::new(rsa, der),
+            (Algorithm::RS256, DecodingKeyKind::RsaModulusExponent { n, e }) => {
                 // No leading zeros are taken, and some JWK sets have them.
                 let n = n.get(n.iter().take_while(|byte| **byte == 0).count()..).unwrap_or_default();
                 signature::RsaPublicKeyComponents { n, e: e.as_slice() }.to_parsed_public_key(rsa)
             }
-            (None, _) => {
-                let curve = curve_of(algorithm).ok_or(ErrorKind::InvalidAlgorithm)?;
-                ParsedPublicKey::new(curve, key.try_get_as_bytes()?)
-            }
+            (Algorithm::ES256, _) => ParsedPublicKey::new(&signature::ECDSA_P256_SHA256_FIXED, key.try_get_as_bytes()?),
+            (Algorithm::EdDSA, _) => ParsedPublicKey::new(&signature::ED25519, key.try_get_as_bytes()?),
+            _ => return Err(ErrorKind::InvalidAlgorithm.into()),
         };
         parsed.map(Self::Public).map_err(|_rejected| ErrorKind::InvalidKeyFormat.into())
     }
@@ -165,19 +134,18 @@ mod tests {
     }
 
     #[test]
-    fn hmac_tokens_are_signed_and_checked_each_with_its_own_hash() {
+    fn hmac_tokens_are_signed_and_checked() {
         install();
         install();
         let (secret, other) = ([7_u8; 40], [8_u8; 40]);
-        for algorithm in [Algorithm::HS256, Algorithm::HS384, Algorithm::HS512] {
-            let token = encode(&Header::new(algorithm), &json!({}), &EncodingKey::from_secret(&secret)).unwrap();
-            assert!(checked(&token, &DecodingKey::from_secret(&secret), algorithm), "{algorithm:?}");
-            assert!(!checked(&token, &DecodingKey::from_secret(&other), algorithm), "{algorithm:?}");
-        }
+        let (key, algorithm) = (EncodingKey::from_secret(&secret), Algorithm::HS256);
+        let token = encode(&Header::new(algorithm), &json!({}), &key).unwrap();
+        assert!(checked(&token, &DecodingKey::from_secret(&secret), algorithm));
+        assert!(!checked(&token, &DecodingKey::from_secret(&other), algorithm));
+        assert!(encode(&Header::new(Algorithm::HS512), &json!({}), &key).is_err(), "no setting asks for it");
         // https://www.rfc-editor.org/rfc/rfc4231, test case 2.
         let known = "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843";
-        let tag =
-            hmac::sign(&hmac::Key::new(hmac_of(Algorithm::HS256).unwrap(), b"Jefe"), b"what do ya want for nothing?");
+        let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, b"Jefe"), b"what do ya want for nothing?");
         assert_eq!(tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect::<String>(), known);
     }
 

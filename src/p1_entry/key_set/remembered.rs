@@ -13,7 +13,7 @@ use super::parse::KeyNumber;
 use crate::domain::ids::UserId;
 use crate::p1_entry::refusals::AccessDenied;
 use aws_lc_rs::digest::{SHA256, digest};
-use foldhash::HashMap;
+use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::sync::{Mutex, PoisonError};
 
@@ -126,7 +126,7 @@ impl<F: TokenFate> RememberedTokens<F> {
     /// Keeps at most `tokens_max`.
     pub(super) fn new(tokens_max: usize) -> Self {
         let parts = (tokens_max / PART_MIN).clamp(1, PARTS_MAX);
-        let part = || Mutex::new(Generations { young: HashMap::default(), old: HashMap::default() });
+        let part = || Mutex::new(Generations { young: HashMap::new(), old: HashMap::new() });
         Self { parts: (0..parts).map(|_| part()).collect(), young_max: tokens_max / parts / 2 }
     }
 
