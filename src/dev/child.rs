@@ -82,6 +82,12 @@ impl Child {
         matches!(self.process.try_wait(), Ok(None))
     }
 
+    /// An error that says how it ended and what it said last, when it does not run any more.
+    pub(crate) fn must_run(&mut self) -> Result<(), DevError> {
+        let Some(status) = self.try_exit_status()? else { return Ok(()) };
+        Err(DevError::Died { name: self.name.clone(), status, log: self.log.clone(), tail: self.log_tail() })
+    }
+
     /// SIGTERM, and SIGKILL when it still runs after `deadline`. Returns how it ended.
     pub(crate) async fn terminate(&mut self, deadline: Duration) -> Result<ExitStatus, DevError> {
         self.signal(libc::SIGTERM)?;

@@ -113,9 +113,7 @@ impl Server {
         let check = readiness::ReadinessCheck { kind: self.kind(), port: self.port(), tls };
         while Instant::now() < end {
             // Checked first: another process may have taken the port, and would be mistaken for the server.
-            if let Some(status) = self.child.try_exit_status()? {
-                return Err(DevError::Died { name, status, log: self.log.clone(), tail: self.child.log_tail() });
-            }
+            self.child.must_run()?;
             if readiness::is_ready(&check).await {
                 return Ok(());
             }

@@ -114,6 +114,11 @@ impl Split {
         self.children.iter().map(|process| (process.role.name().to_owned(), process.child.pid()))
     }
 
+    /// An error when one of them has ended.
+    pub(super) fn must_run(&mut self) -> Result<(), DevError> {
+        self.children.iter_mut().try_for_each(|process| process.child.must_run())
+    }
+
     /// Starts dead roles again; whether any was dead.
     pub(super) async fn restart_dead(&mut self) -> Result<bool, DevError> {
         let mut restarted = false;

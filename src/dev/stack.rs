@@ -79,12 +79,12 @@ impl Stack {
             public: default_or_free(&settings.http.listen, roles::bind_public)?,
             admin: default_or_free(&settings.admin.listen, |address| roles::bind("admin.listen", address))?,
         };
-        let roles = if plan.split {
+        let mut roles = if plan.split {
             StackRoles::Split(Split::start(plan, &settings, listeners, &mut state).await?)
         } else {
             StackRoles::Here(here(&settings, listeners, &stopper, &mut state)?)
         };
-        wait_ready(&state).await?;
+        wait_ready(&state, &mut roles).await?;
         let drain = Duration::from_millis(settings.runtime.drain_ms);
         let mut stack = Self { shop: has_shop(&settings), servers, roles, state, stopper, drain };
         stack.write_state(&plan.dir)?;
@@ -232,8 +232,9 @@ fn here(
     Ok(running)
 }
 
-/// Waits until every role says it is ready and the public API answers.
-async fn wait_ready(state: &DevState) -> Result<(), StackError> {
+/// Waits until every role says it is ready and the public API answers. A role process that ended is not waited for: what it said
+/// last is the error.
+async fn wait_ready(state: &DevState, roles: &mut StackRoles) -> Result<(), StackError> {
     let mut urls: Vec<String> = state.admins.values().map(|admin| format!("{admin}/readyz")).collect();
     urls.sort();
     urls.dedup();
@@ -243,6 +244,9 @@ async fn wait_ready(state: &DevState) -> Result<(), StackError> {
     let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
     for url in urls {
         loop {
+            if let StackRoles::Split(split) = roles {
+                split.must_run()?;
+            }
             let problem = match client.get(&url).send().await {
                 Ok(answer) if answer.status().is_success() => break,
                 Ok(answer) => format!("{} {}", answer.status(), answer.text().await.unwrap_or_default()),

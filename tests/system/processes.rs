@@ -233,6 +233,21 @@ fn a_role_waits_for_servers_that_are_not_there_says_so_and_stops_in_order() {
 }
 
 #[test]
+fn a_split_stack_with_a_role_that_does_not_start_says_at_once_which_and_why() {
+    run_waiting(async {
+        let folder = Folder::new("split-refused");
+        let key = ["auth.algorithm=RS256", "auth.key_file=/nonexistent/key.pem"];
+        let args = [&["--data-dir", folder.path().to_str().unwrap()], &sets(key)[..]].concat();
+        let mut stack = Program::start(folder.path(), &[&args[..], &["dev", "--split", "--no-demo"]].concat());
+        assert_eq!(stack.ended().await, Some(1));
+        let said = stack.stderr();
+        assert!(said.contains("api ended with") && said.contains("/nonexistent/key.pem"), "{said}");
+        assert!(!said.contains("is not ready"), "the reason, not what follows from it: {said}");
+        no_process_in(folder.path()).await;
+    });
+}
+
+#[test]
 fn sigterm_in_a_load_drains_each_role_and_loses_nothing() {
     run(async {
         let mut world = World::with(&[], &[]).await;
