@@ -54,8 +54,6 @@ pub(crate) struct LedgerReads {
     retention_ms: i64,
     /// Which ledgers are whole, as of at most [`WHOLE_TTL`] ago.
     whole: Cache<(SaleId, u16), bool>,
-    /// Whether replicas follow the server of a ledger, as of at most [`WHOLE_TTL`] ago.
-    followed: Cache<(SaleId, u16), bool>,
 }
 
 /// What it means that a request is not in the ledger.
@@ -77,33 +75,23 @@ impl LedgerReads {
         let replication = Arc::new(Replication::start(redis.ledger.clone()));
         let retention_ms = i64::try_from(settings.ledger_retention_s.saturating_mul(1000)).unwrap_or(i64::MAX);
         let whole = Cache::builder().max_capacity(WHOLE_MAX).time_to_live(WHOLE_TTL).build();
-        let followed = Cache::builder().max_capacity(WHOLE_MAX).time_to_live(WHOLE_TTL).build();
-        Self { redis, near: Arc::default(), far, replication, retention_ms, whole, followed }
+        Self { redis, near: Arc::default(), far, replication, retention_ms, whole }
     }
 
-    /// The record of a request.
+    /// The record of a request. That there is none is said only by a server that replicas follow (`redis.wait_replicas`).
     pub(crate) async fn find(&self, question: LedgerQuestion) -> Result<LedgerAnswer, Busy> {
         let near = self.near.get_or(|| questions_to(&self.redis.ledger));
         let questions = if near.has_ended() { &self.far } else { near };
-        questions.ask(question).await
+        let again = self.replication.is_asked().then(|| question.clone());
+        match (questions.ask(question).await?, again) {
+            (Ok(None), Some(question)) => Box::pin(self.replication.record(question)).await,
+            (found, _) => Ok(found),
+        }
     }
 
     /// Whether enough replicas have a record that was found (`redis.wait_replicas`).
     pub(crate) async fn is_replicated(&self, question: LedgerQuestion) -> bool {
         !self.replication.is_asked() || Box::pin(self.replication.has(question)).await
-    }
-
-    /// Whether replicas follow the server that has this ledger (`redis.wait_replicas`). A primary that was cut off and comes back
-    /// takes itself for the primary for some seconds, and knows nothing of what its successor accepted meanwhile.
-    pub(crate) async fn is_followed(&self, (sale, shard, request_id): LedgerQuestion) -> bool {
-        if !self.replication.is_asked() {
-            return true;
-        }
-        let asked = async {
-            let read = self.redis.ledger.lookup_polled(&sale, shard, &[request_id]).await;
-            read.is_ok_and(|(_, replicated)| replicated)
-        };
-        Box::pin(self.followed.get_with((sale.clone(), shard), asked)).await
     }
 
     /// What it means that a request is not in the ledger.
@@ -141,7 +129,7 @@ fn questions_to(ledger: &RequestLedger) -> LedgerQuestions {
 
 /// The answers in the order of the questions. That there is no record is said by the purchases' connection only: that of the polls
 /// may still lead to a server that was demoted, because reads never meet its READONLY. Where replicas are waited for
-/// [`LedgerReads::is_followed`] sees to that.
+/// [`LedgerReads::find`] sees to that.
 async fn answer(ledger: &RequestLedger, questions: Vec<LedgerQuestion>) -> Vec<LedgerAnswer> {
     metrics::histogram!("seckill_p1_entry_status_group_count").record(questions.len() as f64);
     let polled = |sale, shard, ids: Vec<RequestId>| async move { ledger.lookup_for_poll(sale, shard, &ids).await };
@@ -159,7 +147,7 @@ async fn answer(ledger: &RequestLedger, questions: Vec<LedgerQuestion>) -> Vec<L
 }
 
 /// One command for each ledger that is asked about; the answers in the order of the questions.
-async fn read<'a, F>(
+pub(super) async fn read<'a, F>(
     questions: &'a [LedgerQuestion],
     lookup: impl Fn(&'a SaleId, u16, Vec<RequestId>) -> F,
 ) -> Vec<LedgerAnswer>
@@ -182,7 +170,7 @@ where
 }
 
 /// The places of the questions about each ledger. There are few ledgers, and nearly always one.
-pub(super) fn by_ledger(questions: &[LedgerQuestion]) -> Vec<((&SaleId, u16), Vec<usize>)> {
+fn by_ledger(questions: &[LedgerQuestion]) -> Vec<((&SaleId, u16), Vec<usize>)> {
     let mut ledgers: Vec<((&SaleId, u16), Vec<usize>)> = Vec::new();
     for (at, (sale, shard, _)) in questions.iter().enumerate() {
         match ledgers.iter_mut().find(|(ledger, _)| *ledger == (sale, *shard)) {

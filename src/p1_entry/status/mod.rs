@@ -194,10 +194,6 @@ impl Statuses {
                 Ok(OrderStatus::new(request_id, record.quantity.get(), record.state))
             }
             Ok(Some(_)) => Err(not_yours()),
-            Ok(None) if !self.ledger_reads.is_followed((sale.clone(), shard, request_id)).await => {
-                let known = self.in_database(user, sale, request_id).await?;
-                known.ok_or_else(|| not_now(sale, request_id))
-            }
             Ok(None) => match self.ledger_reads.absence((sale.clone(), shard, request_id)).await {
                 LedgerAbsence::NeverAccepted => Err(not_yours()),
                 LedgerAbsence::Trimmed => self.in_database(user, sale, request_id).await?.ok_or_else(not_yours),

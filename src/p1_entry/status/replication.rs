@@ -1,12 +1,16 @@
-//! Whether enough replicas have the records of queued requests (`redis.wait_replicas`): asked in groups, over a connection on
-//! which no purchase waits, and once for each request. What was replicated once stays so.
+//! Ledger records as enough replicas have them (`redis.wait_replicas`): asked for in groups, over a connection on which no
+//! purchase waits. What was replicated once stays so, and is asked once.
 //!
-//! Input: queued requests. Output: whether they may be reported as accepted. A crash leaves nothing.
+//! That there is no record counts only with the replicas' word, and each question has its own: a primary that was cut off takes
+//! itself for the primary for some seconds when it comes back, and knows nothing of what its successor accepted meanwhile. So what
+//! another connection or an earlier question heard says nothing about the server that has just been read.
+//!
+//! Input: requests. Output: their records, and whether they may be reported as accepted. A crash leaves nothing.
 
-use super::ledger_reads::{LedgerQuestion, by_ledger};
+use super::ledger_reads::{LedgerAnswer, LedgerQuestion, read};
 use crate::domain::ids::RequestId;
-use crate::runtime::batcher::{Bounds, QuestionBatcher};
-use crate::store::redis::RequestLedger;
+use crate::runtime::batcher::{Bounds, Busy, QuestionBatcher};
+use crate::store::redis::{RedisFault, RequestLedger};
 use moka::future::Cache;
 use std::time::Duration;
 
@@ -19,7 +23,7 @@ const REPLICATED_TTL: Duration = Duration::from_secs(60);
 /// The replicated requests, as far as a process knows.
 pub(super) struct Replication {
     /// `None` when no replica is waited for.
-    batcher: Option<QuestionBatcher<LedgerQuestion, bool>>,
+    batcher: Option<QuestionBatcher<LedgerQuestion, LedgerAnswer>>,
     replicated: Cache<RequestId, ()>,
 }
 
@@ -42,34 +46,31 @@ impl Replication {
 
     /// Whether enough replicas have this queued request.
     pub(super) async fn has(&self, question: LedgerQuestion) -> bool {
-        let Some(batcher) = &self.batcher else { return true };
-        let request_id = question.2;
-        if self.replicated.contains_key(&request_id) {
+        if !self.is_asked() || self.replicated.contains_key(&question.2) {
             return true;
         }
-        let replicated = batcher.ask(question).await.unwrap_or(false);
-        if replicated {
+        matches!(self.record(question).await, Ok(Ok(Some(_))))
+    }
+
+    /// The record of a request, or that there is none, as enough replicas have it; a fault when too few follow the server. Only where
+    /// replicas are waited for.
+    pub(super) async fn record(&self, question: LedgerQuestion) -> Result<LedgerAnswer, Busy> {
+        let request_id = question.2;
+        let record = self.batcher.as_ref().ok_or(Busy)?.ask(question).await?;
+        if matches!(record, Ok(Some(_))) {
             self.replicated.insert(request_id, ()).await;
         }
-        replicated
+        Ok(record)
     }
 }
 
 /// One command for each ledger that is asked about; the answers in the order of the questions.
-async fn answer(ledger: &RequestLedger, questions: &[LedgerQuestion]) -> Vec<bool> {
-    let reads = by_ledger(questions).into_iter().map(|((sale, shard), places)| {
-        let request_ids: Vec<RequestId> = places.iter().map(|at| questions[*at].2).collect();
-        async move { (places, ledger.lookup_polled(sale, shard, &request_ids).await) }
-    });
-    let mut answers = vec![false; questions.len()];
-    for (places, found) in futures::future::join_all(reads).await {
-        match found {
-            Ok((records, true)) => {
-                places.into_iter().zip(records).for_each(|(at, record)| answers[at] = record.is_some());
-            }
-            Ok((_, false)) => {}
-            Err(error) => tracing::debug!(phase = "p1_entry", %error, "status: the replicas cannot be asked"),
+async fn answer(ledger: &RequestLedger, questions: &[LedgerQuestion]) -> Vec<LedgerAnswer> {
+    let polled = |sale, shard, ids: Vec<RequestId>| async move {
+        match ledger.lookup_polled(sale, shard, &ids).await? {
+            (records, true) => Ok(records),
+            (_, false) => Err(RedisFault::Unknown("too few replicas follow the server that was read".to_owned())),
         }
-    }
-    answers
+    };
+    read(questions, polled).await
 }

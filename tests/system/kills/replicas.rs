@@ -61,7 +61,6 @@ fn what_no_replica_has_is_unknown_until_one_has_it() {
         })
         .await;
         assert_eq!(world.status(&sale, "alice", &request_id, 0).await.text("status"), "QUEUED");
-        // That nobody follows the server is believed for half a second.
         eventually("there is none", async || world.status(&sale, "bob", &unused, 0).await.status == 404).await;
         let other = world.second_world(&[Role::Api], &set).await;
         assert_eq!(
@@ -73,6 +72,35 @@ fn what_no_replica_has_is_unknown_until_one_has_it() {
         let rest = world.extra_roles(&[Role::Relay, Role::Consumer, Role::Reconcile], |_| {});
         let counted = world.settled(&sale).await.counted;
         assert_eq!((counted.ordered, counted.redis_stock), (2, 8), "one unit each: {counted:?}");
+        rest.stop().await;
+        world.finish().await;
+    });
+}
+
+/// A former primary that wakes answers within the same moment, so what was known of the replicas just before says nothing.
+#[test]
+fn that_there_is_no_such_order_is_never_told_after_an_earlier_look_at_the_replicas() {
+    run_waiting(async {
+        let (primary, mut replica) = pair("looks").await;
+        let set = ["redis.wait_replicas=1", "redis.wait_timeout_ms=300"];
+        let world = World::on_redis(&primary.url(), "looks", &[Role::Api], &set).await;
+        let (open, gone) = (world.sale("looks", 10, None).await, world.sale("gone", 1, None).await);
+        assert_eq!(world.buy(&gone, "alice", 1, None).await.status, 202);
+        let (_, unused) = world.token(&open, "bob").await;
+        let (token, _) = world.token(&gone, "bob").await;
+        for round in 0..3 {
+            eventually("there is none", async || world.status(&open, "bob", &unused, 0).await.status == 404).await;
+            eventually("sold out", async || world.buy(&gone, "bob", 1, Some(&token)).await.status == 410).await;
+            assert_eq!(world.status(&open, "bob", &unused, 0).await.status, 404);
+            replica.pause().unwrap();
+            let asked = world.status(&open, "bob", &unused, 0).await;
+            assert_eq!(asked.status, 503, "round {round}: nobody follows this server now: {asked:?}");
+            let asked = world.buy(&gone, "bob", 1, Some(&token)).await;
+            assert_eq!(asked.status, 504, "round {round}: its successor may have accepted it: {asked:?}");
+            replica.resume().unwrap();
+        }
+        let rest = world.extra_roles(&[Role::Relay, Role::Consumer, Role::Reconcile], |_| {});
+        assert_eq!(world.settled(&gone).await.counted.ordered, 1);
         rest.stop().await;
         world.finish().await;
     });
