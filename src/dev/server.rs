@@ -107,7 +107,6 @@ impl Server {
     }
 
     async fn ready(&mut self) -> Result<(), DevError> {
-        let name = self.kind().name().to_owned();
         let end = Instant::now() + READY_TIMEOUT;
         let tls = self.launcher.encryption().map(readiness::tls).transpose()?;
         let check = readiness::ReadinessCheck { kind: self.kind(), port: self.port(), tls };
@@ -119,7 +118,7 @@ impl Server {
             }
             sleep(READY_POLL).await;
         }
-        let waited_s = READY_TIMEOUT.as_secs();
+        let (name, waited_s) = (self.kind().name().to_owned(), READY_TIMEOUT.as_secs());
         Err(DevError::NotReady { name, waited_s, log: self.log.clone(), tail: self.child.log_tail() })
     }
 }

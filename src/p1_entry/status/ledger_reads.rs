@@ -50,7 +50,8 @@ pub(crate) struct LedgerReads {
     near: Arc<ThreadLocal<LedgerQuestions>>,
     /// For a thread whose runtime has ended and that was given another.
     far: LedgerQuestions,
-    replication: Arc<Replication>,
+    /// `None` when no replica is waited for.
+    replication: Option<Arc<Replication>>,
     retention_ms: i64,
     /// Which ledgers are whole, as of at most [`WHOLE_TTL`] ago.
     whole: Cache<(SaleId, u16), bool>,
@@ -72,7 +73,7 @@ impl LedgerReads {
     #[must_use]
     pub(crate) fn start(redis: LedgerHandles, settings: &config::P5Reconcile) -> Self {
         let far = questions_to(&redis.ledger);
-        let replication = Arc::new(Replication::start(redis.ledger.clone()));
+        let replication = Replication::start(&redis.ledger).map(Arc::new);
         let retention_ms = i64::try_from(settings.ledger_retention_s.saturating_mul(1000)).unwrap_or(i64::MAX);
         let whole = Cache::builder().max_capacity(WHOLE_MAX).time_to_live(WHOLE_TTL).build();
         Self { redis, near: Arc::default(), far, replication, retention_ms, whole }
@@ -82,16 +83,19 @@ impl LedgerReads {
     pub(crate) async fn find(&self, question: LedgerQuestion) -> Result<LedgerAnswer, Busy> {
         let near = self.near.get_or(|| questions_to(&self.redis.ledger));
         let questions = if near.has_ended() { &self.far } else { near };
-        let again = self.replication.is_asked().then(|| question.clone());
+        let again = self.replication.as_ref().map(|replication| (replication, question.clone()));
         match (questions.ask(question).await?, again) {
-            (Ok(None), Some(question)) => Box::pin(self.replication.record(question)).await,
+            (Ok(None), Some((replication, question))) => Box::pin(replication.record(question)).await,
             (found, _) => Ok(found),
         }
     }
 
     /// Whether enough replicas have a record that was found (`redis.wait_replicas`).
     pub(crate) async fn is_replicated(&self, question: LedgerQuestion) -> bool {
-        !self.replication.is_asked() || Box::pin(self.replication.has(question)).await
+        match &self.replication {
+            Some(replication) => Box::pin(replication.has(question)).await,
+            None => true,
+        }
     }
 
     /// What it means that a request is not in the ledger.

@@ -10,7 +10,7 @@
 use super::ledger_reads::{LedgerAnswer, LedgerQuestion, read};
 use crate::domain::ids::RequestId;
 use crate::runtime::batcher::{Bounds, Busy, QuestionBatcher};
-use crate::store::redis::{RedisFault, RequestLedger};
+use crate::store::redis::RequestLedger;
 use moka::future::Cache;
 use std::time::Duration;
 
@@ -20,57 +20,54 @@ const BOUNDS: Bounds = Bounds { group_max: 512, waiting_max: 16_384, in_flight_m
 const REPLICATED_MAX: u64 = 100_000;
 const REPLICATED_TTL: Duration = Duration::from_secs(60);
 
-/// The replicated requests, as far as a process knows.
+/// The records that replicas are asked for, and the replicated requests as far as a process knows.
 pub(super) struct Replication {
-    /// `None` when no replica is waited for.
-    batcher: Option<QuestionBatcher<LedgerQuestion, LedgerAnswer>>,
+    batcher: QuestionBatcher<LedgerQuestion, LedgerAnswer>,
     replicated: Cache<RequestId, ()>,
 }
 
 impl Replication {
-    /// Starts the grouped questions, on the runtime this is called in.
-    pub(super) fn start(ledger: RequestLedger) -> Self {
-        let batcher = ledger.waits_for_replicas().then(|| {
-            QuestionBatcher::start(BOUNDS, move |questions: Vec<LedgerQuestion>| {
-                let ledger = ledger.clone();
-                async move { answer(&ledger, &questions).await }
-            })
+    /// Starts the grouped questions, on the runtime this is called in; `None` when no replica is waited for.
+    pub(super) fn start(ledger: &RequestLedger) -> Option<Self> {
+        if !ledger.waits_for_replicas() {
+            return None;
+        }
+        let ledger = ledger.clone();
+        let batcher = QuestionBatcher::start(BOUNDS, move |questions: Vec<LedgerQuestion>| {
+            let ledger = ledger.clone();
+            async move {
+                let ledger = &ledger;
+                let polled =
+                    |sale, shard, ids: Vec<RequestId>| async move { ledger.lookup_polled(sale, shard, &ids).await };
+                read(&questions, polled).await
+            }
         });
-        Self { batcher, replicated: Cache::builder().max_capacity(REPLICATED_MAX).time_to_live(REPLICATED_TTL).build() }
-    }
-
-    /// Whether replicas are waited for.
-    pub(super) const fn is_asked(&self) -> bool {
-        self.batcher.is_some()
+        let replicated = Cache::builder().max_capacity(REPLICATED_MAX).time_to_live(REPLICATED_TTL).build();
+        Some(Self { batcher, replicated })
     }
 
     /// Whether enough replicas have this queued request.
     pub(super) async fn has(&self, question: LedgerQuestion) -> bool {
-        if !self.is_asked() || self.replicated.contains_key(&question.2) {
+        if self.replicated.contains_key(&question.2) {
             return true;
         }
-        matches!(self.record(question).await, Ok(Ok(Some(_))))
+        match self.record(question).await {
+            Ok(Ok(record)) => record.is_some(),
+            Ok(Err(error)) => {
+                tracing::debug!(phase = "p1_entry", %error, "status: the replicas cannot be asked");
+                false
+            }
+            Err(Busy) => false,
+        }
     }
 
-    /// The record of a request, or that there is none, as enough replicas have it; a fault when too few follow the server. Only where
-    /// replicas are waited for.
+    /// The record of a request, or that there is none, as enough replicas have it; a fault when too few follow the server.
     pub(super) async fn record(&self, question: LedgerQuestion) -> Result<LedgerAnswer, Busy> {
         let request_id = question.2;
-        let record = self.batcher.as_ref().ok_or(Busy)?.ask(question).await?;
+        let record = self.batcher.ask(question).await?;
         if matches!(record, Ok(Some(_))) {
             self.replicated.insert(request_id, ()).await;
         }
         Ok(record)
     }
-}
-
-/// One command for each ledger that is asked about; the answers in the order of the questions.
-async fn answer(ledger: &RequestLedger, questions: &[LedgerQuestion]) -> Vec<LedgerAnswer> {
-    let polled = |sale, shard, ids: Vec<RequestId>| async move {
-        match ledger.lookup_polled(sale, shard, &ids).await? {
-            (records, true) => Ok(records),
-            (_, false) => Err(RedisFault::Unknown("too few replicas follow the server that was read".to_owned())),
-        }
-    };
-    read(questions, polled).await
 }

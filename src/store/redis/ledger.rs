@@ -1,6 +1,6 @@
 //! The ledger hash: look-ups by request id, pages for the audit, outcomes.
 
-use super::connection::{DoneWhen, RedisFault, Replicated, integer, list, optional_text, text};
+use super::connection::{DoneWhen, RedisFault, integer, list, optional_text, text};
 use super::keyspace::Keyspace;
 use super::scripts::{Arguments, SETTLE, TRIM};
 use crate::domain::ids::{RequestId, SaleId};
@@ -76,18 +76,20 @@ impl RequestLedger {
         if ids.is_empty() {
             return Ok((Vec::new(), true));
         }
-        read_records(self.redis.replicated("HMGET", 0, self.of_ids(sale, shard, ids)).await?)
+        let promised = self.redis.replicated("HMGET", 0, self.of_ids(sale, shard, ids)).await?;
+        Ok((records(promised.answer)?, promised.replicated))
     }
 
-    /// The same for polls: over a connection on which no purchase waits.
+    /// Like [`RequestLedger::lookup`], as enough replicas have it: a fault when too few do. For polls: over a connection on which no
+    /// purchase waits.
     pub(crate) async fn lookup_polled(
         &self,
         sale: &SaleId,
         shard: u16,
         ids: &[RequestId],
-    ) -> Result<(Vec<Option<LedgerRecord>>, bool), RedisFault> {
+    ) -> Result<Vec<Option<LedgerRecord>>, RedisFault> {
         let args = self.of_ids(sale, shard, ids);
-        read_records(self.redis.connection.send(DoneWhen::PolledReplicated, "HMGET", 0, args).await?)
+        records(self.redis.connection.send(DoneWhen::PolledReplicated, "HMGET", 0, args).await?.or_too_few()?)
     }
 
     fn of_ids(&self, sale: &SaleId, shard: u16, ids: &[RequestId]) -> Vec<Value> {
@@ -200,10 +202,6 @@ impl RequestLedger {
     pub(crate) fn waits_for_replicas(&self) -> bool {
         self.redis.connection.wait_replicas() > 0
     }
-}
-
-fn read_records(promised: Replicated) -> Result<(Vec<Option<LedgerRecord>>, bool), RedisFault> {
-    Ok((records(promised.answer)?, promised.replicated))
 }
 
 /// Records as HMGET answers them.
