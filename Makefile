@@ -24,7 +24,7 @@ run: deps ## Everything on this machine: private servers, all roles, a demo sale
 	$(CARGO) build --locked --features faults
 	$(ON_SERVERS) target/debug/seckill dev $(ARGS)
 
-test: deps-test ## All tests, on private servers that the tests start; TESTS="--test it relay::" for some, SERVERS=newest|valkey
+test: deps-test ## The tests of CI, on private servers that the tests start; TESTS="--test it relay::" for some, SERVERS=newest|valkey
 	$(CARGO) build --locked --features faults
 	$(ON_SERVERS) scripts/in-memory.sh $(CARGO) test --locked $(TESTS)
 

@@ -37,7 +37,7 @@
 local OUTBOX = 'stream' -- @slot outbox
 -- 1: an entry is one order, in JSON. 2: an entry is up to 64 orders, in lines (redis.outbox_format; a list has 1).
 local FORMAT = 1 -- @slot outbox_format
--- Most orders of an entry: as many as share a message (src/domain/message.rs).
+-- Most orders of an entry: as many as share a message (src/domain/message/mod.rs).
 local ENTRY_MAX = 64
 
 -- The replication id of the server. Redis changes it at every promotion. A server that was promoted since the boot fence, and

@@ -37,7 +37,7 @@ pub(super) enum Scenario {
     Crowd,
     /// Buyers (--rush) who all open a connection within one second: what they hear, and whether a SYN is repeated
     Rush,
-    /// Time until a purchase works again after kill -9 of each role and each server
+    /// Time until a purchase works again after kill -9 of each role and each server, and after a host vanished
     Recovery,
     /// What an order costs as everything grows by tens (only when asked for)
     Growth,

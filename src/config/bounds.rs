@@ -55,7 +55,7 @@ fn of_phases(s: &Settings, within: &mut dyn FnMut(&'static str, u64, u64, u64)) 
     within("p1_entry.cache_ttl_ms", s.p1_entry.cache_ttl_ms, 10, 60_000);
     within("p1_entry.missing_ttl_ms", s.p1_entry.missing_ttl_ms, 10, 60_000);
     within("p1_entry.cache_sales_max", s.p1_entry.cache_sales_max, 1, 1 << 32);
-    // 4 arguments a request; Lua's unpack holds just under 8000 values.
+    // 2 or 3 arguments a request; Lua's unpack holds just under 8000 values.
     within("p2_reserve.group_max", s.p2_reserve.group_max as u64, 1, 1000);
     within("p2_reserve.queue_max", s.p2_reserve.queue_max as u64, 1, 1 << 24);
     within("p2_reserve.deadline_ms", s.p2_reserve.deadline_ms, 10, 60_000);
@@ -74,7 +74,8 @@ fn of_phases(s: &Settings, within: &mut dyn FnMut(&'static str, u64, u64, u64)) 
     within("p4_persist.retry_delay_max_ms", s.p4_persist.retry_delay_max_ms, 1, 24 * HOUR_MS);
     within("p4_persist.writers_count", s.p4_persist.writers_count.into(), 1, 16);
     within("p4_persist.prefetch", s.p4_persist.prefetch.into(), 1, 65_535);
-    within("p4_persist.group_max", s.p4_persist.group_max as u64, 1, 5_000);
+    // More are written as several transactions (`store/mysql/persist`).
+    within("p4_persist.group_max", s.p4_persist.group_max as u64, 1, 1_000);
     within("p4_persist.breaker_failures", s.p4_persist.breaker_failures.into(), 1, 1_000_000);
     within("p4_persist.breaker_open_ms", s.p4_persist.breaker_open_ms, 1, HOUR_MS);
     within("p5_reconcile.interval_ms", s.p5_reconcile.interval_ms, 10, 24 * HOUR_MS);
