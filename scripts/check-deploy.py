@@ -53,6 +53,19 @@ def documents():
                 yield path.name, document
 
 
+def readyz_s():
+    """Within how many seconds /readyz is answered, as the manual says it."""
+    return int(re.search(r"\*\*within (\d+) s\*\*", (ROOT / "docs/operations.md").read_text())[1])
+
+
+def check_balancer_limits():
+    """A balancer waits longer for /readyz than that takes, whatever the servers do."""
+    for name in ("three-hosts/haproxy.cfg", "cells/haproxy.cfg"):
+        limit = re.search(r"^\s+timeout check (\d+)(ms|s)$", (DEPLOY / name).read_text(), re.M)
+        limit_s = int(limit[1]) / (1000 if limit[2] == "ms" else 1)
+        check(limit_s > readyz_s(), f"{name}: a check waits {limit_s} s, /readyz is answered within {readyz_s()} s")
+
+
 def check_container(name, kind, container):
     check(container.get("image") == "seckill", f"{name}: image is {container.get('image')}, kustomization.yaml renames seckill")
     context = container.get("securityContext", {})
@@ -69,6 +82,8 @@ def check_container(name, kind, container):
     for probe, path in PROBES.items():
         check(container.get(probe, {}).get("httpGet", {}).get("path") == path, f"{name}: {probe} is not {path}")
         check(container.get(probe, {}).get("httpGet", {}).get("port") == "admin", f"{name}: {probe} is not on the admin port")
+    limit_s = container.get("readinessProbe", {}).get("timeoutSeconds", 1)
+    check(limit_s > readyz_s(), f"{name}: readinessProbe waits {limit_s} s, /readyz is answered within {readyz_s()} s")
     nodes = [e for e in container.get("env", []) if e["name"] == "SECKILL__RUNTIME__NODE"]
     check(nodes and nodes[0]["valueFrom"]["fieldRef"]["fieldPath"] == "metadata.name", f"{name}: runtime.node is not the pod's name")
 
@@ -461,7 +476,7 @@ def check_prometheus():
 
 
 for part in (check_kubernetes, check_listed, check_production, check_secrets, check_pod_security, check_schemas, check_compose,
-             check_three_hosts, check_cells, check_image, check_systemd, check_prometheus):
+             check_three_hosts, check_cells, check_balancer_limits, check_image, check_systemd, check_prometheus):
     part()
 json.loads((DEPLOY / "grafana/seckill.json").read_text())
 if not_asked:

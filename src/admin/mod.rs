@@ -25,6 +25,7 @@ mod sale_creation;
 mod sale_write;
 mod sales;
 mod server;
+mod server_probes;
 mod sign_in;
 mod state;
 mod waited_tokens;

@@ -47,7 +47,9 @@ async fn live() -> HttpResponse {
 }
 
 async fn ready(admin: web::Data<Admin>) -> HttpResponse {
-    let (probes, draining) = (admin.readiness.probe().await, admin.readiness.is_draining());
+    let (probes, draining) = (admin.readiness.needs(), admin.readiness.is_draining());
+    // Of the oldest result; none before the first probe has ended.
+    let age_ms = probes.iter().filter_map(|probe| probe.age_ms).max();
     let ok = !draining && !probes.iter().any(|probe| probe.holds_back);
     let roles: Vec<&str> = admin.roles.iter().map(|role| role.name()).collect();
     let away = probes.iter().filter(|probe| !probe.ok && !probe.holds_back);
@@ -55,7 +57,7 @@ async fn ready(admin: web::Data<Admin>) -> HttpResponse {
         .map(|probe| format!("{}: {}", probe.name, probe.problem.as_deref().unwrap_or("it does not answer")))
         .collect();
     let body = serde_json::json!({
-        "ready": ok, "draining": draining, "roles": roles, "warnings": away, "needs": probes
+        "ready": ok, "draining": draining, "roles": roles, "warnings": away, "age_ms": age_ms, "needs": probes
     });
     if ok { HttpResponse::Ok().json(body) } else { HttpResponse::ServiceUnavailable().json(body) }
 }

@@ -1,6 +1,8 @@
 //! `/readyz` of each role, over HTTP: 503 until each of its servers was reached (row F7), and while the process ends; 200 with a
-//! warning when one goes away later. A probe costs the broker no connection.
+//! warning when one goes away later, and in time for the shipped balancers while servers are silent. A probe costs the broker no
+//! connection.
 
+use crate::support::black_hole::BlackHole;
 use crate::support::fault_injection::port_of;
 use crate::support::killable::KillableProcess;
 use crate::support::slow_link::SlowLink;
@@ -11,6 +13,8 @@ use seckill::dev::ports::free_port;
 use seckill::roles::{Role, Servers};
 use seckill::runtime::Stopper;
 use serde_json::Value;
+use std::path::Path;
+use std::time::Duration;
 
 /// What each role needs, as README says it.
 const NEEDS: [(&str, &[&str]); 4] = [
@@ -69,14 +73,15 @@ fn a_role_is_ready_when_it_has_reached_what_it_needs() {
     });
 }
 
-/// A server that was there and is away is no reason to take the process out of service: the others would all go with it.
+/// A server that was there and is silent is no reason to take the process out of service: the others would all go with it. Silence
+/// is what a vanished host is; a connection that is refused is noticed at once, and would show less.
 #[test]
-fn a_shared_server_that_goes_away_leaves_every_role_ready_and_the_api_sells_what_it_may() {
+fn a_shared_server_that_falls_silent_leaves_every_role_ready_and_the_api_sells_what_it_may() {
     run(async {
         let world = World::with(&[], &[]).await;
         let sale = world.sale("away", 100, None).await;
         let (mysql, amqp) = (world.settings.mysql.url.expose(), world.settings.rabbitmq.url.expose());
-        let (database, broker) = (SlowLink::before(port_of(mysql), 0).await, SlowLink::before(port_of(amqp), 0).await);
+        let (database, broker) = (BlackHole::before(port_of(mysql)).await, BlackHole::before(port_of(amqp)).await);
         let (mysql, amqp) = (database.url(mysql), broker.url(amqp));
         let sets = [format!("mysql.url={mysql}?prefer_socket=false"), format!("rabbitmq.url={amqp}")];
         let sets = sets.each_ref().map(String::as_str);
@@ -87,7 +92,8 @@ fn a_shared_server_that_goes_away_leaves_every_role_ready_and_the_api_sells_what
         }
         let (api, _) = &processes[0];
         assert_eq!(world.buy_at(api, sale.as_str(), "alice", None).await, Some(202));
-        drop((database, broker));
+        database.swallow(true);
+        broker.swallow(true);
         for (process, needs) in &processes {
             let left: Vec<(String, bool)> = needs.iter().map(|need| ((*need).to_owned(), *need == "redis")).collect();
             eventually("a ready role without them", async || readiness(&world, process).await == (200, left.clone()))
@@ -109,6 +115,75 @@ fn a_shared_server_that_goes_away_leaves_every_role_ready_and_the_api_sells_what
     });
 }
 
+/// How long a shipped haproxy waits for the answer of a check, and how many late ones in a row take an api out of service.
+fn shipped_check(file: &str) -> (Duration, usize) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+    let text = std::fs::read_to_string(path).expect("a shipped file");
+    let word_after = |words: &str| {
+        let (_, rest) = text.split_once(words).unwrap_or_else(|| panic!("{file} has no {words}"));
+        rest.split_whitespace().next().expect("a value")
+    };
+    let limit = word_after("timeout check ");
+    let limit_ms: u64 = match limit.strip_suffix("ms") {
+        Some(ms) => ms.parse().expect("milliseconds"),
+        None => 1_000 * limit.trim_end_matches('s').parse::<u64>().expect("seconds"),
+    };
+    (Duration::from_millis(limit_ms), word_after("fall ").parse().expect("a count"))
+}
+
+/// All of a host is silent: its Redis and its database at once. Every other host's api must stay in service behind the balancer.
+#[test]
+fn behind_a_shipped_balancer_an_api_stays_in_service_while_two_servers_are_silent() {
+    run(async {
+        let world = World::with(&[], &[]).await;
+        let (redis, mysql) = (world.settings.redis.url.expose(), world.settings.mysql.url.expose());
+        let (store, database) = (BlackHole::before(port_of(redis)).await, BlackHole::before(port_of(mysql)).await);
+        let sets = [
+            format!("redis.url={}", store.url(redis)),
+            format!("mysql.url={}?prefer_socket=false", database.url(mysql)),
+        ];
+        let api = world.process("api", "", &sets.each_ref().map(String::as_str));
+        let both = |ok: bool| (200, vec![("redis".to_owned(), ok), ("mysql".to_owned(), ok)]);
+        eventually("a ready api", async || readiness(&world, &api).await == both(true)).await;
+        store.swallow(true);
+        database.swallow(true);
+        for file in ["deploy/three-hosts/haproxy.cfg", "deploy/cells/haproxy.cfg"] {
+            let (limit, fall) = shipped_check(file);
+            let balancer = reqwest::Client::builder().no_proxy().timeout(limit).build().expect("a client");
+            let (mut late, mut silent) = (0, 0);
+            // From before the silence is noticed until well after it.
+            for check in 0.. {
+                let answer = balancer.get(format!("http://{}/readyz", api.admin())).send().await;
+                let body: Option<Value> = match answer {
+                    Ok(answer) => {
+                        assert_eq!(answer.status(), 200, "{file}: check {check}");
+                        answer.json().await.ok()
+                    }
+                    Err(error) => {
+                        assert!(error.is_timeout(), "{file}: {error}");
+                        None
+                    }
+                };
+                late = if body.is_some() { 0 } else { late + 1 };
+                assert!(late < fall, "{file}: {fall} checks in a row had no answer within {limit:?}: out of service");
+                let Some(body) = body else { continue };
+                assert!(body["age_ms"].as_u64().is_some_and(|age_ms| age_ms < 10_000), "{body}");
+                let needs = body["needs"].as_array().expect("needs");
+                silent += usize::from(needs.iter().all(|need| need["ok"] == false));
+                if silent >= 3 {
+                    break;
+                }
+                time_passes(300).await;
+            }
+        }
+        store.swallow(false);
+        database.swallow(false);
+        eventually("they answer again", async || readiness(&world, &api).await == both(true)).await;
+        api.kill();
+        world.finish().await;
+    });
+}
+
 #[test]
 fn probes_share_one_connection_to_the_broker() {
     run(async {
@@ -118,17 +193,14 @@ fn probes_share_one_connection_to_the_broker() {
         let mut settings = (*world.settings).clone();
         settings.rabbitmq.url = ServerUrl::new(link.url(direct));
         let readiness = Readiness::new(Servers::new(&settings).unwrap(), vec![Role::Consumer], Stopper::new());
-        for _ in 0..4 {
-            let probes = readiness.probe().await;
-            assert!(probes.iter().all(|probe| probe.ok), "{probes:?}");
-            // An answer is used again for a second.
-            time_passes(1_050).await;
-        }
+        let broker = || readiness.needs().into_iter().find(|need| need.name == "rabbitmq").expect("it is needed");
+        eventually("the broker answers", async || broker().ok).await;
+        // Several probes, one a second.
+        time_passes(4_000).await;
+        assert!(broker().ok && link.trips() > 4, "{:?} after {} round trips", broker(), link.trips());
         assert_eq!(link.connections(), 1);
         drop(link);
-        time_passes(1_050).await;
-        let broker = async || readiness.probe().await.into_iter().find(|probe| probe.name == "rabbitmq").unwrap();
-        assert!(!broker().await.ok, "a kept connection that is gone is no answer");
+        eventually("a kept connection that is gone is no answer", async || !broker().ok).await;
         world.stop().await;
     });
 }
@@ -140,8 +212,8 @@ fn a_process_that_ends_is_not_ready() {
         let stopper = Stopper::new();
         let admin = world.admin_port_until(&stopper);
         let ready = async || Answer::of(world.http.get(format!("{}/readyz", admin.url))).await;
-        let answer = ready().await;
-        assert_eq!((answer.status, &answer.json["draining"]), (200, &Value::Bool(false)), "{answer:?}");
+        eventually("it is ready", async || ready().await.status == 200).await;
+        assert_eq!(ready().await.json["draining"], Value::Bool(false));
         stopper.stop();
         let answer = ready().await;
         assert_eq!((answer.status, &answer.json["draining"]), (503, &Value::Bool(true)), "{answer:?}");
