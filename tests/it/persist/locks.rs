@@ -2,7 +2,7 @@
 
 use crate::support::database_sessions::{ROLES, Session, connections, drained, lands, stuck};
 use crate::support::mysql_store::{accepted, assert_sound, config, fresh, sale, sale_id, url, verdicts_when_unlocked};
-use crate::support::world::{World, eventually, run};
+use crate::support::world::{World, eventually, run, time_passes};
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
 use seckill::domain::outcome::{Outcome, Verdict};
 use seckill::domain::policy::PurchasePolicy;
@@ -25,7 +25,7 @@ fn a_locked_stock_row_holds_up_its_own_sale_only() {
             let user = format!("bob{round}");
             let bob = world.bought(&free, &user).await;
             lands(&world, &free, &user, bob).await;
-            stuck(&world).await;
+            eventually("it is sent back", async || world.waiting_in("seckill.retry").await == 1).await;
         }
         assert_eq!(world.rows("request_outcome", "sale_id = 'stuck'").await, 0, "half a landing");
         other.run("ROLLBACK").await;
@@ -143,6 +143,33 @@ fn a_locked_sale_in_a_group_leaves_the_other_sales_alone() {
         assert!(again.iter().all(|v| matches!(v, Verdict::Ordered | Verdict::Already(Outcome::Ordered))));
         assert_sound(&db, "stuck", 20).await;
         assert_sound(&db, "free", 40).await;
+    });
+}
+
+/// Three writers of one process wait for the row at the same time, as they do beside a consumer that stands still with it.
+#[test]
+fn a_row_that_is_free_again_is_tried_at_once_however_many_met_its_lock() {
+    run(async {
+        let db = fresh("writers").await;
+        sales::create(&db, &sale("writers", 1_000, PurchasePolicy::OnePerUser)).await.unwrap();
+        let mut holder = AsyncMysqlConnection::establish(&url("writers").await).await.unwrap();
+        holder.batch_execute("BEGIN; UPDATE sales SET title = 'x' WHERE sale_id = 'writers'").await.unwrap();
+        let items: Vec<_> = (1..=3).map(|rid| accepted("writers", rid, &format!("u{rid}"), 1)).collect();
+        let locked = Err(DbError::SaleLocked(sale_id("writers")));
+        let tries = items.iter().map(|item| persist_all(&db, std::slice::from_ref(item), PersistSource::Relay));
+        for verdicts in futures::future::join_all(tries).await {
+            assert_eq!(verdicts, [locked.clone()]);
+        }
+        // While the row is locked, nobody waits for it a second time: that would hold up what is behind it in the queue.
+        for _ in 0..5 {
+            time_passes(300).await;
+            assert_eq!(persist_all(&db, &items, PersistSource::Relay).await, vec![locked.clone(); 3]);
+        }
+        holder.batch_execute("ROLLBACK").await.unwrap();
+        time_passes(300).await;
+        let ordered = vec![Ok(Verdict::Ordered); 3];
+        assert_eq!(persist_all(&db, &items, PersistSource::Relay).await, ordered, "the first try after it was freed");
+        assert_sound(&db, "writers", 3).await;
     });
 }
 

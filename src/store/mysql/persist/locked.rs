@@ -1,44 +1,43 @@
-//! Sales whose stock row was found locked by another session. For a moment they are not tried again: orders of other sales come
-//! behind them in the same queue, and would wait for the same lock again and again (H6).
+//! Sales whose stock row was found locked by another session. For a moment they are not tried: orders of other sales come behind
+//! them in the same queue, and would wait for the same lock again and again (H6). Whether the row is free again is asked without
+//! waiting for it, a few times a second, so that a sale lands again as soon as it can (H3).
 //!
 //! Input: what the transactions of this process met. Output: which sales are left alone, and which are tried apart from the
 //! others. A crash forgets it: the next transaction meets the lock.
 
+use super::super::fault::DbError;
+use super::super::pool::Db;
+use super::super::schema::sales;
 use super::super::sessions::LOCK_WAIT_MAX_S;
 use crate::domain::ids::SaleId;
+use diesel::prelude::*;
+use diesel_async::RunQueryDsl;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a sale is left alone at first: as long as a statement waits for a lock at most. Each time it is found locked again,
-/// for twice as long.
+/// How often it is asked whether the row is free: a statement that waits for nothing.
+const ASKED_EVERY: Duration = Duration::from_millis(250);
+/// How long a sale is left alone whose row was free when it was asked, and locked when it was written to: each such try costs its
+/// call a lock wait.
 const LEFT_ALONE: Duration = Duration::from_secs(LOCK_WAIT_MAX_S);
-/// The longest. Each try costs the call that makes it a lock wait, and all orders of its group.
-const LEFT_ALONE_MAX: Duration = LEFT_ALONE.saturating_mul(8);
-
-/// A sale that was found locked.
-#[derive(Debug, Clone, Copy)]
-struct LeftAlone {
-    until: Instant,
-    pause: Duration,
-}
 
 /// Until when each of them is left alone. A sale stays in it until it was tried with success.
 #[derive(Debug, Default)]
-pub(in crate::store::mysql) struct LockedSales(Mutex<BTreeMap<SaleId, LeftAlone>>);
+pub(in crate::store::mysql) struct LockedSales(Mutex<BTreeMap<SaleId, Instant>>);
 
 /// What a call does with sales that were found locked.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct LockedNow {
     /// Not tried.
     pub(super) left_alone: BTreeSet<SaleId>,
-    /// Tried in a transaction of its own, after all others: this call finds out for the others. One sale at most, because each may
-    /// cost a lock wait, and the other orders of the call are acknowledged after it.
+    /// Asked for, and if its row is free tried in a transaction of its own, after all others: this call finds out for the others. One
+    /// sale at most, because each may cost a lock wait, and the other orders of the call are acknowledged after it.
     pub(super) tried_apart: Option<SaleId>,
 }
 
 impl LockedSales {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<SaleId, LeftAlone>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<SaleId, Instant>> {
         // A panic elsewhere leaves the map whole: every change is one insert.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -54,23 +53,27 @@ impl LockedSales {
             if locked.tried_apart.as_ref() == Some(sale) {
                 continue;
             }
-            let Some(alone) = known.get_mut(sale) else { continue };
-            if now < alone.until || locked.tried_apart.is_some() {
+            let Some(until) = known.get_mut(sale) else { continue };
+            if now < *until || locked.tried_apart.is_some() {
                 locked.left_alone.insert(sale.clone());
             } else {
-                alone.until = now + alone.pause;
+                *until = now + LEFT_ALONE;
                 locked.tried_apart = Some(sale.clone());
             }
         }
         locked
     }
 
+    /// A call has waited for the row in vain. Several may have waited at the same time, so that says nothing of how long it is locked.
     pub(super) fn met(&self, sale: &SaleId, now: Instant) {
-        let mut known = self.lock();
-        let pause = known.get(sale).map_or(LEFT_ALONE, |alone| (alone.pause * 2).min(LEFT_ALONE_MAX));
-        if known.insert(sale.clone(), LeftAlone { until: now + pause, pause }).is_none() {
-            tracing::warn!(%sale, "another session holds the sale's row: its orders are sent back, the sale is tried every few seconds");
+        if self.lock().insert(sale.clone(), now + ASKED_EVERY).is_none() {
+            tracing::warn!(%sale, "another session holds the sale's row: its orders are sent back until the row is free");
         }
+    }
+
+    /// The row was free when it was asked for, and was locked all the same.
+    pub(super) fn met_after_asking(&self, sale: &SaleId, now: Instant) {
+        self.lock().insert(sale.clone(), now + LEFT_ALONE);
     }
 
     /// The database is in trouble. What was found before says nothing any more, and the next call has to ask: orders that are sent
@@ -80,8 +83,25 @@ impl LockedSales {
     }
 
     pub(super) fn freed(&self, sale: &SaleId) {
-        self.lock().remove(sale);
+        if self.lock().remove(sale).is_some() {
+            tracing::info!(%sale, "the sale's row is free again");
+        }
     }
+}
+
+/// Whether no other session holds the sale's row at this moment. Waits for no lock and keeps none; a sale without a row counts as
+/// free, because only a try says what that means.
+pub(super) async fn is_free(db: &Db, sale: &SaleId) -> Result<bool, DbError> {
+    let row = || sales::table.find(sale.as_str().as_bytes()).select(sales::epoch);
+    db.run("sale_is_free", async |conn| {
+        let free: Option<u32> = row().for_update().skip_locked().first(conn).await.optional()?;
+        if free.is_some() {
+            return Ok(true);
+        }
+        let there: Option<u32> = row().first(conn).await.optional()?;
+        Ok(there.is_none())
+    })
+    .await
 }
 
 #[cfg(test)]
@@ -100,7 +120,7 @@ mod tests {
         sales.met(&s, start);
         let alone = || LockedNow { left_alone: BTreeSet::from([sale("s")]), tried_apart: None };
         assert_eq!(among(start), alone());
-        let later = start + LEFT_ALONE;
+        let later = start + ASKED_EVERY;
         assert_eq!(among(later), LockedNow { tried_apart: Some(sale("s")), ..LockedNow::default() });
         assert_eq!(among(later), alone(), "one call tries it");
         sales.freed(&s);
@@ -111,30 +131,32 @@ mod tests {
     }
 
     #[test]
-    fn a_call_tries_one_of_many_locked_sales_and_each_less_and_less_often() {
+    fn however_many_writers_met_the_lock_it_is_asked_for_as_soon() {
+        let (sales, now, s) = (LockedSales::default(), Instant::now(), sale("s"));
+        (0..3).for_each(|_| sales.met(&s, now));
+        assert_eq!(sales.among([&s].into_iter(), now + ASKED_EVERY).tried_apart, Some(sale("s")));
+        // As often as it is found locked.
+        for round in 1..100 {
+            let now = now + LEFT_ALONE * round;
+            sales.met(&s, now);
+            assert_eq!(sales.among([&s].into_iter(), now + ASKED_EVERY).tried_apart, Some(sale("s")));
+        }
+    }
+
+    #[test]
+    fn a_call_tries_one_of_many_locked_sales_and_a_wait_after_asking_is_not_repeated_at_once() {
         let (sales, mut now) = (LockedSales::default(), Instant::now());
         let three = ["a", "b", "c"].map(sale);
         three.iter().for_each(|s| sales.met(s, now));
-        now += LEFT_ALONE;
+        now += ASKED_EVERY;
         let among = |now: Instant| sales.among(three.iter(), now);
         assert_eq!(
             among(now),
             LockedNow { left_alone: three[1..].iter().cloned().collect(), tried_apart: Some(sale("a")) }
         );
         assert_eq!(among(now).tried_apart, Some(sale("b")), "the next call tries the next one");
-        for pause in [2, 4, 8, 8] {
-            sales.met(&three[2], now);
-            let until = now + LEFT_ALONE * pause;
-            let of_c = |now: Instant| sales.among([&three[2]].into_iter(), now).tried_apart;
-            assert_eq!((of_c(until - Duration::from_millis(1)), of_c(until)), (None, Some(sale("c"))));
-            now = until;
-        }
-        sales.freed(&three[2]);
-        sales.met(&three[2], now);
-        assert_eq!(
-            sales.among([&three[2]].into_iter(), now + LEFT_ALONE).tried_apart,
-            Some(sale("c")),
-            "from the start"
-        );
+        sales.met_after_asking(&three[2], now);
+        let of_c = |now: Instant| sales.among([&three[2]].into_iter(), now).tried_apart;
+        assert_eq!((of_c(now + ASKED_EVERY), of_c(now + LEFT_ALONE)), (None, Some(sale("c"))));
     }
 }

@@ -25,6 +25,7 @@ use crate::domain::outcome::{NextStep, Obstacle, Verdict, after_obstacle};
 use facts::facts_of;
 pub(crate) use facts::unit_prices;
 pub(super) use locked::LockedSales;
+use locked::is_free;
 pub(super) use one::DETAIL_CHARS_MAX;
 pub(crate) use one::{FinalFailure, record_failure};
 pub use one::{fail_reused, persist_one};
@@ -96,7 +97,9 @@ pub async fn persist_all(db: &Db, items: &[OrderMessage], source: PersistSource)
         outage: None,
         lock_waits: 0,
         locked: known.left_alone,
+        apart: known.tried_apart,
     };
+    round.ask_for_the_one_apart().await;
     let id_at = |index: usize| items.get(index).map(|accepted| accepted.purchase.request_id);
     // In the order of the transaction; of equal ids the first one leads.
     let mut in_order: Vec<usize> = (0..items.len()).collect();
@@ -107,13 +110,13 @@ pub async fn persist_all(db: &Db, items: &[OrderMessage], source: PersistSource)
         firsts.extend(same.first());
         repeats.extend(same.iter().skip(1));
     }
-    for group in round.apart(firsts, known.tried_apart.as_ref()) {
+    for group in round.apart(firsts) {
         for group in group.chunks(GROUP_MAX) {
             round.persist_exactly(group.to_vec()).await;
         }
     }
-    if let Some(sale) = known.tried_apart.filter(|sale| round.outage.is_none() && !round.locked.contains(sale)) {
-        db.locked_sales().freed(&sale);
+    if let Some(sale) = round.apart.as_ref().filter(|sale| round.outage.is_none() && !round.locked.contains(*sale)) {
+        db.locked_sales().freed(sale);
     }
     // A repeat inside the input is a redelivery like any other: its outcome is in the database.
     for index in repeats {
@@ -133,9 +136,24 @@ struct PersistCall<'a> {
     lock_waits: u32,
     /// Sales whose stock row another session holds; not tried, or not again, in this call.
     locked: BTreeSet<SaleId>,
+    /// The sale among those that were found locked that this call tries.
+    apart: Option<SaleId>,
 }
 
 impl PersistCall<'_> {
+    /// If another session still holds its row, it is left alone, too: without a wait for its lock.
+    async fn ask_for_the_one_apart(&mut self) {
+        let Some(sale) = self.apart.clone() else { return };
+        match is_free(self.db, &sale).await {
+            Ok(true) => {}
+            Ok(false) => {
+                self.db.locked_sales().met(&sale, Instant::now());
+                self.locked.insert(sale);
+            }
+            Err(error) => self.note(&error),
+        }
+    }
+
     fn set(&mut self, index: usize, verdict: Result<Verdict, DbError>) {
         if let Some(place) = self.verdicts.get_mut(index) {
             *place = Some(verdict);
@@ -159,7 +177,10 @@ impl PersistCall<'_> {
         }
         if let DbError::SaleLocked(sale) = error {
             self.locked.insert(sale.clone());
-            self.db.locked_sales().met(sale, Instant::now());
+            match self.apart.as_ref() == Some(sale) {
+                true => self.db.locked_sales().met_after_asking(sale, Instant::now()),
+                false => self.db.locked_sales().met(sale, Instant::now()),
+            }
         }
         if error.is_outage() {
             self.db.locked_sales().forget();
@@ -169,8 +190,9 @@ impl PersistCall<'_> {
         }
     }
 
-    /// Those of this sale after all others, in the same order.
-    fn apart(&self, all: Vec<usize>, sale: Option<&SaleId>) -> [Vec<usize>; 2] {
+    /// Those of the sale that is tried apart after all others, in the same order.
+    fn apart(&self, all: Vec<usize>) -> [Vec<usize>; 2] {
+        let sale = self.apart.as_ref();
         let is_of =
             |index: &usize| self.items.get(*index).is_some_and(|accepted| Some(&accepted.purchase.sale_id) == sale);
         let (of_sale, others) = all.into_iter().partition(is_of);
