@@ -85,6 +85,19 @@ pub enum ReconcileError {
     Moved,
 }
 
+impl ReconcileError {
+    /// Whether a server as a whole is the problem, so that trying the next thing is pointless now.
+    pub(super) const fn is_outage(&self) -> bool {
+        match self {
+            Self::Redis(RedisFault::NotSent(_) | RedisFault::Unknown(_)) => true,
+            Self::Database(error) => error.is_outage(),
+            Self::Redis(RedisFault::Refused(_) | RedisFault::NoScript | RedisFault::Contract(_))
+            | Self::OtherShards(..)
+            | Self::Moved => false,
+        }
+    }
+}
+
 impl ReconcileContext {
     /// The context of a process with these settings.
     #[must_use]

@@ -60,24 +60,26 @@ pub(super) async fn order_messages(
     Ok(found)
 }
 
-/// The order message of this id.
+/// The order message of this id, from the ledgers of `sale` or, without one, of every released sale.
 pub(super) async fn order_message(
     context: &ReconcileContext,
     request_id: RequestId,
+    sale: Option<&SaleId>,
 ) -> Result<Option<OrderMessage>, ReconcileError> {
-    let found = find(context, request_id, None).await?;
+    let found = find(context, request_id, sale).await?;
     Ok(found.map(|found| found.record.order_message(request_id, &found.sale_id, found.shard)))
 }
 
-/// The order message as the bytes have it; if they are unreadable, as the ledger has it under the id that came with them.
+/// The order message as the bytes have it; if they are unreadable, as the ledger has it under the id that came with them: of the
+/// sale that came with them, or without one of every released sale.
 pub(super) async fn order_message_of(
     context: &ReconcileContext,
     payload: &[u8],
-    request_id: Option<RequestId>,
+    (request_id, sale): (Option<RequestId>, Option<&SaleId>),
 ) -> Result<Option<OrderMessage>, ReconcileError> {
     match (message::decode(payload).ok(), request_id) {
         (Some(accepted), _) => Ok(Some(accepted)),
-        (None, Some(id)) => order_message(context, id).await,
+        (None, Some(id)) => order_message(context, id, sale).await,
         (None, None) => Ok(None),
     }
 }

@@ -56,7 +56,7 @@ pub(super) async fn sweep(context: &ReconcileContext, source: Option<DlqSource>)
     for entry in sweep.entries.iter_mut().filter(|entry| entry.accepted.is_none()) {
         // The message is damaged, the ledger still knows what was accepted.
         if let Some(id) = entry.request_id {
-            let known = ledger_lookup::order_message(context, id).await?;
+            let known = ledger_lookup::order_message(context, id, entry.sale_id.as_ref()).await?;
             entry.set_accepted(known);
         }
     }
@@ -128,6 +128,7 @@ fn of_relay(shard: u16, parked: ParkedEntry) -> DlqEntry {
     let place = DlqPlace::Relay { shard, id: parked.id.clone() };
     let mut entry = DlqEntry::new(format!("relay/{shard}/{}", parked.id), place, parked.payload);
     entry.request_id = entry.request_id.or(parked.request_id);
+    entry.sale_id = entry.sale_id.or(parked.sale_id);
     entry.reason = parked.reason;
     entry.attempts = Some(parked.attempts);
     entry.parked_at_ms = Some(parked.parked_at_ms);
@@ -195,6 +196,7 @@ pub(super) mod tests {
         ParkedEntry {
             id: stream_id.to_owned(),
             request_id: RequestId::new(rid),
+            sale_id: SaleId::parse("s").ok(),
             reason: "NACK".to_owned(),
             attempts: 3,
             parked_at_ms: 9,

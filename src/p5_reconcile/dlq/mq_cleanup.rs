@@ -8,6 +8,7 @@
 //! A crash at any line gives every message that was not acknowledged back to the queue, in its place; the outcome was there before
 //! the ack, so nothing depends on the message any more.
 
+use super::PAYLOAD_MAX;
 use super::entry::DlqError;
 use super::find::{reason_of, request_id_of};
 use super::mq_scan::{MqDlqContents, MqDlqScan};
@@ -29,8 +30,6 @@ const READ_MAX: usize = 10_000;
 const REMOVED_MAX: usize = 2_000;
 /// Failed requests added in one round, each a commit of its own, so that a flood of messages leaves time for the audit and a stop.
 const NOTED_MAX: usize = 200;
-/// Bytes of a message that a failed request keeps; its column holds 65,535.
-const PAYLOAD_MAX: usize = 60_000;
 
 /// What one cleanup came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -112,7 +111,7 @@ async fn clean_page(
                 cleanup.foreign_count += 1;
                 if let Some(id) = request_id_of(parked).filter(|id| !noted.contains(id))
                     && outcomes::outcome_of(&context.db, id).await?.is_none()
-                    && let Some(accepted) = ledger_lookup::order_message(context, id).await?
+                    && let Some(accepted) = ledger_lookup::order_message(context, id, None).await?
                 {
                     cleanup.noted_count += note(&context.db, parked, &accepted, noted).await?;
                 }

@@ -7,7 +7,7 @@ use super::list_entry_codec;
 use super::stream::stream_page;
 use super::{Outbox, OutboxEntry, SentEntry};
 use crate::config::OutboxKind;
-use crate::domain::ids::RequestId;
+use crate::domain::ids::{RequestId, SaleId};
 use crate::faults::{crash_point, left_out};
 use crate::store::redis::connection::{RedisFault, integer, list, text};
 use crate::store::redis::keyspace::{GROUP, Keyspace};
@@ -22,6 +22,8 @@ pub struct ParkedEntry {
     pub id: String,
     /// The request, when the entry was readable.
     pub request_id: Option<RequestId>,
+    /// Its sale, when the entry names one.
+    pub sale_id: Option<SaleId>,
     /// Why it was parked.
     pub reason: String,
     /// Number of failed attempts.
@@ -37,6 +39,7 @@ impl From<OutboxEntry> for ParkedEntry {
         let field = |name: &str| entry.field(name).map(|value| String::from_utf8_lossy(value).into_owned());
         Self {
             request_id: field("r").and_then(|id| RequestId::parse(&id).ok()),
+            sale_id: field("s").and_then(|id| SaleId::parse(&id).ok()),
             reason: field("reason").unwrap_or_default(),
             attempts: field("attempts").and_then(|n| n.parse().ok()).unwrap_or(0),
             parked_at_ms: field("parked_at_ms").and_then(|n| n.parse().ok()).unwrap_or(0),
