@@ -142,10 +142,10 @@ impl Sale {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn sale(status: SaleStatus) -> Sale {
+    pub(crate) fn sale(status: SaleStatus) -> Sale {
         Sale {
             sale_id: SaleId::parse("s").unwrap(),
             product_id: "p".into(),

@@ -21,6 +21,7 @@ mod ledger_lookup;
 mod pages;
 mod rebuild;
 mod request_history;
+mod turns;
 mod worker;
 
 pub use audit::{FindingKind, SaleAudit, Window, audit_sale, audit_sale_confirmed};

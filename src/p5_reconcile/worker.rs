@@ -1,4 +1,5 @@
-//! The worker of P5: one process leads, and audits and repairs every sale once an interval.
+//! The worker of P5: one process leads, and audits and repairs every live sale once an interval, and closed ones in turns. Sales
+//! that sell nothing because Redis lost their data come before all audits.
 //!
 //! Input: the released sales. Output: reports, repairs, trimmed ledgers, rebuilt sales. A crash at any line leaves each repair done
 //! or not done, and the next round reads everything again.
@@ -13,6 +14,7 @@ use super::context::{ReconcileContext, ReconcileError};
 use super::dlq::{MqDlqContents, clean_mq_dlq, copy_relay_dlq};
 use super::gauges::{measure_backlog, measure_ended};
 use super::rebuild::{QuiescenceTimer, RebuildOptions, is_broken, rebuild};
+use super::turns::Turns;
 use crate::config::{self, Compensate};
 use crate::domain::fault::{Fault, Progress};
 use crate::domain::ids::{RequestId, SaleId};
@@ -23,7 +25,7 @@ use crate::runtime::{Worker, now_ms};
 use crate::sales::grants;
 use crate::store::mysql::leader_election::{LeaderElection, LedWork};
 use crate::store::mysql::{audit as audit_store, failed_requests, sales};
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
 /// Sales whose counts are remembered; beyond that everything is counted again.
@@ -45,6 +47,28 @@ pub struct Reconcile {
     memories: HashMap<SaleId, AuditMemory>,
     /// Closed sales that were consistent with nothing left in Redis.
     fully_reconciled: HashSet<SaleId>,
+    /// Of closed sales that are not over: the age of the oldest undecided request, milliseconds; `None`: it could not be audited.
+    closed: HashMap<SaleId, Option<i64>>,
+    /// The closed sale that was audited last.
+    closed_after: Option<SaleId>,
+}
+
+/// What a round came to.
+#[derive(Default)]
+struct RoundFigures {
+    repaired: usize,
+    oldest_ms: i64,
+    unreconciled_count: u32,
+    trouble: Option<ReconcileError>,
+}
+
+impl RoundFigures {
+    /// One sale's damage must not keep the others from being repaired.
+    fn failed(&mut self, sale: &SaleId, error: ReconcileError) {
+        tracing::error!(phase = "p5_reconcile", %sale, %error, "the sale cannot be reconciled");
+        self.unreconciled_count += 1;
+        self.trouble.get_or_insert(error);
+    }
 }
 
 impl Reconcile {
@@ -61,6 +85,8 @@ impl Reconcile {
             quiescence: QuiescenceTimer::default(),
             memories: HashMap::new(),
             fully_reconciled: HashSet::new(),
+            closed: HashMap::new(),
+            closed_after: None,
             settings,
         }
     }
@@ -74,42 +100,96 @@ impl Reconcile {
     async fn round(&mut self) -> Result<Progress, Fault> {
         let db = self.context.db.clone();
         let mut mq_dlq = MqDlqContents::default();
-        let mut trouble = self.empty_dlqs(&mut mq_dlq).await;
+        let trouble = self.empty_dlqs(&mut mq_dlq).await;
+        let mut figures = RoundFigures { trouble, ..RoundFigures::default() };
         measure_backlog(&db, &self.context.rabbit).await;
         measure_ended(&db, self.settings.auto_close_after_s).await;
-        let (mut repaired, mut oldest_ms, mut unreconciled_count) = (0, 0, 0_u32);
-        for sale in sales::released(&db).await.map_err(Fault::back_off)? {
-            if self.fully_reconciled.contains(&sale.sale_id) {
-                continue;
-            }
+        let mut released = sales::released(&db).await.map_err(Fault::back_off)?;
+        released.retain(|sale| !self.fully_reconciled.contains(&sale.sale_id));
+        let interval = Duration::from_millis(self.settings.interval_ms);
+        let mut turns = Turns::new(released, self.closed_after.as_ref(), interval);
+        self.rebuild_broken(&mut turns, &mq_dlq, &mut figures).await;
+        let before = std::mem::take(&mut self.closed);
+        while let Some(sale) = turns.next() {
             // A task renews the lease during a long audit. If it is lost all the same, another process leads by now.
             if !self.election.leads() {
                 return Ok(Progress::Idle);
             }
-            match self.reconcile(&sale, &mq_dlq).await {
-                Ok((of_sale, oldest_of_sale_ms)) => {
-                    repaired += of_sale;
-                    oldest_ms = oldest_ms.max(oldest_of_sale_ms);
+            let result = self.reconcile(&sale, &mq_dlq).await;
+            if sale.status == SaleStatus::Closed {
+                self.closed.insert(sale.sale_id.clone(), result.as_ref().ok().map(|(_, oldest_ms)| *oldest_ms));
+                self.closed_after = Some(sale.sale_id.clone());
+            }
+            match result {
+                Ok((repaired, oldest_ms)) => {
+                    figures.repaired += repaired;
+                    figures.oldest_ms = figures.oldest_ms.max(oldest_ms);
                 }
-                // One sale's damage must not keep the others from being repaired.
-                Err(error) => {
-                    tracing::error!(phase = "p5_reconcile", sale = %sale.sale_id, %error, "the sale cannot be reconciled");
-                    unreconciled_count += 1;
-                    trouble = trouble.or(Some(error));
-                }
+                Err(error) => figures.failed(&sale.sale_id, error),
             }
         }
-        metrics::gauge!("seckill_p5_reconcile_unreconciled_count").set(unreconciled_count);
-        metrics::gauge!("seckill_p5_reconcile_oldest_unresolved_seconds").set(oldest_ms as f64 / 1000.0);
+        for sale in turns.left() {
+            if let Some(known) = before.get(&sale.sale_id) {
+                figures.oldest_ms = figures.oldest_ms.max(known.unwrap_or(0));
+                figures.unreconciled_count += u32::from(known.is_none());
+                self.closed.insert(sale.sale_id, *known);
+            }
+        }
+        metrics::gauge!("seckill_p5_reconcile_unreconciled_count").set(figures.unreconciled_count);
+        metrics::gauge!("seckill_p5_reconcile_oldest_unresolved_seconds").set(figures.oldest_ms as f64 / 1000.0);
         failed_requests::close_settled(&db, "reconcile").await.map_err(Fault::back_off)?;
         audit_store::prune(&db, now_ms()).await.map_err(Fault::back_off)?;
         // The round is complete: a damaged sale is tried again in the next round, not at once and for ever.
-        self.next_at = Instant::now() + Duration::from_millis(self.settings.interval_ms);
-        match trouble {
+        self.next_at = Instant::now() + interval;
+        match figures.trouble {
             Some(error) => Err(Fault::back_off(error)),
-            None if repaired > 0 => Ok(Progress::Moved(repaired)),
+            None if figures.repaired > 0 => Ok(Progress::Moved(figures.repaired)),
             None => Ok(Progress::Idle),
         }
+    }
+
+    /// Makes a step with each broken sale, before anything is audited: they sell nothing meanwhile. Rebuilt ones have another epoch
+    /// in `turns` then; with the old one their numbers would look lost.
+    async fn rebuild_broken(&mut self, turns: &mut Turns, mq_dlq: &MqDlqContents, figures: &mut RoundFigures) {
+        let (mut live, mut broken) = (VecDeque::new(), HashSet::new());
+        for mut sale in turns.take_live() {
+            match self.rebuild_if_broken(&mut sale, mq_dlq).await {
+                Ok(is_broken) => {
+                    if is_broken {
+                        broken.insert(sale.sale_id.clone());
+                    }
+                    live.push_back(sale);
+                }
+                Err(error) => figures.failed(&sale.sale_id, error),
+            }
+        }
+        self.quiescence.retain(&broken);
+        turns.set_live(live);
+    }
+
+    /// Whether the sale is broken, and still is after one step towards its rebuild.
+    async fn rebuild_if_broken(&mut self, sale: &mut Sale, mq_dlq: &MqDlqContents) -> Result<bool, ReconcileError> {
+        let context = self.context.clone();
+        context.check_shards(&sale.sale_id).await?;
+        // A process that does not lead any more does nothing; the leader by now judges for itself.
+        if !self.election.leads() || !is_broken(&context, sale).await? {
+            return Ok(false);
+        }
+        let quiescent_for = Duration::from_millis(self.settings.quiet_ms);
+        let retention_ms = self.retention_ms();
+        let options = RebuildOptions { quiescent_for, backlog_max: self.backlog_max, retention_ms, mq_dlq };
+        if !rebuild(&context, sale, &mut self.quiescence, options).await? {
+            return Ok(true);
+        }
+        if let Some(now) = sales::get(&context.db, &sale.sale_id).await? {
+            *sale = now;
+        }
+        Ok(false)
+    }
+
+    /// How long decided requests keep their records, milliseconds.
+    fn retention_ms(&self) -> i64 {
+        i64::try_from(self.settings.ledger_retention_s.saturating_mul(1000)).unwrap_or(i64::MAX)
     }
 
     /// Works on the dead-letter queues. `mq_dlq` gets what is in the MQ DLQ, which is not read again in this round. Relay-DLQ entries
@@ -131,17 +211,7 @@ impl Reconcile {
     async fn reconcile(&mut self, sale: &Sale, mq_dlq: &MqDlqContents) -> Result<(usize, i64), ReconcileError> {
         let context = self.context.clone();
         context.check_shards(&sale.sale_id).await?;
-        let retention_ms = i64::try_from(self.settings.ledger_retention_s.saturating_mul(1000)).unwrap_or(i64::MAX);
-        let rebuilt = if is_broken(&context, sale).await? {
-            let quiescent_for = Duration::from_millis(self.settings.quiet_ms);
-            let options = RebuildOptions { quiescent_for, backlog_max: self.backlog_max, retention_ms, mq_dlq };
-            rebuild(&context, sale, &mut self.quiescence, options).await?
-        } else {
-            false
-        };
-        // A rebuilt sale has another epoch by now; with the old one its numbers would look lost.
-        let now = if rebuilt { sales::get(&context.db, &sale.sale_id).await? } else { None };
-        let sale = now.as_ref().unwrap_or(sale);
+        let retention_ms = self.retention_ms();
         // A frozen sale is given its grants by the rebuild.
         grants::apply_open(&context.db, &context.redis.of_sale(), context.shards, &sale.sale_id).await?;
         finish_transfers(&context.redis.transfers, context.shards, sale).await?;

@@ -1,17 +1,26 @@
-//! Whether a request of a sale is still on its way, and since when nothing was decided.
+//! Since when nothing was decided of a broken sale, and what its rebuild waits for.
+//!
+//! Input: what each attempt found. Output: whether the quiet time is over; a log line for each new reason to wait, and a gauge.
+//! A crash forgets it: the next leader waits for the quiet time again.
 
+use super::in_flight::WaitsFor;
 use crate::domain::ids::SaleId;
-use crate::domain::shard::order_queue_index;
-use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
-use crate::p5_reconcile::pages::OutboxPages;
-use crate::store::rabbit::queue_depths;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-/// Remembers since when each broken sale has been quiescent.
+/// Remembers of each broken sale since when it has been quiescent, and what it waits for.
 #[derive(Debug, Default)]
 pub(in crate::p5_reconcile) struct QuiescenceTimer {
     since: HashMap<SaleId, (Instant, u64)>,
+    waits: HashMap<SaleId, Waiting>,
+}
+
+/// What a rebuild waits for.
+#[derive(Debug)]
+struct Waiting {
+    code: &'static str,
+    /// Codes that were logged since the sale is broken: a message that circles would else be logged each time.
+    logged: HashSet<&'static str>,
 }
 
 impl QuiescenceTimer {
@@ -27,28 +36,24 @@ impl QuiescenceTimer {
     pub(super) fn reset(&mut self, sale: &SaleId) {
         self.since.remove(sale);
     }
-}
 
-/// Whether any request of the sale may still be on its way to the database.
-pub(super) async fn in_flight(context: &ReconcileContext, sale: &SaleId) -> Result<bool, ReconcileError> {
-    for shard in 0..context.shards {
-        let mut pages = OutboxPages::from(&context.redis.outbox, shard, "-");
-        while let Some(page) = pages.next().await? {
-            if page.iter().any(|located| located.entry.field("s") == Some(sale.as_str().as_bytes())) {
-                return Ok(true);
-            }
+    /// Notes what a rebuild waits for. Each kind of reason is logged once; the quiet time belongs to every rebuild.
+    pub(super) fn waits(&mut self, sale: &SaleId, reason: &WaitsFor) {
+        let code = reason.code();
+        let waiting = self.waits.entry(sale.clone()).or_insert_with(|| Waiting { code, logged: HashSet::new() });
+        waiting.code = code;
+        if *reason != WaitsFor::Quiet && waiting.logged.insert(code) {
+            tracing::warn!(phase = "p5_reconcile", %sale, "the sale is stopped, its rebuild waits for {reason}");
         }
     }
-    match queue_depths(&context.rabbit).await {
-        // Requests in the MQ DLQ are decided by now, because they are in the ledger, or are nowhere else either.
-        Ok(depths) => {
-            let mine = format!(".orders.{}", order_queue_index(sale.as_str(), context.rabbit.queues));
-            let waits = |queue: &str| queue.ends_with(&mine) || queue.contains(".retry.");
-            Ok(depths.iter().any(|depth| depth.ready > 0 && waits(&depth.queue)))
-        }
-        Err(error) => {
-            tracing::warn!(phase = "p5_reconcile", %sale, %error, "rebuild waits: the queues cannot be counted");
-            Ok(true)
+
+    /// Keeps what is known of these sales, which are broken, and forgets the others. Sets the gauge.
+    pub(in crate::p5_reconcile) fn retain(&mut self, broken: &HashSet<SaleId>) {
+        self.since.retain(|sale, _| broken.contains(sale));
+        self.waits.retain(|sale, _| broken.contains(sale));
+        for code in WaitsFor::CODES {
+            let count = self.waits.values().filter(|waiting| waiting.code == code).count();
+            metrics::gauge!("seckill_p5_reconcile_rebuild_waits_count", "for" => code).set(count as f64);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The steps of a rebuild, in their order: freeze, persist what the ledger has, wait, begin the next epoch, load, open.
 
-use super::quiescence::{QuiescenceTimer, in_flight};
+use super::in_flight::{WaitsFor, in_flight};
+use super::quiescence::QuiescenceTimer;
 use super::{ends, load};
 use crate::domain::sale::{MetaState, Sale, SaleStatus};
 use crate::domain::shard::share;
@@ -67,40 +68,61 @@ pub(in crate::p5_reconcile) async fn rebuild(
         context.redis.sale_keys.set_state(id, shard, MetaState::Frozen, &from).await?;
     }
     // Requests that only the ledger has are persisted now; the next epoch begins with another ledger.
-    if !is_quiescent(context, sale, options).await? {
+    if let Some(reason) = waits_for(context, sale, options).await? {
         timer.reset(id);
+        timer.waits(id, &reason);
         return Ok(false);
     }
     let decided_count = outcomes::count_of_sale(&context.db, id).await?;
     if !timer.long_enough(id, decided_count, options.quiescent_for) {
+        timer.waits(id, &WaitsFor::Quiet);
         return Ok(false);
     }
     let began = Instant::now();
-    let rebuilt = rebuild_now(context, sale, options).await?;
-    if rebuilt {
-        timer.reset(id);
-        metrics::counter!("seckill_p5_reconcile_rebuilds_total").increment(1);
-        tracing::warn!(phase = "p5_reconcile", sale = %id, took_ms = began.elapsed().as_secs_f64() * 1000.0, "rebuilt from the database, the sale goes on");
+    match rebuild_now(context, sale, options).await? {
+        Attempt::Rebuilt => {
+            timer.reset(id);
+            metrics::counter!("seckill_p5_reconcile_rebuilds_total").increment(1);
+            tracing::warn!(phase = "p5_reconcile", sale = %id, took_ms = began.elapsed().as_secs_f64() * 1000.0, "rebuilt from the database, the sale goes on");
+            Ok(true)
+        }
+        Attempt::Waits(reason) => {
+            timer.waits(id, &reason);
+            Ok(false)
+        }
+        Attempt::Overtaken => Ok(false),
     }
-    Ok(rebuilt)
 }
 
-/// Persists the undecided requests of the ledger. Returns whether nothing of the sale is on its way or undecided after that.
-async fn is_quiescent(
+/// What became of an attempt.
+enum Attempt {
+    /// The sale sells again.
+    Rebuilt,
+    /// Something of the sale may still come.
+    Waits(WaitsFor),
+    /// Another process was quicker, or something moved in between: the next round judges again.
+    Overtaken,
+}
+
+/// Persists the undecided requests of the ledger. Returns what of the sale is on its way or undecided after that.
+async fn waits_for(
     context: &ReconcileContext,
     sale: &Sale,
     options: RebuildOptions<'_>,
-) -> Result<bool, ReconcileError> {
+) -> Result<Option<WaitsFor>, ReconcileError> {
     let audit = audit_with(context, sale, options.audit(), &mut AuditMemory::default()).await?;
     compensate(context, &audit).await?;
-    Ok(audit.overdue.is_empty() && !in_flight(context, &sale.sale_id).await?)
+    match audit.overdue.len() {
+        0 => in_flight(context, &sale.sale_id).await,
+        undecided => Ok(Some(WaitsFor::Undecided(undecided))),
+    }
 }
 
 async fn rebuild_now(
     context: &ReconcileContext,
     sale: &Sale,
     options: RebuildOptions<'_>,
-) -> Result<bool, ReconcileError> {
+) -> Result<Attempt, ReconcileError> {
     let id = &sale.sale_id;
     // All of the MQ DLQ: a request that only this queue has needs its unit, too.
     let mut all = MqDlqContents::default();
@@ -114,31 +136,36 @@ async fn rebuild_now(
     };
     if options.mq_dlq.unseen_count != Some(0) {
         tracing::warn!(phase = "p5_reconcile", sale = %id, unseen = options.mq_dlq.unseen_count, "rebuild waits: the MQ DLQ is too long to be read as a whole; replay or give up its messages");
-        return Ok(false);
+        return Ok(Attempt::Waits(WaitsFor::DeadLetters));
     }
     let began_at_ms = decided::now_ms(&context.db).await?;
-    let Some(epoch) = next_epoch(context, sale).await? else { return Ok(false) };
+    let Some(epoch) = next_epoch(context, sale).await? else { return Ok(Attempt::Overtaken) };
     let next = Sale { epoch, ..sale.clone() };
     // Checked once more, now that no other process can build this epoch: a process that slept since its first check has lost it.
     let mut judged = Vec::with_capacity(context.shards.into());
     for shard in 0..context.shards {
         judged.push(context.redis.rebuild.replaceable(id, shard).await?);
     }
-    if judged.iter().any(|keys| keys.epoch > sale.epoch) || !is_quiescent(context, &next, options).await? {
-        return Ok(false);
+    if judged.iter().any(|keys| keys.epoch > sale.epoch) {
+        return Ok(Attempt::Overtaken);
+    }
+    if let Some(reason) = waits_for(context, &next, options).await? {
+        return Ok(Attempt::Waits(reason));
     }
     ends::write(context, sale, options.mq_dlq).await?;
     for (shard, judged) in (0..context.shards).zip(judged) {
         if !context.redis.rebuild.begin(&next, shard, options.backlog_max, judged).await? {
-            return Ok(false);
+            return Ok(Attempt::Overtaken);
         }
         crash_point!(RebuildHalf);
     }
     if !load::load(context, &next, options.retention_ms).await? {
-        return Ok(false);
+        return Ok(Attempt::Overtaken);
     }
     crash_point!(RebuildHalf);
-    let Some((units, given)) = fix_units(context, &next, options, began_at_ms).await? else { return Ok(false) };
+    let Some((units, given)) = fix_units(context, &next, options, began_at_ms).await? else {
+        return Ok(Attempt::Overtaken);
+    };
     let state = if sale.status == SaleStatus::Paused { MetaState::Paused } else { MetaState::Open };
     let mut opened = false;
     for shard in 0..context.shards {
@@ -146,7 +173,7 @@ async fn rebuild_now(
         opened |= context.redis.rebuild.end(id, shard, epoch, (share, state, &given)).await?;
     }
     context.redis.sale_cache.forget(id).await?;
-    Ok(opened)
+    Ok(if opened { Attempt::Rebuilt } else { Attempt::Overtaken })
 }
 
 /// Reads the MQ DLQ to its end, and leaves it as it is.

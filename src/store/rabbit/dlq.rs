@@ -35,7 +35,7 @@ pub struct ParkedMessage {
     pub behind_count: u32,
 }
 
-/// A connection that holds what it has read of the dead-letter queue, unseen by other readers, until it is dropped.
+/// A connection that holds what it has read of the dead-letter queue (or of a retry queue), unseen by other readers, until it is dropped.
 pub struct DlqReader {
     link: Link,
     queue: String,
@@ -51,9 +51,14 @@ pub struct DlqReader {
 impl DlqReader {
     /// Connects, within `connect_timeout_ms`.
     pub async fn connect(config: &RabbitConfig) -> Result<Self, RabbitError> {
+        Self::connect_to(config, Topology::new(config).dlq()).await
+    }
+
+    /// The same for another queue that has no consumers: one of the retry queues.
+    pub(crate) async fn connect_to(config: &RabbitConfig, queue: String) -> Result<Self, RabbitError> {
         Ok(Self {
             link: Link::connect(config, "dlq").await?,
-            queue: Topology::new(config).dlq(),
+            queue,
             op_timeout_ms: config.op_timeout_ms,
             held: AckTracker::default(),
             rest: VecDeque::new(),
@@ -80,12 +85,7 @@ impl DlqReader {
         let channel = self.link.channel.clone();
         let arguments = BasicGetArguments::new(&self.queue);
         let got =
-            call(
-                "read the dead-letter queue",
-                self.op_timeout_ms,
-                async move { Ok(channel.basic_get(arguments).await) },
-            )
-            .await?;
+            call("read a queue", self.op_timeout_ms, async move { Ok(channel.basic_get(arguments).await) }).await?;
         match got {
             Ok(None) => Ok(None),
             Ok(Some((got, properties, body))) => {

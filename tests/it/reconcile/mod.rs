@@ -9,6 +9,7 @@ mod findings;
 mod full_mq_dlq;
 mod grants;
 mod hidden_by_sums;
+mod isolation;
 mod later_version;
 mod leaks;
 mod mq_dlq;
