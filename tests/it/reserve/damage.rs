@@ -8,6 +8,7 @@ use crate::support::world::{World, run};
 use seckill::domain::ids::SaleId;
 use seckill::domain::reserve::Reserved;
 use seckill::domain::sale::MetaState;
+use seckill::store::redis::RedisFault;
 use std::collections::BTreeMap;
 
 const ALICE: Ask = Ask { id: 1, user: 0, quantity: 2 };
@@ -171,7 +172,7 @@ fn a_grant_to_a_damaged_stock_is_not_written_down() {
             redis.call(&["SET", &keys.stock(0, &sale), text]).await;
             let before = redis.dump().await;
             let refused = store.sale_keys.grant(&sale, 0, EPOCH, ("more", 5)).await;
-            assert!(!matches!(refused, Ok(seckill::store::redis::Granted::Now)), "stock {text:?}: {refused:?}");
+            assert!(matches!(refused, Err(RedisFault::Refused(_))), "stock {text:?}: {refused:?}");
             assert!(before == redis.dump().await, "stock {text:?}: something was written");
         }
         world.stop().await;
