@@ -2,7 +2,7 @@
 # Runs tests/hosts in a network, a mount namespace and process ids of its own, so that nothing is left behind, however it ends:
 # hosts.sh FILTER…
 #
-# RECORD=1 keeps the results of a green run in docs/data/hosts; KEEP=1 keeps the hosts' files.
+# RECORD=1 keeps the results in docs/data/hosts, also of a red run: docs/proof.md has to explain it. KEEP=1 keeps the hosts' files.
 # Needs root (namespaces, packet filter), Linux, and Debian's haproxy, galera-4, rsync and iptables, which it installs where apt
 # can. The hosts' files are in memory; the servers of the database run as the user mysql.
 set -euo pipefail
@@ -48,13 +48,15 @@ keep=${KEEP:-}
 began=$(mktemp)
 clear() { rm -f "$began"; [ -n "$keep" ] || rm -rf "$HOSTS_FOLDER"; }
 trap clear EXIT
+ended=0
 # The shell is the first process there, and takes leave of those whose parents have ended.
 # shellcheck disable=SC2016
 unshare --net --mount --pid --fork --kill-child --mount-proc --propagation private \
-  bash -c '"$@"; exit $?' hosts "${CARGO:-cargo}" test --offline --locked --test hosts -- "$@" --nocapture
+  bash -c '"$@"; exit $?' hosts "${CARGO:-cargo}" test --offline --locked --test hosts -- "$@" --nocapture || ended=$?
 if [ -n "${RECORD:-}" ]; then
   mkdir -p docs/data/hosts
   find target/hosts -name '*.json' -newer "$began" | while read -r file; do
     cp "$file" "docs/data/hosts/$HOSTS_DATE-$(basename "$file")"
   done
 fi
+exit "$ended"

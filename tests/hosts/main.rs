@@ -22,11 +22,13 @@ mod dump;
 #[allow(dead_code, reason = "each binary uses a part of it")]
 #[path = "../support/files.rs"]
 mod files;
+mod front;
 mod host;
 mod measure;
 mod network;
 mod play;
 mod probes;
+mod promised;
 mod random;
 #[path = "../support/raw_commands.rs"]
 mod raw_commands;

@@ -1,9 +1,14 @@
 //! How long something was not whole, from the probes' purchases.
 
 use crate::probes::Purchase;
+use crate::servers::roles;
 
 /// A landing that takes longer is not whole.
 const LANDS_WITHIN_MS: u64 = 3_000;
+
+/// Until the balancer in front of the hosts has taken a lost one out of service: two checks, each at most `inter`, a connection
+/// and `timeout check` (`deploy/three-hosts/haproxy.cfg`).
+const TAKEN_OUT_MS: u64 = 2 * (700 + 700 + 1_500);
 
 /// A stretch of the run.
 #[derive(Debug, Clone, Copy)]
@@ -22,6 +27,13 @@ impl Span {
 
 fn seconds(from_ms: u64, to_ms: u64) -> f64 {
     (to_ms.saturating_sub(from_ms) / 10) as f64 / 100.0
+}
+
+/// Whether a purchase was most likely sent to the lost host's api: it had no answer at all, and began before the balancer could know.
+/// Nobody else can answer it, so it says nothing of the apis that are there.
+pub fn under_way_with_the_lost(purchase: &Purchase, fault_ms: u64) -> bool {
+    let before_it_knew = (fault_ms..fault_ms + TAKEN_OUT_MS).contains(&purchase.begun_ms);
+    roles::through_balancers() && purchase.is_unanswered() && before_it_knew
 }
 
 /// Seconds from the beginning of `span` until the answer of the first purchase after the last that was not accepted; 0 when all

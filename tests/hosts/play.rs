@@ -6,9 +6,14 @@ use crate::checker::{self, Verdict};
 use crate::clients::clock::now_ms;
 use crate::clients::{Clients, Totals};
 use crate::dump::dump;
-use crate::measure::{Span, accepting_after, landing_after, longest_outage, second_by_second, sold_and_landed_after};
+use crate::front::FrontWatch;
+use crate::measure::{
+    Span, accepting_after, landing_after, longest_outage, second_by_second, sold_and_landed_after,
+    under_way_with_the_lost,
+};
 use crate::network::{NUMBERS, Number};
 use crate::probes::{Probes, Purchase};
+use crate::promised;
 use crate::sales;
 use crate::sampler::Sampler;
 use crate::scenes::{self, Act, Placement, Scene};
@@ -49,12 +54,16 @@ pub struct Played {
     pub refusals: std::collections::BTreeMap<String, usize>,
     /// Connections that went dumb, or orders that a promoted replica lacked.
     pub touched: usize,
+    /// Behind the balancer: purchases of other shards that were under way to the lost host's api, and had no answer.
+    pub under_way: usize,
+    /// What the balancer in front of the hosts saw.
+    pub front: Vec<Value>,
 }
 
 /// Seconds until something was whole: during the fault, then after its end. `None`: not before the next change.
 #[derive(Debug, Clone, Copy, serde::Serialize)]
 pub struct Times {
-    /// Shards whose primary is elsewhere.
+    /// Shards whose primary is elsewhere; of purchases that an api which is there had.
     pub others: Option<f64>,
     /// Shards whose primary was on the host; all when the fault is about connections.
     pub own: Option<f64>,
@@ -69,9 +78,9 @@ pub struct Times {
 }
 
 impl Played {
-    /// Whether nothing was lost and all became whole.
+    /// Whether nothing was lost, all became whole, and in the promised time.
     pub fn is_green(&self) -> bool {
-        self.verdict.is_green() && self.unrest.is_none()
+        self.verdict.is_green() && self.unrest.is_none() && promised::broken(self).is_empty()
     }
 
     /// How many broken promises of these rules.
@@ -95,7 +104,8 @@ impl Played {
             "doubled": self.broken(&["C2", "C10", "C4"]),
             "oversold": self.broken(&["C1"]),
             "other_violations": self.verdict.violations.len() - self.broken(&["C3-lost", "C3-limbo", "C3-torn", "C6", "C2", "C10", "C4", "C1"]),
-            "violations": named, "unrest": self.unrest, "seconds": self.times,
+            "violations": named, "unrest": self.unrest, "not_as_promised": promised::broken(self), "under_way": self.under_way,
+            "front": self.front, "seconds": self.times,
             "whole_after_s": self.recovered.seconds, "by_hand": self.recovered.by_hand, "touched": self.touched, "load_1m": load_1m(),
             "crowd": self.totals, "orders_by_source": self.verdict.figures.orders_by_source,
             "orders_by_state": self.verdict.figures.orders_by_state, "payments": self.verdict.figures.payments,
@@ -133,7 +143,7 @@ impl Stage {
         eprintln!("hosts: {} begins, hosts {hosts:?}, {placed:?}", scene.name);
         let clients = Clients::start(sales::load(sales, seed), &dir.join("own.jsonl"));
         let sampler = Sampler::start(&galera::url(witness(&hosts)), &dir.join("samples.jsonl"));
-        let probes = Probes::start(&format!("{}-probe", self.sale_prefix()));
+        let (probes, front) = (Probes::start(&format!("{}-probe", self.sale_prefix())), FrontWatch::start());
         time_passes(CALM_MS).await;
 
         let own = match scene.act {
@@ -162,6 +172,10 @@ impl Stage {
         let (verdict, books) = self.judged_at_rest(&dir, &lines, books).await;
         unrest = unrest.or(books.err());
         let (fault, back) = (Span { from_ms: fault_ms, to_ms: healed_ms }, Span { from_ms: healed_ms, to_ms: end_ms });
+        let front = front.stop(fault_ms).await;
+        let is_under_way = |purchase: &Purchase| under_way_with_the_lost(purchase, fault_ms);
+        let under_way = purchases.iter().filter(|purchase| !own.contains(&purchase.shard) && is_under_way(purchase));
+        let under_way = under_way.count();
         let times = times(&purchases, &own, [fault, back]);
         Played {
             scene,
@@ -175,6 +189,8 @@ impl Stage {
             line: second_by_second(&purchases, fault_ms, end_ms),
             refusals: refusals(&purchases),
             touched,
+            under_way,
+            front,
         }
     }
 
@@ -235,8 +251,10 @@ fn witness(hosts: &[Number]) -> Number {
 }
 
 fn times(purchases: &[Purchase], own: &[u16], [fault, back]: [Span; 2]) -> Times {
+    let had_an_api = |purchase: &&Purchase| !under_way_with_the_lost(purchase, fault.from_ms);
+    let of_others: Vec<Purchase> = purchases.iter().filter(had_an_api).cloned().collect();
     Times {
-        others: accepting_after(purchases, fault, |shard| !own.contains(&shard)),
+        others: accepting_after(&of_others, fault, |shard| !own.contains(&shard)),
         own: accepting_after(purchases, fault, |shard| own.contains(&shard)),
         again: sold_and_landed_after(purchases, fault),
         landing: landing_after(purchases, fault),

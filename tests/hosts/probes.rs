@@ -41,6 +41,13 @@ pub struct Purchase {
     pub confirmed_ms: Option<u64>,
 }
 
+impl Purchase {
+    /// Whether patience ended before there was an answer.
+    pub fn is_unanswered(&self) -> bool {
+        !self.accepted && self.answer == "0"
+    }
+}
+
 struct Shared {
     sale: String,
     http: reqwest::Client,

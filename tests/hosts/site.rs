@@ -106,7 +106,7 @@ impl Site {
         Ok(())
     }
 
-    /// Waits until every server and role is well and each Redis primary is on its own host again. What a person has to do after a
+    /// Waits until every server and role is well and each Redis primary is on its own host again. What a person has to do after half a
     /// minute is done, and noted.
     pub async fn whole(&self) -> Result<Recovered, String> {
         let (begun, mut recovered) = (Instant::now(), Recovered::default());

@@ -48,7 +48,10 @@ impl Results {
             record["orders_by_state"],
         );
         if !played.is_green() {
-            let found = format!("{}: {} {:?}", played.scene.name, record["violations"], played.unrest);
+            let found = format!(
+                "{}: {} {:?} {}",
+                played.scene.name, record["violations"], played.unrest, record["not_as_promised"]
+            );
             eprintln!("hosts: RED {found}");
             self.red.push(found);
         }

@@ -5,7 +5,7 @@ use crate::host::Host;
 use crate::network::{NUMBERS, Number, OUTSIDE, address, command_on};
 use crate::servers::{Kind, kind};
 use seckill::dev::Child;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
@@ -75,6 +75,11 @@ pub fn front() -> String {
     format!("http://{OUTSIDE}:{FRONT_PORT}")
 }
 
+/// Where it writes which api goes out of service and comes back.
+pub fn front_log() -> PathBuf {
+    crate::folder().join("front.log")
+}
+
 /// Starts it.
 pub async fn start_front() -> Child {
     let file = crate::folder().join("front.cfg");
@@ -82,5 +87,5 @@ pub async fn start_front() -> Child {
     let mut command = Command::new("haproxy");
     with_file(&mut command, &file);
     command.env("LISTEN", format!("{OUTSIDE}:{FRONT_PORT}"));
-    Child::spawn("haproxy", command, &crate::folder().join("front.log")).await.expect("a balancer")
+    Child::spawn("haproxy", command, &front_log()).await.expect("a balancer")
 }
