@@ -7,7 +7,8 @@
 -- KEYS[1] meta, KEYS[2] stock, KEYS[3] buyers, KEYS[4] ledger, KEYS[5] grants, KEYS[6] outbox
 -- ARGV[1] epoch, ARGV[2] limit (0: none), ARGV[3] outbox cap, ARGV[4] relay group (empty: the outbox is a list, which is
 --         nowhere while it has no entry), ARGV[5] grant id, ARGV[6] units, ARGV[7] number of shards,
---         ARGV[8] start, ARGV[9] end (Unix ms): what the script obeys, so that no clock of an api process decides it
+--         ARGV[8] start, ARGV[9] end (Unix ms), ARGV[10] door (open or token): what the script obeys, so that neither the clock nor the
+--         memory of an api process decides it
 -- Returns 1 created, 0 was there in this epoch, -1 was there in another epoch, -2 some keys are there and some are not,
 --         -3 was there for another number of shards
 --
@@ -37,5 +38,5 @@ redis.call('HSET', KEYS[3], '', ARGV[1])
 redis.call('SET', KEYS[2], ARGV[6])
 redis.call('HSET', KEYS[1], 'state', 'loaded', 'epoch', ARGV[1], 'limit', ARGV[2], 'cap', ARGV[3], 'number', '0',
   'accepted', '0 0', 'shards', ARGV[7],
-  'starts', ARGV[8], 'ends', ARGV[9])
+  'starts', ARGV[8], 'ends', ARGV[9], 'door', ARGV[10])
 return 1

@@ -5,7 +5,7 @@
 -- next acceptance number, and its place in an outbox entry. A request id that is in the ledger already is a replay and
 -- changes nothing.
 --
--- KEYS[1] meta    hash: state, epoch, limit (0: none), cap, number, accepted ("<number> <units>"), starts, ends (Unix ms)
+-- KEYS[1] meta    hash: state, epoch, limit (0: none), cap, number, accepted ("<number> <units>"), starts, ends (Unix ms), door
 -- KEYS[2] stock   string: units left in this bucket
 -- KEYS[3] buyers  hash: user -> "<units> <first request id>"
 -- KEYS[4] ledger  hash: request id -> "<state> <number> <quantity> <epoch> <at_ms> <reason> <user>"
@@ -13,13 +13,15 @@
 -- KEYS[6] stream outbox: outbox-more, string: orders in the outbox beyond the first of each entry
 --         list outbox: hands, hash: relay -> "<last seen> <entries it holds>"
 -- ARGV[1] epoch the caller knows, ARGV[2] sale id, ARGV[3] shard, ARGV[4] number of shards, ARGV[5] arguments of a request:
---         2 (request id, user id; the quantity is 1) or 3 (request id, user id, quantity), ARGV[6] number of texts; then the
+--         2 (request id, user id; the quantity is 1) or 3 (request id, user id, quantity), ARGV[6] number of texts,
+--         ARGV[7] which requests came with a purchase token: '1' all, '0' none, else a '1' or '0' for each; then the
 --         texts: of each 64 requests the lines "<request id> <quantity> <user id>\n" of their outbox entry (format 2; else
 --         none); then the request ids of all, the user ids of all, the quantities of all
 -- Returns 1 when every request was accepted, else a flat array, for each request: code, detail. Codes (domain/reserve.rs):
 --         0 accepted, 1 replayed, 2 duplicate buyer (first request id), 3 limit (units owned), 4 short (units left),
 --         5 conflict, 6 paused, 7 closed, 8 frozen, 9 keys missing, 10 stale epoch, 11 backlog, 12 damaged,
---         13 warmed for another number of shards, 14 not started (milliseconds until the start), 15 ended
+--         13 warmed for another number of shards, 14 not started (milliseconds until the start), 15 ended,
+--         16 the door takes requests with a purchase token only
 --         Error NOSCRIPT: nothing ran, pass the boot fence first. Error WRONGTYPE: a key is damaged (12), nothing was written
 --
 -- Why nothing can be half done: every key is read, and every number is checked, before the first write; memory is checked by
@@ -49,9 +51,9 @@ end
 
 local meta_key, stock_key, buyers_key, ledger_key, outbox_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local epoch, sale, shard, shards = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local WIDTH, texts = tonumber(ARGV[5]), tonumber(ARGV[6])
+local WIDTH, texts, tokens = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]
 -- What stands before the first one of each kind of argument.
-local TEXTS, IDS = 6, 6 + texts
+local TEXTS, IDS = 7, 7 + texts
 local count = (#ARGV - IDS) / WIDTH
 local USERS, QUANTITIES = IDS + count, IDS + 2 * count
 
@@ -76,7 +78,8 @@ end
 
 -- The records of all requests and buyers. The field '' marks both hashes as created, so that an empty hash differs from a
 -- lost one. A key of another type raises WRONGTYPE here, before anything is written.
-local meta = redis.call('HMGET', meta_key, 'state', 'epoch', 'limit', 'cap', 'number', 'shards', 'accepted', 'starts', 'ends')
+local meta = redis.call('HMGET', meta_key, 'state', 'epoch', 'limit', 'cap', 'number', 'shards', 'accepted', 'starts', 'ends',
+  'door')
 local stock_text = redis.call('GET', stock_key)
 local known = redis.call('HMGET', ledger_key, '', unpack(ARGV, IDS + 1, IDS + count))
 local bought = redis.call('HMGET', buyers_key, '', unpack(ARGV, USERS + 1, USERS + count))
@@ -97,6 +100,10 @@ local stock = whole(stock_text)
 local starts, ends = whole(meta[8] or '0'), whole(meta[9] or '9007199254740991')
 if not (limit and cap and number and stock and starts and ends) then return answer_all(12) end
 if FORMAT == 2 and texts ~= math.ceil(count / ENTRY_MAX) then return answer_all(12) end
+-- Which requests come in: all ('open', and keys from before there were doors), or those with a purchase token ('token'). No process'
+-- memory of the sale decides it.
+local door = meta[10] or 'open'
+local needs_token = door == 'token'
 -- Units accepted up to a number. Another version of this script may have accepted without counting: then counting stops.
 local counted_to, counted_units = string.match(meta[7] or '', '^(%d+) (%d+)$')
 local counted = counted_to == meta[5] and whole(counted_units) or nil
@@ -116,6 +123,9 @@ elseif meta[1] == 'open' then
     refusal, refusal_detail = 14, starts - now_ms
   elseif now_ms >= ends then
     refusal = 15
+  elseif not needs_token and door ~= 'open' then
+    -- Of a later version: this one does not know who may come in.
+    refusal = 12
   end
 elseif meta[1] == 'paused' or meta[1] == 'loaded' then
   refusal = 6
@@ -155,9 +165,10 @@ local buyer_writes = {unpack(ARGV, IDS + 1, IDS + 2 * count)}
 -- How many of them are in use, the places of the accepted requests in the group, and the units that these take.
 local accepted, buyer_fields, places, taken = 0, 0, nil, 0
 
--- The usual group: every request new and of a new buyer, one unit each, and room and units for all. All are accepted. A request
+-- The usual group: every request new and of a new buyer, one unit each, let in by the door, and room and units for all. All are accepted. A request
 -- id or a buyer that stands twice in the group is seen when it is written.
 local usual = FORMAT == 2 and WIDTH == 2 and not refusal and count <= room and count <= stock
+  and (not needs_token or tokens == '1')
 if usual then
   local args, middle = ARGV, ' 1' .. tail
   -- The next number: its last digit, and a text of the others, which serves ten requests.
@@ -211,6 +222,8 @@ for _ = 1, 2 do
         if was_user == user and tonumber(was_quantity) == quantity then code = 1 else code = 5 end
       elseif refusal then
         code, detail = refusal, refusal_detail
+      elseif needs_token and string.byte(tokens, #tokens > 1 and i or 1) ~= 49 then
+        code = 16
       else
         local at = buyer_at[user]
         local owned, first, written = nil, nil, at and buyer_writes[at] or bought[i + 1]

@@ -3,7 +3,7 @@
 --
 -- KEYS[1] room (sorted set: user -> order), KEYS[2] door (hash: drawn, begun, released, part, at, signed), KEYS[3] meta of
 -- the sale on the same shard
--- ARGV[1] start of the sale, ARGV[2] when the keys go (both ms since 1970), ARGV[3] places a second (0: none), ARGV[4] highest
+-- ARGV[1] start of the sale as the caller knows it (the one in the meta counts), ARGV[2] when the keys go (both ms since 1970), ARGV[3] places a second (0: none), ARGV[4] highest
 --         place the caller has seen signed, ARGV[5] drawn places that are answered a millisecond, ARGV[6] longest time for that (ms)
 -- Returns {places released so far, arrivals, places released by this call, ms until the first is released}
 --
@@ -22,8 +22,9 @@ for i = 1, 2 do
 end
 local count = redis.call('ZCARD', KEYS[1])
 local door = redis.call('HMGET', KEYS[2], 'begun', 'drawn', 'released', 'part', 'at', 'signed')
-local open = redis.call('HGET', KEYS[3], 'state') == 'open'
-local starts = tonumber(ARGV[1]) * 1000
+local meta = redis.call('HMGET', KEYS[3], 'state', 'starts')
+local open = meta[1] == 'open'
+local starts = tonumber(meta[2] or ARGV[1]) * 1000
 local drawn, released = tonumber(door[2] or count), tonumber(door[3] or '0')
 local opens = starts
 if drawn > 0 then

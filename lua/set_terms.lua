@@ -1,17 +1,18 @@
 #!lua flags=allow-oom
--- Sets when one sale sells on one shard, and how much one buyer may have: what the reserve script obeys, by this server's clock.
+-- Sets when one sale sells on one shard, to whom, and how much one buyer may have: what the reserve script obeys, by this server's
+-- clock.
 --
 -- KEYS[1] meta
--- ARGV[1] start, ARGV[2] end (Unix ms), ARGV[3] limit (0: none)
+-- ARGV[1] start, ARGV[2] end (Unix ms), ARGV[3] limit (0: none), ARGV[4] door (open: anybody, token: requests with a purchase token)
 -- Returns 1 set, 0 it was so, -1 the keys are missing
 --
--- Read and write are one step, so keys that are lost are not begun again with three fields. Without a change nothing is written:
--- every api process calls this for each sale, again and again. Keys of an older version get their window here. Allowed when
+-- Read and write are one step, so keys that are lost are not begun again with four fields. Without a change nothing is written:
+-- every api process calls this for each sale, again and again. Keys of an older version get their window and door here. Allowed when
 -- memory is full, as a change of state is. The limit changes only before the start, when there is no buyer who was counted by
 -- the old one.
 
-local meta = redis.call('HMGET', KEYS[1], 'state', 'starts', 'ends', 'limit')
+local meta = redis.call('HMGET', KEYS[1], 'state', 'starts', 'ends', 'limit', 'door')
 if not meta[1] then return -1 end
-if meta[2] == ARGV[1] and meta[3] == ARGV[2] and meta[4] == ARGV[3] then return 0 end
-redis.call('HSET', KEYS[1], 'starts', ARGV[1], 'ends', ARGV[2], 'limit', ARGV[3])
+if meta[2] == ARGV[1] and meta[3] == ARGV[2] and meta[4] == ARGV[3] and meta[5] == ARGV[4] then return 0 end
+redis.call('HSET', KEYS[1], 'starts', ARGV[1], 'ends', ARGV[2], 'limit', ARGV[3], 'door', ARGV[4])
 return 1

@@ -38,6 +38,8 @@ pub enum Reserved {
     NotStarted(u64),
     /// 15: by Redis' clock the sale is over. The caller's clock is behind.
     Ended,
+    /// 16: the sale's door takes requests with a purchase token only, and this one came without. The caller's view is old.
+    TokenMissing,
 }
 
 /// A reply outside the contract: script and binary are of different builds.
@@ -75,6 +77,7 @@ impl Reserved {
             13 => Self::OtherShards,
             14 => Self::NotStarted(count),
             15 => Self::Ended,
+            16 => Self::TokenMissing,
             _ => return Err(unknown),
         })
     }
@@ -99,7 +102,8 @@ impl Reserved {
             | Self::Damaged
             | Self::OtherShards
             | Self::NotStarted(_)
-            | Self::Ended => None,
+            | Self::Ended
+            | Self::TokenMissing => None,
         }
     }
 }
@@ -109,9 +113,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_reply_contract_has_sixteen_codes_and_nothing_else() {
-        assert!((0..=15).all(|code| Reserved::from_reply(code, 1).is_ok()));
-        assert!(Reserved::from_reply(16, 0).is_err());
+    fn the_reply_contract_has_seventeen_codes_and_nothing_else() {
+        assert!((0..=16).all(|code| Reserved::from_reply(code, 1).is_ok()));
+        assert!(Reserved::from_reply(17, 0).is_err());
         assert!(Reserved::from_reply(-1, 0).is_err());
         assert!(Reserved::from_reply(4, -1).is_err());
         assert!(Reserved::from_reply(2, 0).is_err());

@@ -82,6 +82,26 @@ impl MetaState {
     }
 }
 
+/// Which purchases a sale takes: the field `door` of its `meta` hash in Redis, which the reserve script obeys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SaleDoor {
+    /// All.
+    Open,
+    /// Those with a purchase token.
+    Token,
+}
+
+impl SaleDoor {
+    /// The stored code.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Token => "token",
+        }
+    }
+}
+
 /// A sale as the database knows it. Times are Unix milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Sale {
@@ -126,6 +146,12 @@ pub struct Sale {
 }
 
 impl Sale {
+    /// Which purchases it takes. A sale with a waiting room takes tokens: they are issued to released buyers only.
+    #[must_use]
+    pub const fn door(&self) -> SaleDoor {
+        if self.token_required || self.waiting_room { SaleDoor::Token } else { SaleDoor::Open }
+    }
+
     /// Whether a new request may try, by status, window and clock; stock is for the script to decide.
     #[must_use]
     pub(crate) fn entry(&self, now_ms: i64) -> P1Entry {

@@ -14,7 +14,7 @@ use crate::domain::request::Purchase;
 use crate::domain::reserve::Reserved;
 use crate::faults::{crash_point, left_out};
 use crate::runtime::batcher::{Batcher, Bounds};
-use crate::store::redis::{RedisFault, ReservedGroup};
+use crate::store::redis::{RedisFault, ReservedGroup, TokensOfGroup};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -28,6 +28,7 @@ const FENCE_TRIES: u32 = 3;
 pub(super) struct WaitingPurchase {
     pub purchase: Purchase,
     pub epoch: u32,
+    pub has_token: bool,
     pub deadline: Instant,
     pub reply: Reply,
 }
@@ -70,7 +71,8 @@ impl GroupReserve {
             waiting = others;
             let purchases: Vec<&Purchase> = of_epoch.iter().map(|waiting| &waiting.purchase).collect();
             crash_point!(BeforeScript);
-            let answer = self.call_script(epoch, &purchases).await;
+            let tokens = TokensOfGroup::of(of_epoch.iter().map(|waiting| waiting.has_token));
+            let answer = self.call_script(epoch, &purchases, &tokens).await;
             crash_point!(AfterScript);
             let decisions = self.decisions(&purchases, answer).await;
             reply(of_epoch, decisions);
@@ -79,9 +81,14 @@ impl GroupReserve {
     }
 
     /// Calls the script. NOSCRIPT means that nothing ran and the server restarted or failed over: the boot fence comes first.
-    async fn call_script(&self, epoch: u32, purchases: &[&Purchase]) -> Result<ReservedGroup, RedisFault> {
+    async fn call_script(
+        &self,
+        epoch: u32,
+        purchases: &[&Purchase],
+        tokens: &TokensOfGroup,
+    ) -> Result<ReservedGroup, RedisFault> {
         let context = &self.context;
-        let call = || context.redis.stock.reserve(&self.sale, self.shard, epoch, purchases);
+        let call = || context.redis.stock.reserve_by(&self.sale, (self.shard, epoch), purchases, tokens);
         let mut answer = call().await;
         for _ in 0..FENCE_TRIES {
             if !matches!(answer, Err(RedisFault::NoScript)) {

@@ -118,23 +118,25 @@ impl Reserve {
 
     /// Decides one purchase, together with the others that have arrived for its sale and shard.
     ///
-    /// `epoch` is the sale's epoch as the caller knows it; the answer to an old one is [`Reserved::StaleEpoch`].
-    pub async fn decide(&self, purchase: Purchase, epoch: u32) -> Decision {
+    /// `epoch` is the sale's epoch as the caller knows it; the answer to an old one is [`Reserved::StaleEpoch`]. `has_token`: it came
+    /// with a purchase token that was verified; without one, the answer of a sale that takes tokens is [`Reserved::TokenMissing`].
+    pub async fn decide(&self, purchase: Purchase, epoch: u32, has_token: bool) -> Decision {
         let deadline = Instant::now() + self.context.deadline;
         if self.context.shards == 1 {
-            return self.ask(purchase, Terms { shard: 0, epoch, deadline }).await;
+            return self.ask(purchase, Terms { shard: 0, epoch, deadline, has_token }).await;
         }
+        let shard = home_shard(&purchase.user_id, self.context.shards);
         // Boxed, as below: one bucket is usual, and what several need would be in each purchase's future.
-        Box::pin(self.decide_in_buckets(purchase, epoch, deadline)).await
+        Box::pin(self.decide_in_buckets(purchase, Terms { shard, epoch, deadline, has_token })).await
     }
 
     /// The same with several buckets: units are brought to the home bucket when it is too short.
-    async fn decide_in_buckets(&self, purchase: Purchase, epoch: u32, deadline: Instant) -> Decision {
-        let shard = home_shard(&purchase.user_id, self.context.shards);
+    async fn decide_in_buckets(&self, purchase: Purchase, terms: Terms) -> Decision {
+        let Terms { shard, epoch, deadline, .. } = terms;
         let (sale, wanted) = (purchase.sale_id.clone(), u64::from(purchase.quantity.get()));
         let (mut busy, mut pause) = (0, PAUSE);
         for _ in 0..TRIES_MAX {
-            let decision = self.ask(purchase.clone(), Terms { shard, epoch, deadline }).await;
+            let decision = self.ask(purchase.clone(), terms).await;
             if !matches!(decision, Decision::Decided(Reserved::Short(_))) {
                 return decision;
             }
@@ -169,8 +171,8 @@ impl Reserve {
 
     /// The same from a thread without a queue.
     async fn ask_alone(&self, purchase: Purchase, terms: Terms) -> Decision {
-        let ((reply, decision), Terms { shard, epoch, deadline }) = (oneshot::channel(), terms);
-        let group = vec![WaitingPurchase { purchase, epoch, deadline, reply: Reply::ToCaller(reply) }];
+        let ((reply, decision), Terms { shard, epoch, deadline, has_token }) = (oneshot::channel(), terms);
+        let group = vec![WaitingPurchase { purchase, epoch, has_token, deadline, reply: Reply::ToCaller(reply) }];
         PurchasesOfBatcher { context: self.context.clone(), shard, group }.send();
         match tokio::time::timeout_at(deadline, decision).await {
             Ok(Ok(decision)) => decision,

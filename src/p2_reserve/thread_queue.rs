@@ -43,6 +43,8 @@ pub(super) struct Terms {
     pub shard: u16,
     pub epoch: u32,
     pub deadline: Instant,
+    /// Whether it came with a purchase token that was verified.
+    pub has_token: bool,
 }
 
 /// Purchases for one batcher.
@@ -81,8 +83,9 @@ pub(super) fn submit(context: &Arc<ReserveContext>, purchase: Purchase, terms: T
     let (pending, sender, watch) = with_queue(|queue| {
         let first = queue.waiting.next_deadline();
         let (thread, place) = (queue.thread, queue.waiting.enter(terms.deadline));
-        let Terms { shard, epoch, deadline } = terms;
-        queue.put(context, shard, WaitingPurchase { purchase, epoch, deadline, reply: Reply::ToThread(thread, place) });
+        let Terms { shard, epoch, deadline, has_token } = terms;
+        let reply = Reply::ToThread(thread, place);
+        queue.put(context, shard, WaitingPurchase { purchase, epoch, has_token, deadline, reply });
         let is_first = first.is_none_or(|first| deadline < first);
         let watch = if is_first { queue.watch.take() } else { None };
         (PendingDecision { thread, place }, queue.sender.take(), watch)

@@ -119,7 +119,7 @@ impl SaleControl {
         for _ in 0..ALIGN_MAX {
             self.align(&sale).await?;
             let now = self.sale(id).await?;
-            let terms = |sale: &Sale| (sale.status, sale.starts_at_ms, sale.ends_at_ms, sale.policy);
+            let terms = |sale: &Sale| (sale.status, sale.starts_at_ms, sale.ends_at_ms, sale.policy, sale.door());
             if terms(&now) == terms(&sale) {
                 break;
             }
@@ -165,7 +165,7 @@ impl SaleControl {
         }
     }
 
-    /// Makes Redis' window, limit and state follow the database. A frozen sale stays frozen.
+    /// Makes Redis' window, door, limit and state follow the database. A frozen sale stays frozen.
     async fn align(&self, sale: &Sale) -> Result<(), SaleControlError> {
         let (to, from): (MetaState, &[MetaState]) = match sale.status {
             SaleStatus::Draft => return Ok(()),
@@ -177,7 +177,7 @@ impl SaleControl {
         };
         let id = &sale.sale_id;
         for shard in 0..self.shards {
-            // First, so that no shard is open with another window or limit than the database's.
+            // First, so that no shard is open with another window, door or limit than the database's.
             self.redis.sale_keys.set_terms(sale, shard).await?;
             match self.redis.sale_keys.set_state(id, shard, to, from).await? {
                 None if sale.status != SaleStatus::Closed => return Err(SaleControlError::KeysLost(id.clone())),

@@ -75,7 +75,9 @@ impl Buckets {
     /// One purchase.
     pub async fn buy(&self, sale: &SaleId, user: UserId, id: RequestId, quantity: u32) -> Decision {
         let quantity = Quantity::new(quantity).expect("a quantity");
-        self.reserve.decide(Purchase { request_id: id, sale_id: sale.clone(), user_id: user, quantity }, EPOCH).await
+        self.reserve
+            .decide(Purchase { request_id: id, sale_id: sale.clone(), user_id: user, quantity }, EPOCH, true)
+            .await
     }
 
     /// Units in all buckets. Fails when anything is between two of them, or a shard does not add up.

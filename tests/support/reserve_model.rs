@@ -1,7 +1,7 @@
 //! The reserve script as a few lines of Rust: what it must answer and leave behind.
 
 use seckill::domain::reserve::Reserved;
-use seckill::domain::sale::MetaState;
+use seckill::domain::sale::{MetaState, SaleDoor};
 use std::collections::HashMap;
 
 /// One request of a group, by small numbers so that repeats happen.
@@ -15,6 +15,13 @@ pub struct Ask {
     pub quantity: u32,
 }
 
+impl Ask {
+    /// Requests with an odd number come without a purchase token.
+    pub fn has_token(self) -> bool {
+        self.id.is_multiple_of(2)
+    }
+}
+
 /// One step of a sequence.
 #[derive(Debug, Clone)]
 pub enum Step {
@@ -24,6 +31,8 @@ pub enum Step {
     Crowd(Vec<Ask>),
     /// An operator moves the sale.
     State(MetaState),
+    /// An operator changes who may come in.
+    Door(SaleDoor),
     /// Units are added.
     Grant(u32),
     /// The relay removes this number of entries.
@@ -47,6 +56,8 @@ pub struct Model {
     pub number: u64,
     /// State.
     pub state: MetaState,
+    /// Who may come in.
+    pub door: SaleDoor,
     /// Entries waiting.
     pub outbox: usize,
     /// Units and first request of each buyer.
@@ -68,6 +79,7 @@ impl Model {
             granted: stock,
             number: 0,
             state: MetaState::Open,
+            door: SaleDoor::Open,
             outbox: 0,
             buyers: HashMap::new(),
             ledger: HashMap::new(),
@@ -87,6 +99,9 @@ impl Model {
             MetaState::Loaded | MetaState::Paused => return Reserved::Paused,
             MetaState::Closed => return Reserved::Closed,
             MetaState::Frozen => return Reserved::Frozen,
+        }
+        if self.door == SaleDoor::Token && !ask.has_token() {
+            return Reserved::TokenMissing;
         }
         let owned = self.buyers.get(&ask.user).copied();
         let owned_units = owned.map_or(0, |(units, _)| units);

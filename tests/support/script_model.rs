@@ -6,7 +6,7 @@ use seckill::domain::policy::{PurchasePolicy, Quantity};
 use seckill::domain::request::Purchase;
 use seckill::domain::reserve::Reserved;
 use seckill::domain::sale::{Sale, SaleStatus};
-use seckill::store::redis::{RedisFault, RedisStore};
+use seckill::store::redis::{RedisFault, RedisStore, TokensOfGroup};
 
 /// The request id behind a model's small number.
 pub fn request_id(no: u64) -> RequestId {
@@ -53,9 +53,10 @@ pub async fn reserve(store: &RedisStore, sale: &SaleId, epoch: u32, group: &[Ask
             quantity: Quantity::new(ask.quantity).unwrap(),
         })
         .collect();
+    let tokens = TokensOfGroup::of(group.iter().map(|ask| ask.has_token()));
     let group: Vec<&Purchase> = purchases.iter().collect();
     loop {
-        match store.stock.reserve(sale, 0, epoch, &group).await {
+        match store.stock.reserve_by(sale, (0, epoch), &group, &tokens).await {
             Err(RedisFault::NoScript) => {
                 let life = store.boot_fence.incarnation(0).await.unwrap();
                 store.boot_fence.load_script(0, &life).await.unwrap();

@@ -48,9 +48,11 @@ impl World {
         sales::get(&self.servers.db, sale).await.expect("the sale").expect("it exists")
     }
 
-    /// The sale as it would be if it had started long ago.
+    /// The sale as it would be if it had started long ago, for Redis too.
     pub async fn as_if_started(&self, sale: &SaleId) -> Sale {
-        Sale { starts_at_ms: 1_000, ..self.stored(sale).await }
+        let started = Sale { starts_at_ms: 1_000, ..self.stored(sale).await };
+        assert!(self.servers.redis.sale_keys.set_terms(&started, 0).await.expect("redis"), "it is warmed");
+        started
     }
 
     /// Comes into the room.

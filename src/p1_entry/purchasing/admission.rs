@@ -4,6 +4,7 @@
 
 use super::sale_state;
 use crate::domain::ids::{RequestId, SaleId, UserId};
+use crate::domain::sale::SaleDoor;
 use crate::domain::states::{P1Entry, State};
 use crate::http::problem::{Kind, Problem};
 use crate::p1_entry::catalog::SaleView;
@@ -130,13 +131,11 @@ impl Admission {
         })
     }
 
-    /// The sale is sold with purchase tokens only. A sale with a waiting room is: a token is issued to released buyers only.
+    /// The sale is sold with purchase tokens only. The reserve script says the same where this process knows an older sale.
     fn token_is_missing(&self, attempt: &Attempt<'_>) -> Option<Refusal> {
         let sale = &attempt.view.sale;
-        (attempt.token.is_none() && (sale.token_required || sale.waiting_room)).then(|| {
-            let how = format!("get one with POST /v1/sales/{}/tokens and send it as Idempotency-Key", sale.sale_id);
-            Refusal::Final(Kind::TokenRequired.because(how))
-        })
+        let needs_token = sale.door() == SaleDoor::Token;
+        (attempt.token.is_none() && needs_token).then(|| Refusal::Final(sale_state::token_missing(&sale.sale_id)))
     }
 
     /// Sold out. A token is refused by the ledger only, however much younger it is than the mark: units may have come back and

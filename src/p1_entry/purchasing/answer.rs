@@ -3,7 +3,7 @@
 //! Input: a decision. Output: the answer, counted by its state. Marks the sale as sold out when P2 found it so.
 
 use super::Purchasing;
-use super::sale_state::{ended, not_started, paused};
+use super::sale_state::{ended, not_started, paused, token_missing};
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::reserve::Reserved;
 use crate::domain::states::{P2Reserve, State};
@@ -49,7 +49,8 @@ impl Purchasing {
         if reserved == Reserved::Short(0) {
             Box::pin(self.catalog.mark_sold_out(view)).await;
         }
-        if reserved == Reserved::StaleEpoch {
+        // Whatever showed that this process knows an old sale.
+        if matches!(reserved, Reserved::StaleEpoch | Reserved::TokenMissing) {
             Box::pin(self.catalog.forget(sale)).await;
         }
         self.decided(&reserved, request_id, shard, view)
@@ -94,6 +95,7 @@ impl Purchasing {
             Reserved::NotStarted(wait_ms) => Err(not_started(wait_ms)),
             Reserved::Ended => Err(ended()),
             Reserved::StaleEpoch => Err(Kind::Loading.because_both("the sale is being reloaded", "活动正在重新加载")),
+            Reserved::TokenMissing => Err(token_missing(sale)),
             Reserved::Backlog => Err(overloaded("more orders are waiting than can be landed in time")),
             Reserved::Damaged => {
                 Err(unusable(sale, "the sale's keys in redis are damaged, nothing is sold; run seckill audit"))

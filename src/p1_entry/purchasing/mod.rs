@@ -100,7 +100,7 @@ impl Purchasing {
         }
         count(State::P1(P1Entry::Ready), 1);
         let asked = traces::now();
-        let decision = self.reserve.decide(purchase, view.sale.epoch).await;
+        let decision = self.reserve.decide(purchase, view.sale.epoch, token.is_some()).await;
         spans::record(request_id, begun, asked, &decision);
         self.answer(decision, request_id, shard, &view).await
     }

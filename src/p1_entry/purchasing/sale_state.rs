@@ -2,6 +2,7 @@
 //!
 //! Input: the sale as the entry sees it, and the time. Output: a problem, counted by its state.
 
+use crate::domain::ids::SaleId;
 use crate::domain::states::{P1Entry, State};
 use crate::http::problem::{Kind, Problem};
 use crate::p1_entry::catalog::SaleView;
@@ -17,6 +18,12 @@ pub(super) fn paused(english: &str, chinese: &str) -> Problem {
 pub(super) fn not_started(wait_ms: u64) -> Problem {
     count(State::P1(P1Entry::NotStarted), 1);
     starts_in(wait_ms)
+}
+
+/// The sale is sold with purchase tokens only.
+pub(super) fn token_missing(sale: &SaleId) -> Problem {
+    let how = format!("get one with POST /v1/sales/{sale}/tokens and send it as Idempotency-Key");
+    Kind::TokenRequired.because(how)
 }
 
 /// The sale is over.

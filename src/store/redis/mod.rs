@@ -41,11 +41,12 @@ pub(crate) use rates::RateBuckets;
 pub(crate) use rebuild::{DecidedRecord, RebuildKeys};
 pub use rooms::RoomPlace;
 pub(crate) use rooms::RoomQueue;
-pub(crate) use sale_cache::{SaleCache, SoldOutMark};
+pub use sale_cache::SoldOutMark;
+pub(crate) use sale_cache::{CachedSale, SaleCache};
 pub use sale_keys::{Activation, Granted, Meta, Trimmed};
 pub(crate) use sale_keys::{SaleKeys, ShardCount};
 pub(crate) use stock::ReservedGroup;
-pub use stock::Stock;
+pub use stock::{Stock, TokensOfGroup};
 pub use transfers::{Between, Bucket, Given, Taken, Transfer, Transfers};
 
 use crate::config::Redis;

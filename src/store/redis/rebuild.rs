@@ -70,6 +70,7 @@ impl RebuildKeys {
             Value::Integer(judged.building.into()),
             millis(sale.starts_at_ms),
             millis(sale.ends_at_ms),
+            text(sale.door().code()),
         ];
         match integer(&self.redis.script(&REBUILD_BEGIN, keys, args).await?)? {
             1 => Ok(true),

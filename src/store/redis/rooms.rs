@@ -47,9 +47,9 @@ pub struct RoomQueue {
 }
 
 impl RoomQueue {
-    fn room_keys(&self, sale: &Sale) -> (u16, Vec<String>) {
-        let (shard, id) = (room_shard(&sale.sale_id, self.redis.shards), &sale.sale_id);
-        (shard, vec![self.redis.keys.room(shard, id), self.redis.keys.door(shard, id)])
+    fn room_keys(&self, sale: &Sale) -> Vec<String> {
+        let (shard, id, keys) = (room_shard(&sale.sale_id, self.redis.shards), &sale.sale_id, &self.redis.keys);
+        vec![keys.room(shard, id), keys.door(shard, id), keys.meta(shard, id)]
     }
 
     /// Takes buyers into the room of `sale`, each with a random number in `[0, 1)`, in their order: the arrivals so far, and
@@ -63,7 +63,7 @@ impl RoomQueue {
         let mut args = times(sale);
         args.push(text(places_max.to_string()));
         args.extend(buyers.iter().flat_map(|(user, draw)| [text(user.as_str()), text(draw.to_string())]));
-        let mut reply = list(self.redis.script(&ROOM_ENTER, self.room_keys(sale).1, args).await?)?.into_iter();
+        let mut reply = list(self.redis.script(&ROOM_ENTER, self.room_keys(sale), args).await?)?.into_iter();
         let arrivals = count(reply.next())?;
         let places = reply.map(|place| match integer(&place)? {
             -1 => Ok(RoomPlace::Full),
@@ -81,13 +81,11 @@ impl RoomQueue {
     /// the caller has seen on a ticket. Nothing is released before the start or while the sale is not open.
     /// Repeating is safe.
     pub async fn release(&self, sale: &Sale, rate_per_s: u32, signed_max: u64) -> Result<RoomDoor, RedisFault> {
-        let (shard, mut keys) = self.room_keys(sale);
-        keys.push(self.redis.keys.meta(shard, &sale.sale_id));
         let mut args = times(sale);
         args.extend(
             [rate_per_s.into(), signed_max, TOLD_PER_MS, TOLD_MAX_MS].map(|number: u64| text(number.to_string())),
         );
-        let mut reply = list(self.redis.script(&ROOM_RELEASE, keys, args).await?)?.into_iter();
+        let mut reply = list(self.redis.script(&ROOM_RELEASE, self.room_keys(sale), args).await?)?.into_iter();
         Ok(RoomDoor {
             released: count(reply.next())?,
             arrivals: count(reply.next())?,

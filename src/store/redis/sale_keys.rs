@@ -80,7 +80,6 @@ pub struct ShardCount {
     pub accepted: Option<i64>,
 }
 
-/// State, epoch, number.
 fn read_meta(fields: &[Value]) -> Option<Meta> {
     Some(Meta {
         state: MetaState::from_code(&fields.first()?.as_string()?)?,
@@ -122,6 +121,7 @@ impl SaleKeys {
             Value::Integer(self.redis.shards.into()),
             millis(sale.starts_at_ms),
             millis(sale.ends_at_ms),
+            text(sale.door().code()),
         ];
         match integer(&self.redis.script(&ACTIVATE, keys, args).await?)? {
             1 => Ok(Activation::Created),
@@ -133,11 +133,11 @@ impl SaleKeys {
         }
     }
 
-    /// Makes `shard` sell `sale` within the sale's window and limit; `false` when its keys are missing. Repeating is safe.
+    /// Makes `shard` sell `sale` within the sale's window and limit, and through its door; `false` when its keys are missing. Repeating is safe.
     pub async fn set_terms(&self, sale: &Sale, shard: u16) -> Result<bool, RedisFault> {
         let keys = vec![self.redis.keys.meta(shard, &sale.sale_id)];
         let limit = Value::Integer(sale.policy.limit().unwrap_or(0).into());
-        let args = vec![millis(sale.starts_at_ms), millis(sale.ends_at_ms), limit];
+        let args = vec![millis(sale.starts_at_ms), millis(sale.ends_at_ms), limit, text(sale.door().code())];
         Ok(integer(&self.redis.script(&SET_TERMS, keys, args).await?)? >= 0)
     }
 

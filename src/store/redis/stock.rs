@@ -23,6 +23,39 @@ pub struct ReservedGroup {
     pub(crate) replicated: bool,
 }
 
+/// Which requests of a group came with a purchase token that was verified.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TokensOfGroup {
+    /// All.
+    All,
+    /// None.
+    None,
+    /// By their places in the group.
+    Each(Vec<bool>),
+}
+
+impl TokensOfGroup {
+    /// Of requests in their order.
+    #[must_use]
+    pub fn of(each: impl Iterator<Item = bool> + Clone) -> Self {
+        let mut rest = each.clone();
+        match rest.next() {
+            None | Some(true) if rest.all(|has_token| has_token) => Self::All,
+            Some(false) if rest.all(|has_token| !has_token) => Self::None,
+            None | Some(_) => Self::Each(each.collect()),
+        }
+    }
+
+    /// As the script reads it.
+    fn spelled(&self) -> String {
+        match self {
+            Self::All => "1".to_owned(),
+            Self::None => "0".to_owned(),
+            Self::Each(each) => each.iter().map(|has_token| if *has_token { '1' } else { '0' }).collect(),
+        }
+    }
+}
+
 /// The units of a sale on a shard, and the only way to sell them.
 #[derive(Clone)]
 pub struct Stock {
@@ -30,11 +63,10 @@ pub struct Stock {
 }
 
 impl Stock {
-    /// Decides a group of purchases of one sale on one shard; the answers come in the order of the group.
+    /// As [`Stock::reserve_by`], past the entry: each request counts as one with a token.
     ///
     /// # Errors
-    /// [`RedisFault::NoScript`]: nothing ran, pass the boot fence first. [`RedisFault::Unknown`]: look each request up.
-    /// The others: nothing ran.
+    /// As [`Stock::reserve_by`].
     pub async fn reserve(
         &self,
         sale: &SaleId,
@@ -42,8 +74,23 @@ impl Stock {
         epoch: u32,
         group: &[&Purchase],
     ) -> Result<ReservedGroup, RedisFault> {
+        self.reserve_by(sale, (shard, epoch), group, &TokensOfGroup::All).await
+    }
+
+    /// Decides a group of purchases of one sale on one shard; the answers come in the order of the group.
+    ///
+    /// # Errors
+    /// [`RedisFault::NoScript`]: nothing ran, pass the boot fence first. [`RedisFault::Unknown`]: look each request up.
+    /// The others: nothing ran.
+    pub async fn reserve_by(
+        &self,
+        sale: &SaleId,
+        (shard, epoch): (u16, u32),
+        group: &[&Purchase],
+        tokens: &TokensOfGroup,
+    ) -> Result<ReservedGroup, RedisFault> {
         let key = self.redis.keys.stock(shard, sale);
-        let call = || (self.reserve_keys(sale, shard), self.reserve_args(sale, shard, epoch, group));
+        let call = || (self.reserve_keys(sale, shard), self.reserve_args(sale, (shard, epoch), group, tokens));
         let Replicated { answer, replicated } = match self.redis.reserve_scripts.call(&key, call).await {
             // A key has another type. The script reads every key before it writes.
             Err(RedisFault::Refused(error)) if error.starts_with("WRONGTYPE") => {
@@ -88,17 +135,24 @@ impl Stock {
         all
     }
 
-    fn reserve_args(&self, sale: &SaleId, shard: u16, epoch: u32, group: &[&Purchase]) -> Vec<Value> {
+    fn reserve_args(
+        &self,
+        sale: &SaleId,
+        (shard, epoch): (u16, u32),
+        group: &[&Purchase],
+        tokens: &TokensOfGroup,
+    ) -> Vec<Value> {
         let all_one = group.iter().all(|purchase| purchase.quantity == Quantity::ONE);
         let width = if all_one { 2 } else { 3 };
         let entries = if self.redis.reserve_scripts.takes_lines() { group.len().div_ceil(BUNDLE_MAX) } else { 0 };
-        let mut args = Arguments::with_capacity(6 + entries + width * group.len());
+        let mut args = Arguments::with_capacity(7 + entries + width * group.len());
         args.push(epoch);
         args.push(sale.as_str());
         args.push(shard);
         args.push(self.redis.shards);
         args.push(width);
         args.push(entries);
+        args.push(tokens.spelled());
         push_requests(&mut args, group, entries > 0);
         if !all_one {
             group.iter().for_each(|purchase| args.push(purchase.quantity.get()));
@@ -143,4 +197,18 @@ fn push_requests(args: &mut Arguments, group: &[&Purchase], lines: bool) {
         }
     }
     request_ids.into_iter().chain(users).for_each(|part| args.push_part(part));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_of_a_group_are_spelled_as_short_as_they_can_be() {
+        for (group, spelled) in
+            [("", "1"), ("1", "1"), ("0", "0"), ("111", "1"), ("000", "0"), ("100", "100"), ("011", "011")]
+        {
+            assert_eq!(TokensOfGroup::of(group.chars().map(|c| c == '1')).spelled(), spelled, "{group}");
+        }
+    }
 }

@@ -92,6 +92,7 @@ fn drawn_places_are_answered_before_the_first_buyer_is_released() {
         // As if it started this moment: a second, and a tenth of a millisecond for each of the 500.
         let clock = RawRedis::of(&world).await.call(&["TIME"]).await.items();
         let started = Sale { starts_at_ms: clock[0].text().parse::<i64>().unwrap() * 1000, ..early };
+        assert!(world.servers.redis.sale_keys.set_terms(&started, 0).await.unwrap());
         let opens_us = u64::try_from(started.starts_at_ms).unwrap() * 1_000 + 1_050_000;
         let release = async || world.servers.redis.rooms.release(&started, 1_000_000, 0).await.unwrap();
         // The first look only begins the count.

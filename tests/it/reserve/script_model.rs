@@ -11,7 +11,7 @@ use seckill::config::OutboxKind;
 use seckill::domain::ids::{RequestId, SaleId};
 use seckill::domain::message;
 use seckill::domain::reserve::Reserved;
-use seckill::domain::sale::MetaState;
+use seckill::domain::sale::{MetaState, Sale, SaleDoor};
 use seckill::store::redis::{Granted, LocatedEntry, SentEntry};
 use std::collections::{BTreeSet, HashMap};
 
@@ -41,6 +41,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => crowd(),
         1 => proptest::sample::select(states.to_vec()).prop_map(Step::State),
         1 => Just(Step::State(MetaState::Open)),
+        2 => proptest::sample::select(vec![SaleDoor::Open, SaleDoor::Token]).prop_map(Step::Door),
         1 => (1u32..6).prop_map(Step::Grant),
         1 => (1usize..9).prop_map(Step::Relay),
         1 => Just(Step::Emptied),
@@ -50,6 +51,8 @@ fn step() -> impl Strategy<Value = Step> {
 struct Bench<'a> {
     world: &'a World,
     sale: SaleId,
+    /// As it was activated.
+    terms: Sale,
     model: Model,
     /// Orders that left the outbox.
     gone: usize,
@@ -65,6 +68,11 @@ impl Bench<'_> {
             Step::State(state) => {
                 store.sale_keys.set_state(&self.sale, 0, *state, &MetaState::ALL).await.unwrap();
                 self.model.state = *state;
+            }
+            Step::Door(door) => {
+                let terms = Sale { token_required: *door == SaleDoor::Token, ..self.terms.clone() };
+                prop_assert!(store.sale_keys.set_terms(&terms, 0).await.unwrap());
+                self.model.door = *door;
             }
             Step::Grant(units) => {
                 let is_frozen = self.model.state == MetaState::Frozen;
@@ -180,7 +188,7 @@ async fn sequence(world: &World, (limit, cap, stock): (u32, usize, u64), steps: 
     store.sale_keys.activate(&sale, 0, cap as u64, ("g", i64::try_from(stock).unwrap())).await.unwrap();
     store.sale_keys.set_state(&sale.sale_id, 0, MetaState::Open, &[MetaState::Loaded]).await.unwrap();
     let model = Model::new(u64::from(limit), cap, stock);
-    let mut bench = Bench { world, sale: sale.sale_id, model, gone: 0 };
+    let mut bench = Bench { world, sale: sale.sale_id.clone(), terms: sale, model, gone: 0 };
     for (no, step) in steps.iter().enumerate() {
         bench.take(no, step).await?;
     }

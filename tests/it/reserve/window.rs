@@ -60,6 +60,36 @@ fn the_script_takes_nothing_outside_of_the_window_and_answers_replays() {
 }
 
 #[test]
+fn a_door_for_tokens_takes_nobody_without_one_and_one_of_a_later_version_nobody_new() {
+    run(async {
+        let world = World::with(&[], &[]).await;
+        let (store, mut redis) = (&world.servers.redis, RawRedis::of(&world).await);
+        let sale = redis_sale("door", 5);
+        let (id, meta) = (&sale.sale_id, store.keys.meta(0, &sale.sale_id));
+        open(&world, &sale).await;
+        assert_eq!(redis.call(&["HGET", &meta, "door"]).await.text(), "open");
+        let with_room = Sale { waiting_room: true, ..sale.clone() };
+        assert!(store.sale_keys.set_terms(&with_room, 0).await.unwrap());
+        // Alice's request has an odd number, and no token; Bob's has one.
+        assert!(!ALICE.has_token() && BOB.has_token());
+        let untouched = redis.dump().await;
+        assert_eq!(reserve(store, id, EPOCH, &[ALICE]).await, [Reserved::TokenMissing]);
+        assert!(untouched == redis.dump().await, "nothing is written");
+        assert_eq!(reserve(store, id, EPOCH, &[ALICE, BOB]).await, [Reserved::TokenMissing, Reserved::Accepted]);
+        // Keys of an older version have no door: only the entry judges.
+        assert_eq!(redis.call(&["HDEL", &meta, "door"]).await.int(), 1);
+        assert_eq!(reserve(store, id, EPOCH, &[ALICE]).await, [Reserved::Accepted]);
+        assert!(store.sale_keys.set_terms(&with_room, 0).await.unwrap(), "the repeated check of warmed sales sets it");
+        assert_eq!(redis.call(&["HGET", &meta, "door"]).await.text(), "token");
+        assert_eq!(reserve(store, id, EPOCH, &[ALICE]).await, [Reserved::Replayed], "a replay comes first");
+        redis.call(&["HSET", &meta, "door", "line"]).await;
+        let later = Ask { id: 4, user: 3, quantity: 1 };
+        assert_eq!(reserve(store, id, EPOCH, &[BOB, later]).await, [Reserved::Replayed, Reserved::Damaged]);
+        world.stop().await;
+    });
+}
+
+#[test]
 fn keys_of_an_older_version_have_no_window_until_one_is_set_and_lost_keys_get_none() {
     run(async {
         let world = World::with(&[], &[]).await;
