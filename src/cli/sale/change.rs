@@ -161,6 +161,7 @@ impl SaleOperator {
         let cloning = self.control.clone_sale(&of, &form);
         let made = self.record(Operation::SaleClone, &form.id, asked, cloning).await.map_err(failure)?;
         output::line(&format!("created {} with {} units and the terms of {of}", made.sale_id, made.granted));
+        super::remark_on_times(&made);
         Ok(())
     }
 }

@@ -12,6 +12,7 @@ use crate::domain::new_sale::{NewSale, PAY_GRACE_S};
 use crate::domain::operator::{Actor, Operation};
 use crate::domain::sale::Sale;
 use crate::roles::Servers;
+use crate::runtime::now_ms;
 use crate::sales::{SaleAct, SaleControl, SaleControlError};
 use crate::store::mysql::sales;
 use chrono::{DateTime, Utc};
@@ -212,6 +213,20 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: SaleCommand) 
     Ok(0)
 }
 
+/// Times in the past are accepted, and may be a slip: says what they mean.
+fn remark_on_times(sale: &Sale) {
+    let (id, now) = (&sale.sale_id, now_ms());
+    if sale.ends_at_ms <= now {
+        let ended = output::time(sale.ends_at_ms);
+        output::remark(&format!(
+            "{id} ended at {ended} already: it sells nothing, and its times stay; create another one"
+        ));
+    } else if sale.starts_at_ms <= now {
+        let started = output::time(sale.starts_at_ms);
+        output::remark(&format!("{id} started at {started} already: it sells as soon as it is warmed"));
+    }
+}
+
 /// An operator who changes sales; every change is recorded.
 struct SaleOperator {
     actor: Actor,
@@ -246,6 +261,7 @@ impl SaleOperator {
         let creating = async { Ok(sales::create(&servers.db, &sale).await?) };
         self.record(Operation::SaleCreate, id, asked, creating).await?;
         output::line(&format!("created {id} with {} units", sale.stock));
+        remark_on_times(&sale);
         if warm {
             self.change(Operation::SaleWarm, id, self.control.warm(id)).await?;
             output::line(&format!("warmed {id}"));
