@@ -1,6 +1,6 @@
 //! Bounds of single keys and relations between keys: the numbers, for the check at the start and for the printed reference.
 
-use super::sections::Settings;
+use super::sections::{P1Entry, Settings};
 use crate::domain::message::BUNDLE_MAX;
 use crate::domain::trace::MILLION;
 
@@ -53,6 +53,7 @@ fn of_phases(s: &Settings, within: &mut dyn FnMut(&'static str, u64, u64, u64)) 
     within("p1_entry.room_release_per_s", s.p1_entry.room_release_per_s.into(), 1, 1_000_000);
     within("p1_entry.room_places_max", s.p1_entry.room_places_max, 1, 100_000_000);
     within("p1_entry.cache_ttl_ms", s.p1_entry.cache_ttl_ms, 10, 60_000);
+    within("p1_entry.cache_stale_max_ms", s.p1_entry.cache_stale_max_ms, 10, 60_000);
     within("p1_entry.missing_ttl_ms", s.p1_entry.missing_ttl_ms, 10, 60_000);
     within("p1_entry.cache_sales_max", s.p1_entry.cache_sales_max, 1, 1 << 32);
     // 2 or 3 arguments a request; Lua's unpack holds just under 8000 values.
@@ -129,10 +130,24 @@ fn places_of_webhooks(s: &Settings) -> u64 {
     webhooks.saturating_mul(s.webhook_delivery.in_flight_each_max.into())
 }
 
+const fn below(low: (&'static str, u64), high: (&'static str, u64), why: &'static str) -> Relation {
+    Relation { low, high, strictly: true, why, counts: true }
+}
+
+const fn at_most(low: (&'static str, u64), high: (&'static str, u64), why: &'static str) -> Relation {
+    Relation { low, high, strictly: false, why, counts: true }
+}
+
+const fn fresh_decides(entry: &P1Entry) -> Relation {
+    at_most(
+        ("p1_entry.cache_ttl_ms", entry.cache_ttl_ms),
+        ("p1_entry.cache_stale_max_ms", entry.cache_stale_max_ms),
+        "a cached sale that is fresh would be too old to decide",
+    )
+}
+
 /// Every relation between two keys.
 pub(super) fn relations(s: &Settings) -> Vec<Relation> {
-    let below = |low, high, why| Relation { low, high, strictly: true, why, counts: true };
-    let at_most = |low, high, why| Relation { low, high, strictly: false, why, counts: true };
     let (relay, persist) = (&s.p3_relay, &s.p4_persist);
     let claim = ("p3_relay.claim_idle_ms", relay.claim_idle_ms);
     let retry_max = ("p4_persist.retry_delay_max_ms", persist.retry_delay_max_ms);
@@ -167,6 +182,7 @@ pub(super) fn relations(s: &Settings) -> Vec<Relation> {
             ("p5_reconcile.window_ms", s.p5_reconcile.window_ms),
             "the audit would call requests lost that a relay is about to take over",
         ),
+        fresh_decides(&s.p1_entry),
         below(
             ("p1_entry.token_ttl_s", s.p1_entry.token_ttl_s),
             ("p5_reconcile.ledger_retention_s", s.p5_reconcile.ledger_retention_s),

@@ -127,6 +127,7 @@ sections! {
         room_release_per_s: u32,
         room_places_max: u64,
         cache_ttl_ms: u64,
+        cache_stale_max_ms: u64,
         missing_ttl_ms: u64,
         cache_sales_max: u64,
     }

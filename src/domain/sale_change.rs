@@ -8,8 +8,9 @@ use super::order_life::PaymentTerms;
 use super::sale::{Sale, SaleStatus};
 use chrono::{DateTime, SecondsFormat, Utc};
 
-/// Until when before its start the terms and the start of a sale may change, seconds. Longer than a cached sale lives (ten
-/// times `p1_entry.cache_ttl_ms`) and than the check of warmed sales takes (10 s), and room for clocks that differ.
+/// Until when before its start the terms and the start of a sale may change, seconds. Longer than a cached sale lives in Redis
+/// (ten times `p1_entry.cache_ttl_ms`) and then decides in a process (`p1_entry.cache_stale_max_ms`), and than the check of warmed
+/// sales takes (10 s), and room for clocks that differ.
 pub(crate) const START_SETTLED_S: u32 = 30;
 
 /// Fields of an edit; what is left out stays as it is.

@@ -5,7 +5,7 @@
 //! its deadlines is a trickle of reads. The other calls take of their buyer's rate, as purchases do, and are bounded: one account
 //! cannot take the database from the others, and more than it bears get 503. A crash leaves nothing.
 
-use super::catalog::Catalog;
+use super::catalog::{Catalog, CatalogLookup};
 use super::kept_for::KeptFor;
 use super::rate_limits::RateLimits;
 use crate::domain::ids::{RequestId, SaleId, UserId};
@@ -30,6 +30,8 @@ const BOUNDS: Bounds = Bounds { group_max: 500, waiting_max: 4_096, in_flight_ma
 /// Shortest time from one grouped read to the next.
 const GATHER: Duration = Duration::from_millis(5);
 
+/// Longest wait of a status for its sale to be read.
+const SALE_WAIT: Duration = Duration::from_millis(500);
 /// What the next event may change is told for this time.
 const CHANGING_TTL: Duration = Duration::from_secs(1);
 /// An order that expired or was cancelled stays so.
@@ -102,14 +104,21 @@ impl MyOrders {
     /// What a CONFIRMED status says of its order; `None` where the sale has no payment step, and while the database cannot be
     /// asked.
     pub(crate) async fn part(&self, sale: &SaleId, request_id: RequestId) -> Option<StatusOrder> {
-        let view = self.catalog.known(sale).await?;
-        view.sale.payment?;
+        // Terms are settled before the first order. While the sale cannot be read the order itself says whether it is to be paid.
+        let has_payment_step = match Box::pin(self.catalog.lookup_within(sale, SALE_WAIT)).await {
+            CatalogLookup::Found(view) => Some(view.sale.payment.is_some()),
+            CatalogLookup::Missing | CatalogLookup::Loading | CatalogLookup::Unavailable => None,
+        };
+        if has_payment_step == Some(false) {
+            return None;
+        }
         // Of many who ask at once one reads; what cannot be read is not kept.
         let read = async {
             let found = self.reads.ask(request_id).await.map_err(|_busy| ())??;
             Ok::<_, ()>(found.map(OrderDocument::of).map(StatusOrder::of))
         };
-        self.kept.try_get_with(request_id, read).await.ok()?
+        let order = self.kept.try_get_with(request_id, read).await.ok()?;
+        order.filter(|order| has_payment_step.is_some() || order.state.is_some())
     }
 
     async fn call<T>(&self, work: impl Future<Output = Result<T, DbError>>) -> Result<T, Problem> {

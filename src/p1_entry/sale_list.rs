@@ -1,20 +1,24 @@
-//! The list of sales for buyers: made at most once a second, by one request at a time, whatever number asks.
+//! The list of sales for buyers: made at most once a second, by one task at a time, whatever number asks.
 //!
 //! Input: the table of sales, and what the entry knows of those that sell. Output: the sales that are not closed and did not end
-//! long ago; an old list while the database does not answer. A crash leaves nothing.
+//! long ago, with the list's age. A list of up to `p1_entry.cache_stale_max_ms` is answered at once, while the next one is made. An
+//! older one waits a moment for the next, but never for servers that stand still: then it is answered, old as it is. A crash leaves
+//! nothing.
 
 use super::catalog::{Catalog, SaleView};
 use crate::domain::sale::{Sale, SaleStatus};
 use crate::http::problem::{Kind, Problem};
-use crate::runtime::now_ms;
+use crate::runtime::{SingleFlight, now_ms};
 use crate::store::mysql::{Db, sales};
 use futures::StreamExt;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::sync::Mutex;
+use tokio::time::timeout_at;
 
 /// The list is made at most this often.
 const LIST_TTL: Duration = Duration::from_secs(1);
+/// Longest time that a list which is being made keeps an old one back, from its beginning.
+const LIST_WAIT: Duration = Duration::from_millis(500);
 /// A sale is listed for a day after its end; its own address goes on answering.
 const LISTED_AFTER_END_MS: i64 = 86_400_000;
 /// Sales whose stock is read again for one list, in turn: so Redis sees as many commands a second as these sales have shards,
@@ -27,7 +31,7 @@ const LOOKS_MAX: usize = 8;
 pub(crate) struct ListedSale {
     /// As the database has it.
     pub(crate) sale: Sale,
-    /// As the entry knows it, which is fresher; `None` when it does not.
+    /// The same with its stock as the entry knows it; `None` when it does not.
     pub(crate) view: Option<Arc<SaleView>>,
 }
 
@@ -35,12 +39,19 @@ pub(crate) struct ListedSale {
 pub(crate) struct ListedSales {
     /// Newest first.
     pub(crate) sales: Vec<ListedSale>,
+    /// When its making began.
+    pub(crate) made_at: Instant,
     /// The body of the answer, made by the first request that needs it.
     pub(crate) body: OnceLock<Arc<str>>,
 }
 
 /// The last list that was made.
 pub struct SaleList {
+    maker: Arc<ListMaker>,
+    making: SingleFlight<()>,
+}
+
+struct ListMaker {
     db: Db,
     catalog: Catalog,
     last: Mutex<LastList>,
@@ -50,6 +61,7 @@ pub struct SaleList {
 struct LastList {
     /// When the last try ended.
     tried_at: Option<Instant>,
+    has_failed: bool,
     list: Option<Arc<ListedSales>>,
     /// Where the next list begins to refresh.
     refresh_from: usize,
@@ -59,36 +71,74 @@ impl SaleList {
     /// Nothing read yet.
     #[must_use]
     pub(crate) fn new(db: Db, catalog: Catalog) -> Self {
-        Self { db, catalog, last: Mutex::default() }
+        let maker = ListMaker { db, catalog, last: Mutex::default() };
+        Self { maker: Arc::new(maker), making: SingleFlight::default() }
     }
 
     /// The sales that are not closed and did not end more than a day ago.
     pub(super) async fn get(&self) -> Result<Arc<ListedSales>, Problem> {
-        let mut last = self.last.lock().await;
-        if last.tried_at.is_none_or(|at| at.elapsed() >= LIST_TTL) {
-            match sales::not_over(&self.db, now_ms() - LISTED_AFTER_END_MS).await {
-                Ok(found) => {
-                    let sales = self.looked_up(found, &mut last.refresh_from).await;
-                    last.list = Some(Arc::new(ListedSales { sales, body: OnceLock::new() }));
+        let (list, is_due, has_failed) = self.maker.last_made();
+        if is_due {
+            let (making, begun) = self.making.join(|| {
+                let maker = self.maker.clone();
+                async move { maker.make().await }
+            });
+            match &list {
+                // The first one: the database's deadlines are this one's.
+                None => drop(making.await),
+                Some(list) if !has_failed && list.made_at.elapsed() > self.maker.catalog.stale_max() => {
+                    drop(timeout_at((begun + LIST_WAIT).into(), making).await);
                 }
-                Err(error) => tracing::warn!(phase = "p1_entry", %error, "the list of sales cannot be read"),
+                // An old list is better than none, and better than one that comes late.
+                Some(_) => {}
             }
-            // After a failure too: who waited for this try does not make another one each.
-            last.tried_at = Some(Instant::now());
         }
-        // An old list is better than none.
-        last.list.clone().ok_or_else(|| {
+        self.maker.last().list.clone().ok_or_else(|| {
             Kind::Unavailable.because_both("the sales cannot be listed right now", "活动列表暂时无法读取")
         })
     }
+}
+
+impl ListMaker {
+    fn last(&self) -> MutexGuard<'_, LastList> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The last list, whether the next one is due, and whether the last try failed.
+    fn last_made(&self) -> (Option<Arc<ListedSales>>, bool, bool) {
+        let last = self.last();
+        (last.list.clone(), last.tried_at.is_none_or(|at| at.elapsed() >= LIST_TTL), last.has_failed)
+    }
+
+    async fn make(&self) {
+        let made_at = Instant::now();
+        let found = sales::not_over(&self.db, now_ms() - LISTED_AFTER_END_MS).await;
+        let made = match found {
+            Ok(found) => Some(self.looked_up(found).await),
+            Err(error) => {
+                tracing::warn!(phase = "p1_entry", %error, "the list of sales cannot be read");
+                None
+            }
+        };
+        let mut last = self.last();
+        // After a failure too: who waited for this try does not make another one each.
+        (last.tried_at, last.has_failed) = (Some(Instant::now()), made.is_none());
+        if let Some(sales) = made {
+            last.list = Some(Arc::new(ListedSales { sales, made_at, body: OnceLock::new() }));
+        }
+    }
 
     /// The sales with what the entry knows of their stock. Of those that are open a bounded number is refreshed, in turn.
-    async fn looked_up(&self, found: Vec<Sale>, refresh_from: &mut usize) -> Vec<ListedSale> {
+    async fn looked_up(&self, found: Vec<Sale>) -> Vec<ListedSale> {
         let now = now_ms();
         let is_open = |sale: &Sale| sale.status != SaleStatus::Draft && now < sale.ends_at_ms;
         let open_count = found.iter().filter(|sale| is_open(sale)).count();
-        let from = if *refresh_from < open_count { *refresh_from } else { 0 };
-        *refresh_from = from + REFRESHED_MAX;
+        let from = {
+            let refresh_from = &mut self.last().refresh_from;
+            let from = if *refresh_from < open_count { *refresh_from } else { 0 };
+            *refresh_from = from + REFRESHED_MAX;
+            from
+        };
         let mut turn = 0;
         let mut looks = Vec::with_capacity(found.len());
         for sale in found {
@@ -102,13 +152,12 @@ impl SaleList {
         futures::stream::iter(looks).buffered(LOOKS_MAX).collect().await
     }
 
+    /// The row as it was read, with the stock as the entry knows it: a view may be older than the row, and the stock is not in it.
     async fn look(&self, sale: Sale, refresh: bool) -> ListedSale {
-        if refresh {
-            let view = self.catalog.view(&sale.sale_id).await.ok();
-            return ListedSale { sale, view };
-        }
-        // The database's word on the sale is newer than what this process knows; the stock is not in it.
-        let known = self.catalog.known(&sale.sale_id).await;
+        let known = match refresh {
+            true => self.catalog.shown(&sale.sale_id).await.ok().map(|(view, _age)| view),
+            false => self.catalog.listed_stock(&sale.sale_id).await,
+        };
         let known = known.filter(|view| (view.sale.epoch, view.sale.granted) == (sale.epoch, sale.granted));
         let view = known.map(|view| Arc::new(SaleView { sale: sale.clone(), ..(*view).clone() }));
         ListedSale { sale, view }

@@ -1,12 +1,14 @@
 //! What every background task of a process is made of: its loop (`worker`), its pauses (`backoff`), its end (`stopper`), the
-//! wall clock, and groups of work that many callers share (`batcher`).
+//! wall clock, groups of work that many callers share (`batcher`), and one piece of work that all of them need (`single_flight`).
 
 mod backoff;
 pub mod batcher;
+mod single_flight;
 mod stopper;
 mod worker;
 
 pub(crate) use backoff::{exponential_backoff, jittered, lengthened};
+pub(crate) use single_flight::{Flight, SingleFlight};
 pub use stopper::Stopper;
 pub use worker::Worker;
 pub(crate) use worker::{PollInterval, run_worker};

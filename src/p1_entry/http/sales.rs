@@ -9,7 +9,7 @@ use crate::http::problem::{Kind, Problem};
 use crate::p1_entry::catalog::SaleView;
 use crate::p1_entry::sale_list::ListedSale;
 use crate::runtime::now_ms;
-use actix_web::http::header::{CACHE_CONTROL, ContentType};
+use actix_web::http::header::{AGE, CACHE_CONTROL, ContentType};
 use actix_web::{HttpResponse, web};
 use chrono::{DateTime, SecondsFormat};
 use serde::Serialize;
@@ -99,8 +99,10 @@ problem_responses! {
 #[utoipa::path(
     get, path = "/v1/sales", operation_id = "list_sales", tag = "sales",
     responses(
-        (status = 200, description = "Sales. Up to a second old, and the units left of one of many sales up to some seconds",
-            body = SaleListAnswer),
+        (status = 200, description = "Sales. Up to a second old, and the units left of one of many sales up to some seconds. \
+            While the database does not answer the last list, however old",
+         body = SaleListAnswer,
+         headers(("Age" = u64, description = "How old the list is, seconds"))),
         SaleListProblems,
     )
 )]
@@ -113,9 +115,10 @@ pub(super) async fn list(public: web::Data<PublicApi>) -> Result<HttpResponse, P
             list.body.get_or_init(|| made).clone()
         }
     };
-    // As old as what the entry knows may be; a cache in front takes the crowd that reloads.
+    // A cache in front takes the crowd that reloads.
     Ok(HttpResponse::Ok()
         .insert_header((CACHE_CONTROL, LIST_AGE))
+        .insert_header((AGE, list.made_at.elapsed().as_secs()))
         .content_type(ContentType::json())
         .body(body.to_string()))
 }
@@ -139,14 +142,20 @@ fn body_of(listed: &[ListedSale]) -> Result<Arc<str>, Problem> {
     get, path = "/v1/sales/{sale_id}", operation_id = "show_sale", tag = "sales",
     params(SaleInPath),
     responses(
-        (status = 200, description = "The sale", body = SaleInfo),
+        (status = 200, description = "The sale", body = SaleInfo,
+         headers(("Age" = u64, description = "Only while the servers cannot be asked: how old what is shown is, seconds; ten \
+            minutes at most, then 503. A purchase is never decided by it"))),
         SaleProblems,
     )
 )]
 pub(super) async fn show(public: web::Data<PublicApi>, sale: web::Path<SaleInPath>) -> Result<HttpResponse, Problem> {
-    let view = public.catalog.view(&sale.sale_id).await?;
+    let (view, age) = public.catalog.shown(&sale.sale_id).await?;
     let now = now_ms();
     let answer = SaleInfo { server_time_ms: Some(now), ..SaleInfo::of_view(&view, now) };
+    let mut http = HttpResponse::Ok();
+    if !age.is_zero() {
+        http.insert_header((AGE, age.as_secs()));
+    }
     // A clock that a cache has kept is wrong.
-    Ok(HttpResponse::Ok().insert_header((CACHE_CONTROL, "no-store")).json(answer))
+    Ok(http.insert_header((CACHE_CONTROL, "no-store")).json(answer))
 }

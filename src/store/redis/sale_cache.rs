@@ -1,11 +1,12 @@
 //! The cached sale (`<prefix>:sale:<sale>`), its sold-out mark, and the lock that guards loading it from the database.
 //!
-//! A cache and nothing more: it has a TTL, losing it costs a database read, and the sold-out mark is derived. The reserve
-//! script never reads it.
+//! A cache and nothing more: it has a TTL from its first field on, losing it costs a database read, and the sold-out mark is derived.
+//! The reserve script never reads it. A copy that was read before a change is not written after it: each change leaves its moment,
+//! and the writer says which moment it had seen before it read the database.
 
 use super::connection::{RedisFault, list, optional_text, text};
 use super::keyspace::Keyspace;
-use super::scripts::UNLOCK;
+use super::scripts::{CACHE_SALE, FORGET_SALE, UNLOCK};
 use crate::domain::ids::SaleId;
 use fred::types::Value;
 use std::sync::Arc;
@@ -17,7 +18,12 @@ pub struct CachedSale {
     pub sale: Option<String>,
     /// Set when the sale was found sold out.
     pub sold_out: Option<SoldOutMark>,
+    /// Moment of the last change that the cache was told of; empty: none lately.
+    pub(crate) changed_at: String,
 }
+
+/// How long a change keeps copies out that were read before it, milliseconds: longer than a load takes.
+const CHANGE_KEPT_MS: u64 = 60_000;
 
 /// When a sale was found sold out, and in which state of its stock: a later epoch or grant makes the mark void.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,32 +60,31 @@ pub struct SaleCache {
 impl SaleCache {
     /// Reads the cached sale.
     pub async fn get(&self, sale: &SaleId) -> Result<CachedSale, RedisFault> {
-        let args = vec![text(self.redis.keys.sale(sale)), text("sale"), text("sold_out")];
+        let args = vec![text(self.redis.keys.sale(sale)), text("sale"), text("sold_out"), text("changed_at")];
         let fields = list(self.redis.command("HMGET", 0, args).await?)?;
         Ok(CachedSale {
             sale: fields.first().and_then(optional_text),
             sold_out: fields.get(1).and_then(optional_text).and_then(|mark| SoldOutMark::parse(&mark)),
+            changed_at: fields.get(2).and_then(optional_text).unwrap_or_default(),
         })
     }
 
-    /// Caches a sale for `ttl_ms`.
-    pub(crate) async fn put(&self, sale: &SaleId, json: &str, ttl_ms: u64) -> Result<(), RedisFault> {
-        let key = self.redis.keys.sale(sale);
-        self.redis.command("HSET", 0, vec![text(key.as_str()), text("sale"), text(json)]).await?;
-        self.redis.command("PEXPIRE", 0, vec![text(key), text(ttl_ms.to_string())]).await.map(|_set| ())
+    /// Caches a sale for `ttl_ms`, unless it changed since `seen`, which was read before the database was.
+    pub async fn put(&self, sale: &SaleId, json: &str, ttl_ms: u64, seen: &CachedSale) -> Result<(), RedisFault> {
+        let args = vec![text("sale"), text(json), text(ttl_ms.to_string()), text(seen.changed_at.as_str())];
+        self.redis.script(&CACHE_SALE, vec![self.redis.keys.sale(sale)], args).await.map(|_written| ())
     }
 
     /// Forgets the cached sale, so that the next look-up reads the database. The sold-out mark goes with it.
-    pub(crate) async fn forget(&self, sale: &SaleId) -> Result<(), RedisFault> {
-        self.redis.command("DEL", 0, vec![text(self.redis.keys.sale(sale))]).await.map(|_count| ())
+    pub async fn forget(&self, sale: &SaleId) -> Result<(), RedisFault> {
+        let args = vec![text(CHANGE_KEPT_MS.to_string())];
+        self.redis.script(&FORGET_SALE, vec![self.redis.keys.sale(sale)], args).await.map(|_forgotten| ())
     }
 
-    /// Sets the sold-out mark, which every process reads.
-    pub(crate) async fn mark_sold_out(&self, sale: &SaleId, mark: SoldOutMark) -> Result<(), RedisFault> {
-        self.redis
-            .command("HSET", 0, vec![text(self.redis.keys.sale(sale)), text("sold_out"), text(mark.encode())])
-            .await
-            .map(|_n| ())
+    /// Sets the sold-out mark, which every process reads; for `ttl_ms` where no sale is cached.
+    pub async fn mark_sold_out(&self, sale: &SaleId, mark: SoldOutMark, ttl_ms: u64) -> Result<(), RedisFault> {
+        let args = vec![text("sold_out"), text(mark.encode()), text(ttl_ms.to_string())];
+        self.redis.script(&CACHE_SALE, vec![self.redis.keys.sale(sale)], args).await.map(|_written| ())
     }
 
     /// Takes the load lock for `ttl_ms`; `false` when another process has it.

@@ -11,11 +11,13 @@ use crate::support::world::{Answer, World, eventually, run};
 use reqwest::Method;
 use seckill::domain::ids::SaleId;
 use seckill::roles::Role;
+use seckill::store::redis::SoldOutMark;
 
 /// The database may take its time; a sale is warmed by hand; every look at a cached sale finds it too old.
-const SLOW: [&str; 4] = [
+const SLOW: [&str; 5] = [
     "mysql.statement_timeout_ms=60000",
     "p1_entry.cache_ttl_ms=10",
+    "p1_entry.cache_stale_max_ms=60000",
     "p5_reconcile.warm_ahead_ms=0",
     "p1_entry.missing_ttl_ms=60000",
 ];
@@ -102,6 +104,29 @@ fn a_load_lock_is_given_back_by_its_owner_only() {
         assert!(!redis.sale_cache.lock(&sale, "third", 60_000).await.unwrap(), "the second still has it");
         redis.sale_cache.unlock(&sale, "second").await.unwrap();
         assert!(redis.sale_cache.lock(&sale, "third", 60_000).await.unwrap());
+        world.finish().await;
+    });
+}
+
+#[test]
+fn what_was_read_before_a_change_is_not_cached_after_it_and_nothing_is_cached_for_ever() {
+    run(async {
+        let world = World::with(&[], &[]).await;
+        let (cache, sale) = (&world.servers.redis.sale_cache, SaleId::parse("cached").unwrap());
+        let key = world.servers.redis.keys.sale(&sale);
+        let lives = async || (1..=60_000).contains(&RawRedis::of(&world).await.call(&["PTTL", &key]).await.int());
+        let mark = SoldOutMark { epoch: 1, granted: 1, at_ms: 1 };
+        cache.mark_sold_out(&sale, mark, 5_000).await.unwrap();
+        assert!(lives().await, "a mark without a sale");
+        let before = cache.get(&sale).await.unwrap();
+        assert_eq!(before.sold_out, Some(mark));
+        cache.forget(&sale).await.unwrap();
+        cache.put(&sale, "old", 5_000, &before).await.unwrap();
+        let now = cache.get(&sale).await.unwrap();
+        assert_eq!((now.sale.as_deref(), now.sold_out), (None, None), "it was read before the change");
+        cache.put(&sale, "new", 5_000, &now).await.unwrap();
+        assert_eq!(cache.get(&sale).await.unwrap().sale.as_deref(), Some("new"));
+        assert!(lives().await);
         world.finish().await;
     });
 }

@@ -7,6 +7,7 @@ mod catalog;
 mod clock_steps;
 mod cors;
 mod front;
+mod idle_process;
 mod issuers;
 mod kept_connections;
 mod key_rotation;

@@ -46,7 +46,8 @@ fn a_holder_is_refused_a_winner_is_answered_and_a_top_up_sells_to_the_holder() {
 fn nobody_is_refused_for_good_while_the_ledger_cannot_tell() {
     run(async {
         // The sale's view stays as it is: the mark holds while the keys are lost.
-        let world = World::with(&[Role::Api], &["p1_entry.cache_ttl_ms=60000"]).await;
+        let world =
+            World::with(&[Role::Api], &["p1_entry.cache_ttl_ms=60000", "p1_entry.cache_stale_max_ms=60000"]).await;
         let keys = world.servers.redis.keys.clone();
         let (frozen, winner, first, holder) = sold_out(&world, "frozen").await;
         let states = [MetaState::Open];
@@ -80,7 +81,8 @@ fn nobody_is_refused_for_good_while_the_ledger_cannot_tell() {
 fn a_process_that_missed_a_top_up_answers_the_winner_of_its_unit() {
     run(async {
         // The view stays as it is, as that of a process which does not reach Redis for a while.
-        let world = World::with(&[Role::Api], &["p1_entry.cache_ttl_ms=60000"]).await;
+        let world =
+            World::with(&[Role::Api], &["p1_entry.cache_ttl_ms=60000", "p1_entry.cache_stale_max_ms=60000"]).await;
         let (sale, _, _, _) = sold_out(&world, "missed").await;
         // Longer than any allowance for clocks: the winner's token is much younger than the mark.
         time_passes(2_500).await;

@@ -95,7 +95,8 @@ fn one_damaged_sale_does_not_keep_the_others_closed() {
 #[test]
 fn a_replay_is_answered_while_the_fence_is_shut() {
     run(async {
-        let world = World::with(&NO_REPAIR, &["p1_entry.cache_ttl_ms=60000"]).await;
+        let world =
+            World::with(&NO_REPAIR, &["p1_entry.cache_ttl_ms=60000", "p1_entry.cache_stale_max_ms=60000"]).await;
         let sale = world.sale("shut", 10, None).await;
         let token = world.token(&sale, "alice").await.0;
         let winner = world.buy(&sale, "alice", 1, Some(&token)).await;

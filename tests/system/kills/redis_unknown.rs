@@ -10,7 +10,12 @@ use seckill::roles::Role;
 fn an_answer_that_never_came_is_reported_as_unknown_and_resolved_by_the_request_id() {
     run_waiting(async {
         let mut servers = breakable_servers().await;
-        let set = ["redis.command_timeout_ms=400", "p2_reserve.deadline_ms=1500", "p1_entry.cache_ttl_ms=60000"];
+        let set = [
+            "redis.command_timeout_ms=400",
+            "p2_reserve.deadline_ms=1500",
+            "p1_entry.cache_ttl_ms=60000",
+            "p1_entry.cache_stale_max_ms=60000",
+        ];
         let world = World::on_breakable(&servers, "unknown", &Role::ALL, &set).await;
         let sale = world.sale("unknown", 10, None).await;
         // The sale is cached and the script is loaded.

@@ -213,7 +213,13 @@ fn readiness_says_when_replicas_are_missing_and_nothing_is_sold_then() {
 fn with_min_replicas_to_write_nothing_is_half_done() {
     run_waiting(async {
         let (primary, mut replica) = pair("min").await;
-        let world = World::on_redis(&primary.url(), "min", &[Role::Api], &["p1_entry.cache_ttl_ms=60000"]).await;
+        let world = World::on_redis(
+            &primary.url(),
+            "min",
+            &[Role::Api],
+            &["p1_entry.cache_ttl_ms=60000", "p1_entry.cache_stale_max_ms=60000"],
+        )
+        .await;
         let sale = world.sale("min", 10, None).await;
         world.config_set("min-replicas-to-write", "1").await;
         assert_eq!(world.buy(&sale, "alice", 1, None).await.status, 202);

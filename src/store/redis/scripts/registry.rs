@@ -25,7 +25,9 @@ scripts! {
     ACTIVATE = "activate.lua";
     ARCHIVE = "archive.lua";
     BUCKET = "bucket.lua";
+    CACHE_SALE = "cache_sale.lua";
     COUNT = "count.lua";
+    FORGET_SALE = "forget_sale.lua";
     GRANT = "grant.lua";
     SET_STATE = "set_state.lua";
     SET_TERMS = "set_terms.lua";
