@@ -34,7 +34,7 @@ impl IssuerClient {
     pub(super) async fn fetch(&self) -> Result<ReadText, String> {
         let fetched = tokio::time::timeout(DEADLINE, self.fetch_all()).await;
         let late = || format!("no whole answer within {} s", DEADLINE.as_secs());
-        fetched.map_err(|_| late()).flatten().map_err(|problem| format!("{}: {problem}", self.0.url()))
+        fetched.map_err(|_| late()).flatten().map_err(|problem| format!("{}: {problem}", shown(self.0.url())))
     }
 
     async fn fetch_all(&self) -> Result<ReadText, String> {
@@ -43,6 +43,12 @@ impl IssuerClient {
         let answer = self.0.call(call).await.map_err(|words| advised(&words, "auth.tls_ca_file", "auth.jwks_url"))?;
         whole(answer).await
     }
+}
+
+/// The address for the log and for probes: without a user and a query, which may be secrets.
+fn shown(url: &Url) -> String {
+    let query = if url.query().is_some() { "?…" } else { "" };
+    format!("{}{}{query}", url.origin().ascii_serialization(), url.path())
 }
 
 /// The body of a good answer.
@@ -88,6 +94,15 @@ mod tests {
         }
         assert_eq!(max_age(&HeaderMap::new()), None);
     }
+
+    #[tokio::test]
+    async fn what_is_said_of_an_address_holds_no_user_and_no_query() {
+        let url = Url::parse("http://me:hunter2@127.0.0.1:1/keys?api_key=hunter2#hunter2").unwrap();
+        let error = IssuerClient(OutgoingClient::new(url, None)).fetch().await.err().unwrap_or_default();
+        assert!(error.starts_with("http://127.0.0.1:1/keys?…: "), "{error}");
+        assert!(!error.contains("hunter2") && !error.contains("me:"), "{error}");
+    }
+
     #[tokio::test]
     async fn each_wrong_answer_is_named() {
         let large = format!("HTTP/1.1 200 OK\r\nContent-Length: 70000\r\n\r\n{}", " ".repeat(70_000));
