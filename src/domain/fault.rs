@@ -18,14 +18,24 @@ pub enum Fault {
     /// A server did not answer; wait with growing pauses, then step again.
     #[error("{0}")]
     BackOff(Cow<'static, str>),
+    /// A server answered and the step failed all the same; wait with growing pauses, then step again.
+    #[error("{0}")]
+    Failed(Cow<'static, str>),
     /// Going on would do harm; the process ends with this message.
     #[error("{0}")]
     Stop(Cow<'static, str>),
 }
 
+/// An error that may say that a server is away.
+pub(crate) trait MayBeOutage {
+    /// Whether a server as a whole is unavailable; else this call has failed, and others may work.
+    fn is_outage(&self) -> bool;
+}
+
 impl Fault {
-    /// A fault that passes by itself.
-    pub(crate) fn back_off(error: impl std::fmt::Display) -> Self {
-        Self::BackOff(error.to_string().into())
+    /// A fault after which the step is tried again.
+    pub(crate) fn back_off(error: impl std::fmt::Display + MayBeOutage) -> Self {
+        let text = error.to_string().into();
+        if error.is_outage() { Self::BackOff(text) } else { Self::Failed(text) }
     }
 }

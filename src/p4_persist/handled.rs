@@ -22,6 +22,41 @@ impl SendBackReason {
     }
 }
 
+/// Different reasons of one group that are logged.
+const REASONS_LOGGED_MAX: usize = 3;
+
+/// Orders of one group that are sent back for the same reason, and count an attempt each.
+#[derive(Debug, PartialEq, Eq)]
+struct RetriedOrders<'a> {
+    detail: &'a str,
+    /// The first of them.
+    request_id: &'a str,
+    attempts: u32,
+    orders: usize,
+}
+
+fn retried(group: &[HandledDelivery]) -> Vec<RetriedOrders<'_>> {
+    let mut found: Vec<RetriedOrders> = Vec::new();
+    for handled in group.iter().filter(|handled| !handled.has_waited) {
+        let (P4Persist::SysErrorRetry, Some(reason)) = (handled.state, &handled.reason) else { continue };
+        if let Some(known) = found.iter_mut().find(|known| known.detail == reason.detail) {
+            known.orders += 1;
+        } else if found.len() < REASONS_LOGGED_MAX {
+            let request_id = handled.delivery.message_id.as_deref().unwrap_or_default();
+            let attempts = handled.delivery.attempts + 1;
+            found.push(RetriedOrders { detail: &reason.detail, request_id, attempts, orders: 1 });
+        }
+    }
+    found
+}
+
+/// Logs what of a group will be redelivered. A line for each order and attempt would be gigabytes when nothing can be written.
+pub(super) fn log_retried(group: &[HandledDelivery]) {
+    for RetriedOrders { detail, request_id, attempts, orders } in retried(group) {
+        tracing::warn!(phase = "p4_persist", request_id, error = detail, attempts, orders, "will be redelivered");
+    }
+}
+
 /// A delivery with its new state.
 pub(super) struct HandledDelivery {
     pub delivery: Delivery,
@@ -86,7 +121,7 @@ impl HandledDelivery {
                     return Self::after(delivery, RequestEvent::PersistSpent, reason);
                 }
                 let request_id = delivery.message_id.as_deref().unwrap_or_default();
-                tracing::warn!(phase = "p4_persist", request_id, %error, attempts, "left to a consumer that can read it");
+                tracing::debug!(phase = "p4_persist", request_id, %error, attempts, "left to a consumer that can read it");
                 Self::after(delivery, RequestEvent::PersistFailed, reason)
             }
             MessageError::TooLong(_) | MessageError::Malformed(_) => {
@@ -137,7 +172,7 @@ impl HandledDelivery {
         }
         let (event, code) = match (attempts >= attempts_max, error) {
             (false, _) => {
-                tracing::warn!(phase = "p4_persist", %request_id, %error, attempts, "will be redelivered");
+                tracing::debug!(phase = "p4_persist", %request_id, %error, attempts, "will be redelivered");
                 (RequestEvent::PersistFailed, "SYSTEM_ERROR")
             }
             (true, DbError::UnknownSale(_)) => {
@@ -150,5 +185,49 @@ impl HandledDelivery {
             }
         };
         Self::after(delivery, event, Some(SendBackReason::new(code, error))).put_back(accepted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::message;
+    use crate::store::rabbit::{DeliveryId, Headers};
+
+    const ATTEMPTS_MAX: u32 = 3;
+
+    fn handled(request: usize, attempts: u32, error: &DbError) -> HandledDelivery {
+        let body =
+            format!(r#"{{"v":1,"rid":"{request}","sale":"s","user":"u","qty":1,"shard":0,"epoch":1,"no":1,"at":9}}"#);
+        let order = message::decode(body.as_bytes()).unwrap();
+        let delivery = Delivery {
+            id: DeliveryId::default(),
+            redelivered: false,
+            routing_key: "0".into(),
+            message_id: Some(request.to_string()),
+            body: body.into_bytes(),
+            order: None,
+            attempts,
+            headers: Headers::default(),
+        };
+        HandledDelivery::decided(delivery, &order, Err(error.clone()), ATTEMPTS_MAX)
+    }
+
+    #[test]
+    fn a_group_that_will_be_redelivered_has_one_line_for_each_reason() {
+        let nothing_works = DbError::Other("impossible to write to binary log".to_owned());
+        let group: Vec<_> = (1..=200).map(|request| handled(request, 0, &nothing_works)).collect();
+        let text = nothing_works.to_string();
+        let all = RetriedOrders { detail: &text, request_id: "1", attempts: 1, orders: 200 };
+        assert_eq!(retried(&group), [all]);
+
+        let mixed: Vec<_> = (1..=100).map(|n| handled(n, 0, &DbError::Other(format!("error {}", n % 50)))).collect();
+        assert_eq!(retried(&mixed).len(), REASONS_LOGGED_MAX, "the rest is at level debug");
+    }
+
+    #[test]
+    fn what_is_parked_or_only_waits_is_not_among_them() {
+        let group = [handled(1, ATTEMPTS_MAX, &DbError::Deadlock), handled(2, 0, &DbError::LeftUntried)];
+        assert_eq!(retried(&group), []);
     }
 }

@@ -215,6 +215,7 @@ impl Persist {
             }
             committed.handled.push(handled);
         }
+        handled::log_retried(&committed.handled);
         // If the group before could not be acknowledged, neither can this one: it comes again and finds its outcomes.
         acknowledged?;
         self.committed = Some(committed);

@@ -1,6 +1,7 @@
 //! What every part of P5 may touch, and why a part could not do its work.
 
 use crate::config::Settings;
+use crate::domain::fault::MayBeOutage;
 use crate::domain::ids::SaleId;
 use crate::sales::SaleHandles;
 use crate::sales::grants::GrantError;
@@ -111,6 +112,16 @@ impl ReconcileContext {
         match self.redis.sale_keys.shards_of(sale).await? {
             Some(warmed) if warmed != self.shards => Err(ReconcileError::OtherShards(warmed, self.shards)),
             Some(_) | None => Ok(()),
+        }
+    }
+}
+
+impl MayBeOutage for ReconcileError {
+    fn is_outage(&self) -> bool {
+        match self {
+            Self::Redis(error) => error.is_outage(),
+            Self::Database(error) => error.is_outage(),
+            Self::OtherShards(..) | Self::Moved => false,
         }
     }
 }

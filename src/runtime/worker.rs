@@ -35,6 +35,9 @@ impl PollInterval {
     }
 }
 
+/// Faults of one row between two warnings: a minute at least.
+const WARN_EVERY: u32 = 64;
+
 /// A background phase.
 pub trait Worker: Send {
     /// The phase's name, for logs and metrics.
@@ -59,6 +62,8 @@ pub(crate) async fn run_worker<W: Worker>(mut worker: W, pace: PollInterval, sto
     // Exported from the start, so that the first fault counts as an increase.
     let counter = metrics::counter!("seckill_faults_total", "phase" => name);
     counter.increment(0);
+    let failed = metrics::counter!("seckill_steps_failed_total", "phase" => name);
+    failed.increment(0);
     while !stopper.is_stopped() {
         match worker.step().await {
             Ok(Progress::Moved(_)) => faults = recovered(name, faults),
@@ -66,13 +71,9 @@ pub(crate) async fn run_worker<W: Worker>(mut worker: W, pace: PollInterval, sto
                 faults = recovered(name, faults);
                 stopper.sleep(jittered(pace.idle)).await;
             }
-            Err(Fault::BackOff(error)) => {
-                // The first failure of a row is worth a warning; the rest would only fill the log.
-                if faults == 0 {
-                    tracing::warn!(phase = name, %error, "waiting for a server, retrying");
-                } else {
-                    tracing::debug!(phase = name, %error, faults, "still waiting");
-                }
+            Err(fault @ (Fault::BackOff(_) | Fault::Failed(_))) => {
+                warn(name, &fault, faults);
+                let counter = if matches!(fault, Fault::Failed(_)) { &failed } else { &counter };
                 counter.increment(1);
                 stopper.sleep(jittered(exponential_backoff(pace.fault, faults, pace.fault_max))).await;
                 faults = faults.saturating_add(1);
@@ -86,6 +87,17 @@ pub(crate) async fn run_worker<W: Worker>(mut worker: W, pace: PollInterval, sto
     worker.drain().await;
     tracing::info!(phase = name, "drained");
     Ok(())
+}
+
+/// The first failure of a row is worth a warning, and then one from time to time; the rest would only fill the log.
+fn warn(name: &str, fault: &Fault, faults: u32) {
+    if faults % WARN_EVERY != 0 {
+        tracing::debug!(phase = name, %fault, faults, "still retrying");
+    } else if matches!(fault, Fault::Failed(_)) {
+        tracing::warn!(phase = name, error = %fault, faults, "a step failed, retrying");
+    } else {
+        tracing::warn!(phase = name, error = %fault, faults, "waiting for a server, retrying");
+    }
 }
 
 fn recovered(name: &str, faults: u32) -> u32 {
@@ -129,8 +141,11 @@ mod tests {
 
     #[tokio::test]
     async fn faults_are_waited_out_and_the_end_is_drained() {
-        let (worker, stopper, drained) =
-            scripted(vec![Ok(Progress::Moved(1)), Err(Fault::back_off("away")), Err(Fault::back_off("away"))]);
+        let (worker, stopper, drained) = scripted(vec![
+            Ok(Progress::Moved(1)),
+            Err(Fault::BackOff("away".into())),
+            Err(Fault::Failed("odd".into())),
+        ]);
         run_worker(worker, PollInterval::idle_ms(1), stopper).await.unwrap();
         assert_eq!(drained.load(Ordering::SeqCst), 1);
     }

@@ -1,5 +1,7 @@
 //! What can go wrong with the broker, in words that say what to do next. No message ever shows the password.
 
+use crate::domain::fault::MayBeOutage;
+
 /// What calls of this store return.
 pub(super) type RabbitResult<T> = Result<T, RabbitError>;
 
@@ -88,6 +90,20 @@ pub enum RabbitError {
         /// The limit in bytes.
         bytes_max: usize,
     },
+}
+
+impl MayBeOutage for RabbitError {
+    fn is_outage(&self) -> bool {
+        match self {
+            Self::Connect { .. } | Self::Timeout { .. } | Self::Closed(_) | Self::NoQueue { .. } => true,
+            Self::Config { .. }
+            | Self::Mismatch { .. }
+            | Self::Refused { .. }
+            | Self::Starved { .. }
+            | Self::Stale { .. }
+            | Self::TooLong { .. } => false,
+        }
+    }
 }
 
 impl RabbitError {

@@ -1,6 +1,7 @@
 //! What an error of Redis says about whether the command ran.
 
 use crate::config::RedisMode;
+use crate::domain::fault::MayBeOutage;
 use fred::error::{Error, ErrorKind};
 
 /// Codes of errors with which fred ends a connection. Every command under way gets the same error then, whether it ran or not.
@@ -9,6 +10,20 @@ const ENDS_ANY: [&str; 3] = ["CLUSTERDOWN", "NOAUTH", "WRONGPASS"];
 const ENDS_SINGLE: [&str; 6] = ["CLUSTERDOWN", "NOAUTH", "WRONGPASS", "MASTERDOWN", "READONLY", "LOADING"];
 /// After these the connection is made anew where it would not be by itself.
 pub(super) const RECONNECT_CODES: [&str; 3] = ["MASTERDOWN", "READONLY", "LOADING"];
+/// Codes of a server that refuses more than this command: it takes no writes now, or is busy, full, or another one by now.
+const REFUSES_ALL: [&str; 11] = [
+    "BUSY",
+    "CLUSTERDOWN",
+    "LOADING",
+    "MASTERDOWN",
+    "MISCONF",
+    "MOVED",
+    "NOAUTH",
+    "NOREPLICAS",
+    "OOM",
+    "READONLY",
+    "WRONGPASS",
+];
 /// fred's words for a command that was not written, because there was no connection to write it to.
 const NOT_ROUTED: &str = "Failed to route command.";
 
@@ -44,6 +59,16 @@ pub(super) const fn given_to_all(mode: RedisMode) -> &'static [&'static str] {
 fn code(text: &str) -> Option<&str> {
     let code = text.split_once(' ').map_or(text, |(code, _words)| code);
     (code.len() > 1 && code.bytes().all(|byte| byte.is_ascii_uppercase())).then_some(code)
+}
+
+impl MayBeOutage for RedisFault {
+    fn is_outage(&self) -> bool {
+        match self {
+            Self::NotSent(_) | Self::Unknown(_) | Self::NoScript => true,
+            Self::Refused(text) => code(text).is_some_and(|code| REFUSES_ALL.contains(&code)),
+            Self::Contract(_) => false,
+        }
+    }
 }
 
 impl RedisFault {

@@ -15,16 +15,16 @@
 //! without a command under way it is made anew at once, else its first time-out ends it. Otherwise a relay would learn of one
 //! vanished host once a connection, one after the other.
 
-use super::fault::{RECONNECT_CODES, RedisFault, given_to_all};
+use super::fault::{RedisFault, given_to_all};
+use super::link_settings::connection_config;
 use super::silence::{Doubt, Silence};
-use crate::config::{Redis, RedisMode};
+use super::trouble::{LastError, LinkTrouble};
+use crate::config::Redis;
 use crate::store::tls::advised;
 use fred::clients::Client;
 use fred::error::{Error, ErrorKind};
 use fred::interfaces::{ClientLike, EventInterface};
-use fred::types::config::{
-    Config, ConnectionConfig, PerformanceConfig, ReconnectError, ReconnectPolicy, TcpConfig, UnresponsiveConfig,
-};
+use fred::types::config::{Config, PerformanceConfig, ReconnectPolicy};
 use fred::types::{Builder, ClusterHash, CustomCommand, Value};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -33,8 +33,6 @@ use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-/// Commands that wait in this process for the connection; more of them fail at once instead of piling up in an outage.
-const BUFFERED_COMMANDS_MAX: usize = 65_536;
 /// A connection that is closed waits this long for the answers to what was sent.
 const QUIT_WAIT: Duration = Duration::from_secs(1);
 /// Time-outs of a command for which a connection may be silent.
@@ -43,17 +41,16 @@ const SILENT_TIMEOUTS: u32 = 2;
 /// How fred calls a connection that it found silent by itself, before this module did.
 const UNRESPONSIVE: &str = "Unresponsive connection.";
 
-/// Why the last attempt to connect failed, for people.
-pub(super) type LastError = Arc<Mutex<Option<String>>>;
-
 /// What a connection is made from.
 #[derive(Clone)]
 pub(super) struct LinkPlan {
     config: Config,
     settings: Redis,
+    /// Shared by all connections to this server, as is the doubt.
     last_error: LastError,
-    /// Shared by all connections to this server.
     doubt: Doubt,
+    /// Of this connection.
+    trouble: Arc<LinkTrouble>,
     /// Where the connection's tasks live. A worker of the HTTP server has a runtime of its own, which ends before this one.
     runtime: Handle,
 }
@@ -83,7 +80,13 @@ pub(super) struct RedisLink {
 impl LinkPlan {
     pub(super) fn new(config: Config, settings: &Redis, last_error: LastError) -> Result<Self, RedisFault> {
         let runtime = Handle::try_current().map_err(|none| RedisFault::Refused(none.to_string()))?;
-        Ok(Self { config, settings: settings.clone(), last_error, doubt: Doubt::default(), runtime })
+        let (doubt, trouble) = (Doubt::default(), Arc::default());
+        Ok(Self { config, settings: settings.clone(), last_error, doubt, trouble, runtime })
+    }
+
+    /// `host:port`.
+    fn address(&self) -> String {
+        self.config.server.hosts().first().map(ToString::to_string).unwrap_or_default()
     }
 
     fn silence_max(&self) -> Duration {
@@ -98,57 +101,35 @@ impl LinkPlan {
                 default_command_timeout: Duration::from_millis(self.settings.command_timeout_ms),
                 ..PerformanceConfig::default()
             })
-            .set_connection_config(self.connection())
+            .set_connection_config(connection_config(&self.settings, self.silence_max()))
             .set_policy(ReconnectPolicy::new_constant(0, 100))
             .build()
             .map_err(|error| RedisFault::unusable(&error))?;
-        // Each connection error is logged here once; without a listener fred would not report it.
+        // Connection errors are logged here; without a listener fred would not report them.
         let (last_error, encrypted) = (self.last_error.clone(), self.config.tls.is_some());
-        let doubt = self.doubt.clone();
-        client.on_error(move |(error, server)| {
+        let (doubt, trouble, server) = (self.doubt.clone(), self.trouble.clone(), self.address());
+        // Of a connection that is refused, fred does not say to which server.
+        client.on_error(move |(error, _)| {
             if error.details() == UNRESPONSIVE {
                 doubt.begins(Instant::now());
             }
-            let server = server.map(|server| server.to_string()).unwrap_or_default();
-            tracing::warn!(%error, server, "redis connection");
-            *last_error.lock().unwrap_or_else(PoisonError::into_inner) =
-                Some(advised("redis", encrypted, &error.to_string()));
+            let text = error.to_string();
+            if let Some(errors) = trouble.note(&text, Instant::now()) {
+                tracing::warn!(%error, server, errors, "redis connection");
+            }
+            last_error.set(advised("redis", encrypted, &text));
             async { Ok(()) }
         });
         let task = client.connect().abort_handle();
         let (silence, under_way) = (Mutex::new(Silence::begun(Instant::now())), AtomicUsize::new(0));
         Ok(Arc::new(Current { client, task, silence, under_way }))
     }
-
-    fn connection(&self) -> ConnectionConfig {
-        let settings = &self.settings;
-        ConnectionConfig {
-            connection_timeout: Duration::from_millis(settings.connect_timeout_ms),
-            internal_command_timeout: Duration::from_millis(settings.connect_timeout_ms),
-            max_command_attempts: 1,
-            max_command_buffer_len: BUFFERED_COMMANDS_MAX,
-            reconnect_on_auth_error: true,
-            // A socket that is dropped takes with it what the kernel has not sent. Else the kernel would go on sending for a minute
-            // and more, and a purchase would run long after its buyer was told that its outcome is unknown.
-            tcp: TcpConfig { nodelay: Some(true), linger: Some(Duration::ZERO), ..TcpConfig::default() },
-            unresponsive: UnresponsiveConfig {
-                max_timeout: Some(self.silence_max()),
-                interval: Duration::from_millis((settings.command_timeout_ms / 2).max(10)),
-            },
-            reconnect_errors: match settings.mode {
-                // The same address may belong to another server by now.
-                RedisMode::Single => RECONNECT_CODES.map(ReconnectError::Custom).to_vec(),
-                // The topology finds the server that has the data now; this server's address does not change.
-                RedisMode::Sentinel | RedisMode::Cluster => Vec::new(),
-            },
-            ..ConnectionConfig::default()
-        }
-    }
 }
 
 impl RedisLink {
     /// Starts connecting and returns at once.
     pub(super) fn start(plan: LinkPlan) -> Result<Self, RedisFault> {
+        let plan = LinkPlan { trouble: Arc::default(), ..plan };
         let current = RwLock::new(plan.connect()?);
         Ok(Self { plan, current })
     }
@@ -219,7 +200,7 @@ impl RedisLink {
         if !Arc::ptr_eq(&current, silent) {
             return;
         }
-        let server = self.plan.config.server.hosts().first().map(ToString::to_string).unwrap_or_default();
+        let server = self.plan.address();
         match self.plan.connect() {
             Ok(fresh) => {
                 if silence.is_zero() {
@@ -258,6 +239,12 @@ impl<'a> Waiting<'a> {
 
     /// With an answer, or with the error that came instead.
     fn end(mut self, error: Option<&Error>) {
+        if error.is_none() {
+            self.link.plan.last_error.answered();
+            if self.link.plan.trouble.ends() {
+                tracing::info!(server = self.link.plan.address(), "redis answers again");
+            }
+        }
         self.ended = !matches!(error.map(Error::kind), Some(ErrorKind::Timeout | ErrorKind::Backpressure));
         if self.ended {
             // Also when the connection broke: it is another one afterwards.

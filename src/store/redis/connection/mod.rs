@@ -13,10 +13,12 @@ mod discovery;
 mod fault;
 mod info;
 mod link;
+mod link_settings;
 mod node;
 mod replicas;
 mod silence;
 mod topology;
+mod trouble;
 mod values;
 
 pub use fault::RedisFault;

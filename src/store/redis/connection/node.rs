@@ -5,13 +5,14 @@
 
 use super::DoneWhen;
 use super::fault::RedisFault;
-use super::link::{LastError, LinkPlan, Quit, RedisLink};
+use super::link::{LinkPlan, Quit, RedisLink};
 use super::replicas::{Replicated, ReplicationBarrier};
+use super::trouble::LastError;
 use crate::config::{Redis, RedisMode};
 use fred::types::Value;
 use fred::types::config::{Config, Server, ServerConfig};
 use futures::future::join_all;
-use std::sync::{OnceLock, PoisonError};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// One Redis server.
@@ -65,7 +66,7 @@ impl Node {
 
     /// The text "no connection", with the reason if it is known: a wrong password is no dead server.
     pub(super) fn not_connected(&self) -> String {
-        match &*self.last_error.lock().unwrap_or_else(PoisonError::into_inner) {
+        match self.last_error.text() {
             Some(last_error) => format!("no connection to {}: {last_error}", self.address),
             None => format!("no connection to {}", self.address),
         }
