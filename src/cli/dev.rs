@@ -46,6 +46,7 @@ impl From<StackError> for Failure {
 pub(super) async fn run(layers: &Layers, data_dir: &Path, args: &DevArgs) -> Result<u8, Failure> {
     let settings = Settings::load(layers)?;
     telemetry::init_logs(&settings.log).map_err(Failure::Usage)?;
+    telemetry::log_panics();
     telemetry::init_metrics();
     let stopper = Stopper::new();
     run::on_signal(stopper.clone())?;

@@ -21,6 +21,7 @@ mod webhook;
 
 use crate::config::Layers;
 use crate::roles::Role;
+use crate::telemetry;
 use clap::{Parser, Subcommand};
 use failure::USAGE;
 pub use failure::{Failure, INCONSISTENT};
@@ -157,9 +158,15 @@ pub fn main_of<Words: Parser, Work: Future<Output = Result<u8, Failure>>>(
         }
     };
     let code = match runtime.block_on(work(words)) {
-        Ok(code) => ExitCode::from(code),
+        Ok(code) => {
+            telemetry::last_words(None);
+            ExitCode::from(code)
+        }
         Err(failure) => {
-            output::complain(&failure.to_string());
+            // Behind the log's last lines, and like them never waited for.
+            if !telemetry::last_words(Some(&format!("error: {failure}"))) {
+                output::complain(&failure.to_string());
+            }
             match failure {
                 Failure::Usage(_) => ExitCode::from(USAGE),
                 Failure::Failed(_) => ExitCode::FAILURE,

@@ -72,6 +72,7 @@ pub(super) async fn roles(layers: &Layers, roles: &[Role], demo_shop: bool) -> R
     let settings = Arc::new(Settings::load(layers)?);
     let roles = if roles.is_empty() { Role::ALL.to_vec() } else { roles.to_vec() };
     telemetry::init_logs(&settings.log).map_err(Failure::Usage)?;
+    telemetry::log_panics();
     telemetry::init_metrics();
     let stopper = Stopper::new();
     on_signal(stopper.clone())?;

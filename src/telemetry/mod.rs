@@ -3,21 +3,23 @@
 //! Log lines carry `request_id` through all phases, and `x_request_id` where a call of the API is handled. Never logged: tokens, secrets, message bodies.
 
 pub mod http_request_id;
+mod log_writer;
+mod logs;
 mod reading;
 pub(crate) mod sale_series;
 pub mod traces;
 
+pub(crate) use logs::log_panics;
+pub use logs::{init_logs, last_words};
 pub(crate) use reading::{ENTRY_LAG_S, ENTRY_OPEN, PERSIST_BREAKER_OPEN, RELAY_BREAKER_OPEN, Reading};
 
-use crate::config::{Log, LogFormat};
 use crate::domain::states::{self, State};
 use crate::runtime::Stopper;
 use metrics::Counter;
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{LazyLock, OnceLock};
+use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
-use tracing_subscriber::EnvFilter;
 
 /// Bounds of histograms of durations, seconds.
 const SECONDS: [f64; 15] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0];
@@ -30,7 +32,8 @@ const UPKEEP_EVERY: Duration = Duration::from_secs(5);
 
 /// Counters that are exported from the start with 0. One that first appears with 1 looks to Prometheus as if it had always
 /// been 1: an alert on its increase would miss the first time, which for most of these matters most.
-const FROM_ZERO: [&str; 21] = [
+const FROM_ZERO: [&str; 22] = [
+    "seckill_log_lines_dropped_total",
     "seckill_p1_entry_closed_total",
     "seckill_p1_entry_room_released_total",
     "seckill_p1_entry_room_full_total",
@@ -54,23 +57,10 @@ const FROM_ZERO: [&str; 21] = [
     "seckill_traces_failed_total",
 ];
 
-static HANDLE: OnceLock<PrometheusHandle> = OnceLock::new();
+/// What else brings counters up to date before they are read.
+static EXPORTS: Mutex<Vec<fn()>> = Mutex::new(Vec::new());
 
-/// Sets up logging to standard error. A second call changes nothing (tests share a process).
-pub fn init_logs(log: &Log) -> Result<(), String> {
-    let filter = EnvFilter::try_new(&log.level).map_err(|error| format!("log.level: {error}"))?;
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    let done = match log.format {
-        LogFormat::Text => {
-            let ansi = std::io::IsTerminal::is_terminal(&std::io::stderr());
-            lines.with_ansi(ansi).map_event_format(http_request_id::WithRequestId).try_init()
-        }
-        LogFormat::Json => lines.json().flatten_event(true).map_event_format(http_request_id::WithRequestId).try_init(),
-    };
-    // Already set up by an earlier call in this process: keep that one.
-    drop(done);
-    Ok(())
-}
+static HANDLE: OnceLock<PrometheusHandle> = OnceLock::new();
 
 fn buckets() -> Result<PrometheusBuilder, BuildError> {
     PrometheusBuilder::new()
@@ -95,6 +85,11 @@ pub fn init_metrics() {
     }
 }
 
+/// Has `export` bring counters up to date whenever the metrics are read.
+pub(crate) fn export_with(export: fn()) {
+    EXPORTS.lock().unwrap_or_else(PoisonError::into_inner).push(export);
+}
+
 /// Keeps histograms small until `stopper` is pulled, with or without a scraper.
 pub(crate) async fn keep_small(stopper: Stopper) {
     while !stopper.is_stopped() {
@@ -113,6 +108,9 @@ pub fn render() -> String {
         .map(|handle| {
             handle.run_upkeep();
             export_states();
+            let exports = EXPORTS.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            exports.iter().for_each(|export| export());
+            metrics::counter!("seckill_log_lines_dropped_total").absolute(logs::lines_dropped());
             handle.render() + &sale_series::render()
         })
         .unwrap_or_default()

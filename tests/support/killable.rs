@@ -6,7 +6,7 @@ use super::world::{QUICK, World, eventually};
 use seckill::dev::ports::free_port;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// A process of the real binary.
 pub struct KillableProcess {
@@ -30,6 +30,8 @@ pub struct ProcessOptions<'a> {
     pub open_files: Option<u64>,
     /// Another build than this one.
     pub program: Option<PathBuf>,
+    /// Where its log goes, instead of to a file that the test reads.
+    pub stderr: Option<Stdio>,
 }
 
 /// Whether the version before takes a setting; it refuses what it does not know.
@@ -126,7 +128,7 @@ impl World {
         command.envs(options.env);
         options.open_files.into_iter().for_each(|most| limit_open_files(&mut command, most));
         let folder = Folder::new(&format!("{}-{role}-{:x}", s.redis.prefix, rand::random::<u32>()));
-        let program = Program::run(folder.path(), command);
+        let program = Program::run_to(folder.path(), command, options.stderr);
         KillableProcess { program, listen, admin, _folder: folder }
     }
 

@@ -44,9 +44,15 @@ impl Program {
     }
 
     /// The same for a prepared command.
-    pub fn run(folder: &Path, mut command: Command) -> Self {
+    pub fn run(folder: &Path, command: Command) -> Self {
+        Self::run_to(folder, command, None)
+    }
+
+    /// The same; its stderr goes elsewhere, if there is an elsewhere.
+    pub fn run_to(folder: &Path, mut command: Command, elsewhere: Option<Stdio>) -> Self {
         let stderr = folder.join(format!("stderr-{:x}.log", rand::random::<u64>()));
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(std::fs::File::create(&stderr).expect("a file"));
+        let file = std::fs::File::create(&stderr).expect("a file");
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(elsewhere.unwrap_or_else(|| file.into()));
         dies_with_its_test(&mut command);
         Self { child: command.spawn().expect("the binary starts"), stderr }
     }
