@@ -5,31 +5,45 @@ use super::routes::api_routes;
 use super::sign_in;
 use super::state::Admin;
 use crate::console;
-use crate::http::end_gracefully;
 use crate::http::extract::{as_problem, path_config};
 use crate::http::language::Language;
 use crate::http::problem::Kind;
+use crate::http::{HttpPort, PortSettings, end_gracefully, serve_port};
 use crate::runtime::Stopper;
 use crate::telemetry;
+use actix_service::IntoServiceFactory;
 use actix_web::body::MessageBody;
 use actix_web::dev::{Server, ServiceRequest, ServiceResponse};
 use actix_web::middleware::{ErrorHandlers, Next, from_fn};
-use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
+use actix_web::{App, HttpRequest, HttpResponse, web};
 use std::net::TcpListener;
+use std::time::Duration;
 
 /// Connections at once; operators and probes, not crowds.
 const CONNECTIONS_MAX: usize = 256;
+/// How long an idle connection is kept.
+const KEEP_ALIVE: Duration = Duration::from_secs(5);
+/// Longest time for a head: half heads keep probes waiting no longer than a probe waits.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(2);
+/// Longest time in which a client takes nothing of its answers.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Starts serving on `listener`; stops on `stopper`.
 pub fn serve(admin: Admin, listener: TcpListener, stopper: Stopper) -> std::io::Result<Server> {
     let admin = web::Data::new(admin);
-    let server = HttpServer::new(move || App::new().app_data(admin.clone()).configure(routes))
-        .workers(1)
-        .max_connections(CONNECTIONS_MAX)
-        .shutdown_timeout(1)
-        .disable_signals()
-        .listen(listener)?
-        .run();
+    let port = PortSettings {
+        port: HttpPort::Admin,
+        workers_count: 1,
+        connections_max: CONNECTIONS_MAX,
+        keep_alive: KEEP_ALIVE,
+        head_timeout: HEAD_TIMEOUT,
+        write_timeout: WRITE_TIMEOUT,
+        body_bytes_max: BODY_BYTES_MAX,
+        half_closed: true,
+        shutdown_timeout: Duration::from_secs(1),
+    };
+    let server =
+        serve_port(listener, port, move || App::new().app_data(admin.clone()).configure(routes).into_factory())?;
     Ok(end_gracefully(server, stopper))
 }
 

@@ -18,6 +18,7 @@ pub(super) fn bounds(s: &Settings, within: &mut dyn FnMut(&'static str, u64, u64
     within("http.body_timeout_ms", s.http.body_timeout_ms, 10, HOUR_MS);
     within("http.head_timeout_ms", s.http.head_timeout_ms, 10, HOUR_MS);
     within("http.keep_alive_s", s.http.keep_alive_s, 1, 3600);
+    within("http.write_timeout_s", s.http.write_timeout_s, 1, 3600);
     within("http.connections_max", s.http.connections_max as u64, 1, 1_000_000);
     within("http.waiters_max", s.http.waiters_max as u64, 0, 1_000_000_000);
     within("auth.jwks_refresh_s", s.auth.jwks_refresh_s, 60, 3600);

@@ -52,6 +52,7 @@ sections! {
         body_timeout_ms: u64,
         head_timeout_ms: u64,
         keep_alive_s: u64,
+        write_timeout_s: u64,
         connections_max: usize,
         waiters_max: usize,
         cors_origins: Origins,

@@ -47,7 +47,7 @@ impl ResponseError for Problem {
 pub(crate) fn as_problem<B>(answer: ServiceResponse<B>) -> actix_web::Result<ErrorHandlerResponse<B>> {
     let content_type = answer.headers().get(CONTENT_TYPE).map(|kind| kind.as_bytes());
     let problem = match answer.response().error().and_then(Error::as_error::<Problem>) {
-        _ if content_type.is_some_and(|kind| kind.starts_with(b"application/problem+json")) => None,
+        _ if content_type.is_some_and(|kind| kind.starts_with(Kind::MEDIA_TYPE.as_bytes())) => None,
         Some(problem) => Some(problem.clone()),
         None => kind_of(answer.status()).map(Problem::from),
     };

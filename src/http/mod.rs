@@ -4,8 +4,12 @@
 //! Input: requests and results of handlers. Output: problem documents, request ids, a server that ends gracefully. A crash
 //! leaves unanswered connections.
 
+mod answers;
+mod call_under_way;
 pub(crate) mod client;
+mod connection;
 pub(crate) mod extract;
+mod framing;
 pub(crate) mod language;
 mod open_files;
 pub(crate) mod openapi;
@@ -13,8 +17,11 @@ pub mod problem;
 pub(crate) mod public_port;
 pub(crate) mod request_id;
 mod server;
+mod serving;
 
+pub(crate) use answers::HttpPort;
 pub(crate) use open_files::connections_max;
 pub use public_port::BoundPort;
 pub(crate) use server::ExtraRoutes;
 pub use server::{end_gracefully, worker_count};
+pub(crate) use serving::{PortSettings, serve_port};

@@ -4,13 +4,16 @@
 //! kind of a problem, and its detail. Output: the answer in the client's language. Keeps nothing. By hand, because crates for
 //! problem documents know neither two languages nor codes that clients may rely on.
 
+use super::answers;
 use super::language::{Detail, Language};
 use crate::domain::ids::RequestId;
 use crate::domain::states::{P1Entry, P2Reserve};
 use crate::telemetry::http_request_id::{self, HttpRequestId};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::http::header::{CONTENT_TYPE, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
+use actix_web::http::header::{
+    CACHE_CONTROL, CONTENT_TYPE, HeaderValue, LOCATION, RETRY_AFTER, VARY, WWW_AUTHENTICATE,
+};
 use rand::Rng;
 use serde::Serialize;
 use std::num::NonZeroU32;
@@ -153,6 +156,9 @@ static URNS: LazyLock<Vec<String>> = LazyLock::new(|| {
 });
 
 impl Kind {
+    /// The media type of every problem document.
+    pub(super) const MEDIA_TYPE: &'static str = "application/problem+json";
+
     fn urn(self) -> &'static str {
         // `ALL` is in the order of declaration.
         URNS.get(self as usize).map_or("about:blank", String::as_str)
@@ -228,7 +234,11 @@ impl Problem {
             remaining: self.remaining,
         };
         let mut answer = HttpResponse::build(kind.http_status());
-        answer.insert_header((CONTENT_TYPE, "application/problem+json"));
+        answers::count_problem(kind);
+        answer.insert_header((CONTENT_TYPE, HeaderValue::from_static(Kind::MEDIA_TYPE)));
+        // A cache may keep a 404 or a 410 of which nothing is said, for the next reader in the language of the first.
+        answer.insert_header((CACHE_CONTROL, HeaderValue::from_static("no-store")));
+        answer.insert_header((VARY, HeaderValue::from_static("Accept-Language")));
         answer.insert_header(("Content-Language", if chinese { "zh" } else { "en" }));
         if let Some((first, last)) = self.retry_after_s {
             answer.insert_header((RETRY_AFTER, spread_s(first.get().into()..=last.into())));
@@ -244,57 +254,4 @@ impl Problem {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use actix_web::body::MessageBody;
-
-    #[test]
-    fn the_detail_is_in_the_language_of_the_title_where_both_are_known() {
-        let read = |problem: &Problem, language| {
-            let body = problem.respond(language).into_body().try_into_bytes().unwrap();
-            let document: serde_json::Value = serde_json::from_slice(&body).unwrap();
-            document["detail"].as_str().unwrap().to_owned()
-        };
-        let both = Kind::Conflict.because_both("the order is PAID", "订单已付款");
-        assert_eq!(
-            (read(&both, Language::Chinese).as_str(), read(&both, Language::English).as_str()),
-            ("订单已付款", "the order is PAID")
-        );
-        assert_eq!(read(&Kind::Conflict.because("only for programs"), Language::Chinese), "only for programs");
-    }
-
-    #[test]
-    fn each_kind_has_a_type_of_its_own_code() {
-        assert_eq!(Kind::EntrySoldOut.urn(), format!("urn:seckill:problem:{}", P1Entry::SoldOut.code().to_lowercase()));
-        for kind in Kind::ALL {
-            assert!(kind.urn().ends_with(&kind.code().to_lowercase().replace('_', "-")), "{kind:?}");
-        }
-    }
-
-    /// Every number of seconds that answers to a problem have.
-    fn retries(problem: &Problem) -> Vec<u64> {
-        let seconds = |_| {
-            let answer = problem.respond(Language::English);
-            answer.headers().get("Retry-After").unwrap().to_str().unwrap().parse().unwrap()
-        };
-        let all: std::collections::BTreeSet<u64> = (0..500).map(seconds).collect();
-        all.into_iter().collect()
-    }
-
-    #[test]
-    fn a_crowd_that_was_refused_is_spread_over_some_seconds() {
-        assert_eq!(retries(&Kind::Overloaded.into()), [1, 2, 3]);
-        assert_eq!(retries(&Kind::Unavailable.because("a server is away")), [1, 2, 3]);
-        assert_eq!(retries(&Problem::from(Kind::Overloaded).retry_within_s(RETRY_LATER_S)), [5, 6, 7, 8, 9, 10]);
-        assert_eq!(retries(&Problem::from(Kind::NotStarted).retry_after_s(40)), [40], "the start is one moment");
-    }
-
-    #[test]
-    fn problems_that_pass_say_when_to_retry() {
-        for kind in Kind::ALL {
-            let answer = Problem::from(*kind).respond(Language::English);
-            let retry = answer.headers().contains_key("Retry-After");
-            assert_eq!(retry, [423, 425, 429, 503, 504].contains(&kind.status()), "{kind:?}");
-        }
-    }
-}
+mod tests;

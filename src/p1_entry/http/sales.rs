@@ -10,6 +10,7 @@ use crate::p1_entry::catalog::SaleView;
 use crate::p1_entry::sale_list::ListedSale;
 use crate::runtime::now_ms;
 use actix_web::http::header::{AGE, CACHE_CONTROL, ContentType};
+use actix_web::web::Bytes;
 use actix_web::{HttpResponse, web};
 use chrono::{DateTime, SecondsFormat};
 use serde::Serialize;
@@ -120,7 +121,16 @@ pub(super) async fn list(public: web::Data<PublicApi>) -> Result<HttpResponse, P
         .insert_header((CACHE_CONTROL, LIST_AGE))
         .insert_header((AGE, list.made_at.elapsed().as_secs()))
         .content_type(ContentType::json())
-        .body(body.to_string()))
+        .body(Bytes::from_owner(SharedList(body))))
+}
+
+/// The text of a list, for as many answers as there are.
+struct SharedList(Arc<str>);
+
+impl AsRef<[u8]> for SharedList {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
 }
 
 fn body_of(listed: &[ListedSale]) -> Result<Arc<str>, Problem> {

@@ -8,14 +8,14 @@ use crate::http::extract::{as_problem, path_config};
 use crate::http::language::Language;
 use crate::http::problem::Kind;
 use crate::http::request_id::RequestIdMiddleware;
-use crate::http::{ExtraRoutes, connections_max, end_gracefully, worker_count};
+use crate::http::{ExtraRoutes, HttpPort, PortSettings, connections_max, end_gracefully, serve_port, worker_count};
 use crate::p2_reserve::answer_on_this_thread;
 use crate::runtime::Stopper;
 use actix_service::IntoServiceFactory;
 use actix_web::dev::Server;
 use actix_web::http::header::{ALLOW, HeaderValue};
 use actix_web::middleware::{ErrorHandlers, from_fn};
-use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
+use actix_web::{App, HttpRequest, HttpResponse, web};
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
@@ -100,7 +100,19 @@ pub fn serve(
 ) -> std::io::Result<Server> {
     let public = web::Data::from(public);
     let origins = settings.cors_origins.clone();
-    let server = HttpServer::new(move || {
+    let port = PortSettings {
+        port: HttpPort::Public,
+        workers_count: worker_count(settings),
+        connections_max: connections_max(settings),
+        keep_alive: Duration::from_secs(settings.keep_alive_s),
+        head_timeout: Duration::from_millis(settings.head_timeout_ms),
+        write_timeout: Duration::from_secs(settings.write_timeout_s),
+        body_bytes_max: settings.body_bytes_max,
+        // Who closes is gone: its long poll or event stream makes room at once, not with the second heartbeat that it does not take.
+        half_closed: false,
+        shutdown_timeout: Duration::from_secs(5),
+    };
+    let server = serve_port(listener, port, move || {
         // Called once on each worker's thread.
         answer_on_this_thread();
         let app = App::new()
@@ -117,16 +129,6 @@ pub fn serve(
             .configure(routes);
         // Without origins there is no CORS middleware to pass.
         FrontFactory::new(app.into_factory(), origins.is_empty().then(|| public.clone()))
-    })
-    .workers(worker_count(settings))
-    .client_request_timeout(Duration::from_millis(settings.head_timeout_ms))
-    .keep_alive(Duration::from_secs(settings.keep_alive_s))
-    .max_connections(connections_max(settings))
-    // Who closes is gone: its long poll or event stream makes room at once, not with the second heartbeat that it does not take.
-    .h1_allow_half_closed(false)
-    .shutdown_timeout(5)
-    .disable_signals()
-    .listen(listener)?
-    .run();
+    })?;
     Ok(end_gracefully(server, stopper))
 }

@@ -1,7 +1,9 @@
 //! Alerts about servers that are down, fired by servers that are down: killed, and standing still.
 
 use crate::support::fault_injection::breakable_servers;
+use crate::support::killable::ProcessOptions;
 use crate::support::prometheus::Prometheus;
+use crate::support::relay_state::outbox_key;
 use crate::support::world::{World, run_waiting, time_passes};
 use seckill::dev::ServerKind;
 use seckill::domain::ids::SaleId;
@@ -29,11 +31,16 @@ fn servers_that_are_away_are_paged_whether_they_are_dead_or_stand_still() {
             "redis.connect_timeout_ms=400",
         ];
         let api = world.api_process(&quick).await;
-        let rest = ["relay", "consumer", "reconcile"].map(|role| world.process(role, "", &quick));
+        let rest = ["relay", "consumer", "reconcile"].map(|role| {
+            // The disk of the relay's log is full.
+            let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+            let stderr = (role == "relay").then(|| full.into());
+            world.spawn(role, ProcessOptions { sets: &quick, stderr, ..ProcessOptions::default() })
+        });
         let [relay, consumer, p5] = &rest;
         let tower = Prometheus::over("alerts-away", &[&api, relay, consumer, p5]).await;
 
-        let broker = ["SeckillRelayBreakerOpen", "SeckillServerAway"].as_slice();
+        let broker = ["SeckillRelayBreakerOpen", "SeckillServerAway", "SeckillLogLinesLost"].as_slice();
         let broker = tower.before("the broker killed", broker).await;
         servers.server(ServerKind::Rabbitmq).unwrap().kill().await.unwrap();
         broker.fires_during(buying(&world, &sale, "broker")).await;
@@ -47,11 +54,19 @@ fn servers_that_are_away_are_paged_whether_they_are_dead_or_stand_still() {
         servers.server(ServerKind::Mysql).unwrap().resume().unwrap();
         database.resolves().await;
 
-        let redis = tower.before("redis frozen", &["SeckillServerAway"]).await;
+        let redis = tower.before("redis frozen", &["SeckillServerAway", "SeckillAnswersFail"]).await;
         servers.server(ServerKind::Redis).unwrap().pause().unwrap();
-        redis.fires().await;
+        redis.fires_during(buying(&world, &sale, "redis")).await;
         servers.server(ServerKind::Redis).unwrap().resume().unwrap();
         redis.resolves().await;
+
+        let refused = tower.before("redis refuses the relay's reads", &["SeckillStepsFail"]).await;
+        let (outbox, away) = (outbox_key(&world), format!("{}-away", outbox_key(&world)));
+        world.redis(&["RENAME", &outbox, &away]).await;
+        world.redis(&["SET", &outbox, "no stream"]).await;
+        refused.fires().await;
+        world.redis(&["RENAME", &away, &outbox]).await;
+        refused.resolves().await;
         drop(rest);
         drop(api);
         world.finish().await;

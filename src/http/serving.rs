@@ -1,0 +1,120 @@
+//! One HTTP server of the process: its threads, the bounds of its connections, and the count of its answers.
+//!
+//! Input: a listener, an application. Output: a server that runs when it is awaited. A crash leaves unanswered connections.
+//! actix-web's own `HttpServer` does the same over a plain connection; this one is over [`BoundedStream`].
+
+use super::answers::{self, HttpPort};
+use super::call_under_way::{AnswerBody, CallUnderWay};
+use super::connection::{BoundedStream, ClosedConnections, ConnectionBounds, ConnectionState};
+use actix_http::error::DispatchError;
+use actix_http::{HttpService, Request};
+use actix_service::{ServiceFactory, ServiceFactoryExt, apply_fn_factory, fn_service, map_config};
+use actix_web::Error;
+use actix_web::body::MessageBody;
+use actix_web::dev::{AppConfig, Response, Server};
+use socket2::SockRef;
+use std::fmt::Debug;
+use std::future::ready;
+use std::net::TcpListener;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::net::TcpStream;
+
+/// Bytes of answers that the kernel keeps for a client beside what is on its way: without it some 4 MB of a client that reads
+/// nothing.
+const UNSENT_BYTES_MAX: u32 = 128 << 10;
+
+/// How a port is served.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PortSettings {
+    pub(crate) port: HttpPort,
+    pub(crate) workers_count: usize,
+    /// Of each worker.
+    pub(crate) connections_max: usize,
+    /// How long an idle connection is kept.
+    pub(crate) keep_alive: Duration,
+    /// Longest time for the head of a request.
+    pub(crate) head_timeout: Duration,
+    /// Longest time in which a client takes nothing of its answers.
+    pub(crate) write_timeout: Duration,
+    /// Longest body, bytes.
+    pub(crate) body_bytes_max: usize,
+    /// Whether a client that closes its half gets the answers under way.
+    pub(crate) half_closed: bool,
+    /// How long a stop waits for answers under way.
+    pub(crate) shutdown_timeout: Duration,
+}
+
+/// Serves what `make` makes, once on each worker's thread. The server runs when it is awaited.
+pub(crate) fn serve_port<F, S, B>(listener: TcpListener, settings: PortSettings, make: F) -> std::io::Result<Server>
+where
+    F: Fn() -> S + Send + Clone + 'static,
+    S: ServiceFactory<Request, Config = AppConfig, Error = Error> + 'static,
+    S::Service: 'static,
+    S::Future: 'static,
+    S::InitError: Debug,
+    S::Response: Into<Response<B>> + 'static,
+    B: MessageBody + 'static,
+{
+    bound_kernel(&listener, settings.write_timeout);
+    let builder = Server::build()
+        .workers(settings.workers_count)
+        .max_concurrent_connections(settings.connections_max)
+        .shutdown_timeout(settings.shutdown_timeout.as_secs())
+        .disable_signals();
+    let stops = builder.graceful_shutdown_signal();
+    let server = builder.listen(settings.port.name(), listener, move || {
+        answers::count_on_this_thread(settings.port);
+        let (stops, closed) = (stops.clone(), Rc::new(ClosedConnections::of(settings.port.name())));
+        let bounds = ConnectionBounds {
+            write_timeout: settings.write_timeout,
+            head_timeout: settings.head_timeout,
+            body_bytes_max: settings.body_bytes_max,
+        };
+        let (of_streams, of_errors) = (closed.clone(), closed);
+        let counted = apply_fn_factory(make(), |request: Request, app: &S::Service| {
+            let call = request.conn_data::<Rc<ConnectionState>>().map(CallUnderWay::begin);
+            let answering = actix_service::Service::call(app, request);
+            async move {
+                let answer: Response<B> = answering.await?.into();
+                answers::count(answer.status(), answer.headers());
+                Ok::<_, Error>(answer.map_body(|_, body| AnswerBody::new(body, call)))
+            }
+        });
+        let http = HttpService::build()
+            .graceful_shutdown_signal(move || {
+                let stops = stops.clone();
+                async move { stops.notified().await }
+            })
+            .keep_alive(settings.keep_alive)
+            .client_request_timeout(settings.head_timeout)
+            .h1_allow_half_closed(settings.half_closed)
+            .on_connect_ext(|stream: &BoundedStream, data| {
+                data.insert(stream.state().clone());
+            })
+            .h1(map_config(counted, |()| AppConfig::default()))
+            .map_err(move |error| {
+                if matches!(error, DispatchError::Parse(_)) {
+                    of_errors.count_malformed();
+                }
+                error
+            });
+        fn_service(move |stream: TcpStream| {
+            let peer = stream.peer_addr().ok();
+            ready(Ok::<_, DispatchError>((BoundedStream::new(stream, bounds, of_streams.clone()), peer)))
+        })
+        .and_then(http)
+    })?;
+    Ok(server.run())
+}
+
+/// What the kernel keeps of answers for a client that does not take them, and for how long after its connection was closed. The
+/// connections that come inherit it; a system without these options has its own bounds.
+fn bound_kernel(listener: &TcpListener, write_timeout: Duration) {
+    let socket = SockRef::from(listener);
+    let bounded =
+        socket.set_tcp_user_timeout(Some(write_timeout)).and_then(|()| socket.set_tcp_notsent_lowat(UNSENT_BYTES_MAX));
+    if let Err(error) = bounded {
+        tracing::debug!(%error, "the kernel's bounds of a connection's memory cannot be set");
+    }
+}
