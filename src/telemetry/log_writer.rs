@@ -164,7 +164,7 @@ mod tests {
             let queue = Arc::new(LogQueue::new());
             let writing = queue.clone();
             std::thread::spawn(move || {
-                writing.write_to(Permitted { permits: taken, lines: sent }, |count| drop(reported.send(count)));
+                writing.write_to(Permitted { permits: taken, lines: sent }, |count| reported.send(count).unwrap());
             });
             Self { queue, permits, lines, reports }
         }

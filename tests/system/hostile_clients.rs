@@ -3,6 +3,7 @@
 use crate::support::answer::Answer;
 use crate::support::killable::{KillableProcess, ProcessOptions};
 use crate::support::world::{World, eventually, run};
+use seckill::roles::Role;
 use socket2::{Domain, Socket, Type};
 use std::net::{SocketAddr, TcpStream as BlockingStream};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -176,7 +177,7 @@ fn half_a_second_head_and_what_is_no_http_are_closed_and_counted_and_not_logged(
 #[test]
 fn answers_are_counted_by_status_and_code_and_no_cache_keeps_a_problem() {
     run(async {
-        let world = World::with(&[], &[]).await;
+        let world = World::with(&[Role::Relay, Role::Consumer], &[]).await;
         let sale = world.sale("counted", 10, None).await;
         let api = serving(&world, &[]).await;
         let counted = async |server: &str, status: u16, code: &str| {
