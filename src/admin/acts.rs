@@ -1,5 +1,6 @@
 //! What people did so far, newest first.
 
+use super::calls::ViewCall;
 use super::json_api::{AdminAnswer, ReadProblems, answer, unexpected_query};
 use super::state::Admin;
 use crate::domain::ids::SaleId;
@@ -39,7 +40,7 @@ pub(super) struct ActsAnswer {
     params(ActsQuery),
     responses((status = 200, description = "Acts", body = ActsAnswer), ReadProblems)
 )]
-pub(super) async fn list(admin: web::Data<Admin>, query: web::Query<ActsQuery>) -> AdminAnswer {
+pub(super) async fn list(_call: ViewCall, admin: web::Data<Admin>, query: web::Query<ActsQuery>) -> AdminAnswer {
     let ActsQuery { sale_id, before, limit } = query.into_inner();
     let limit = limit.unwrap_or(ACTS);
     if !(1..=acts::PAGE_MAX).contains(&limit) {

@@ -1,5 +1,6 @@
 //! The balance sheet of a sale, made now, and the audits that P5 has recorded.
 
+use super::calls::ViewCall;
 use super::json_api::{AdminAnswer, ReadProblems, SaleReadProblems, answer};
 use super::state::Admin;
 use crate::http::extract::SaleInPath;
@@ -32,6 +33,7 @@ pub(super) struct AuditQuery {
     responses((status = 200, description = "The balance sheet", body = Value), SaleReadProblems)
 )]
 pub(super) async fn audit(
+    _call: ViewCall,
     admin: web::Data<Admin>,
     query: web::Query<AuditQuery>,
     path: web::Path<SaleInPath>,
@@ -76,7 +78,7 @@ pub(super) struct RunsQuery {
     params(RunsQuery),
     responses((status = 200, description = "Runs, newest first", body = Value), ReadProblems)
 )]
-pub(super) async fn runs(admin: web::Data<Admin>, query: web::Query<RunsQuery>) -> AdminAnswer {
+pub(super) async fn runs(_call: ViewCall, admin: web::Data<Admin>, query: web::Query<RunsQuery>) -> AdminAnswer {
     let limit = query.limit.unwrap_or(RUNS);
     if !(1..=100).contains(&limit) {
         return Err(Kind::Unprocessable.because_both("limit: expected 1 to 100", "limit：应为 1 至 100"));

@@ -3,7 +3,8 @@
 //! A browser that disconnects does not stop an action half-way: it runs as a task of its own. Killing the process does; the
 //! service is made for that (see `p5_reconcile::dlq`).
 
-use super::json_api::{AdminAnswer, JsonBody, OperatorCall, ReadProblems, WriteProblems, answer, message_text};
+use super::calls::{OperateCall, ViewCall};
+use super::json_api::{AdminAnswer, JsonBody, ReadProblems, WriteProblems, answer, message_text};
 use super::state::Admin;
 use crate::domain::operator::Actor;
 use crate::http::problem::{Kind, Problem};
@@ -49,7 +50,7 @@ pub(super) struct DlqQuery {
     params(DlqQuery),
     responses((status = 200, description = "Counts and entries", body = Value), ReadProblems)
 )]
-pub(super) async fn list(admin: web::Data<Admin>, query: web::Query<DlqQuery>) -> AdminAnswer {
+pub(super) async fn list(_call: ViewCall, admin: web::Data<Admin>, query: web::Query<DlqQuery>) -> AdminAnswer {
     let wanted = source(query.source.as_deref())?;
     // Always both queues: reading one takes as long, and all screens share the answer.
     let read = async { dlq::list(&admin.context, None).await.map_err(Problem::from) };
@@ -138,9 +139,9 @@ impl DlqActionBody {
     request_body = DlqActionBody, responses((status = 200, description = "What became of each", body = Value), WriteProblems)
 )]
 pub(super) async fn replay(
+    call: OperateCall,
     admin: web::Data<Admin>,
     JsonBody(body): JsonBody<DlqActionBody>,
-    call: OperatorCall,
 ) -> AdminAnswer {
     if body.reason.is_some() {
         return Err(Kind::Unprocessable.because_both("reason: only for giving up", "reason：仅用于放弃"));
@@ -154,9 +155,9 @@ pub(super) async fn replay(
     request_body = DlqActionBody, responses((status = 200, description = "What became of each", body = Value), WriteProblems)
 )]
 pub(super) async fn give_up(
+    call: OperateCall,
     admin: web::Data<Admin>,
     JsonBody(body): JsonBody<DlqActionBody>,
-    call: OperatorCall,
 ) -> AdminAnswer {
     let reason = body.reason.as_deref().map_or("", str::trim);
     if reason.is_empty() || reason.chars().count() > REASON_CHARS_MAX {

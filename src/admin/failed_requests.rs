@@ -1,5 +1,6 @@
 //! The failed requests (E10): open ones wait for P5 or a person, final ones have a FAILED outcome.
 
+use super::calls::ViewCall;
 use super::json_api::{AdminAnswer, ReadProblems, answer, message_text};
 use super::state::Admin;
 use crate::domain::ids::{RequestId, SaleId};
@@ -36,7 +37,11 @@ pub(super) struct FailedRequestsQuery {
     params(FailedRequestsQuery),
     responses((status = 200, description = "A page of them", body = Value), ReadProblems)
 )]
-pub(super) async fn list(admin: web::Data<Admin>, query: web::Query<FailedRequestsQuery>) -> AdminAnswer {
+pub(super) async fn list(
+    _call: ViewCall,
+    admin: web::Data<Admin>,
+    query: web::Query<FailedRequestsQuery>,
+) -> AdminAnswer {
     let FailedRequestsQuery { status, sale_id, after, limit } = query.into_inner();
     let known = |code: String| {
         FailureStatus::from_code(&code).ok_or_else(|| {

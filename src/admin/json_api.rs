@@ -1,26 +1,20 @@
-//! How the admin API reads requests and writes answers: strict queries and JSON bodies, the operator's name, problems.
+//! How the admin API reads requests and writes answers: strict queries and JSON bodies, problems.
 //!
 //! Bodies are read by hand, because `web::Json` takes other media types and reads an array as an object.
 
-use super::sign_in::SignedIn;
-use crate::domain::operator::Actor;
 use crate::http::openapi::problem_responses;
 use crate::http::problem::{Kind, Problem};
-use crate::telemetry::http_request_id::HttpRequestId;
 use actix_web::dev::Payload;
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use actix_web::{FromRequest, HttpMessage, HttpRequest, HttpResponse, web};
+use actix_web::{FromRequest, HttpRequest, HttpResponse, web};
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt::Display;
-use std::future::{Ready, ready};
 
 /// Longest body, bytes: a thousand request ids fit.
 pub(super) const BODY_BYTES_MAX: usize = 64 * 1024;
-/// Longest name of an operator, characters; its column has 64, and a word goes before it.
-const NAME_CHARS_MAX: usize = 48;
 /// Bytes of a message in a list; the list of one entry has all of it.
 const MESSAGE_BYTES_MAX: usize = 4_096;
 
@@ -91,46 +85,6 @@ pub(super) fn query_config() -> web::QueryConfig {
     web::QueryConfig::default().error_handler(|error, _request| unexpected_query(&error).into())
 }
 
-/// A call of an operator, for the record. The address is that of the connection, so of a proxy if there is one: headers about the
-/// way before it can be forged.
-pub(super) struct OperatorCall {
-    signed_in: Option<SignedIn>,
-    ip: Option<String>,
-    call_id: Option<String>,
-}
-
-impl FromRequest for OperatorCall {
-    type Error = Problem;
-    type Future = Ready<Result<Self, Problem>>;
-
-    fn from_request(request: &HttpRequest, _payload: &mut Payload) -> Self::Future {
-        let call = request.headers().get("x-request-id").and_then(|id| HttpRequestId::given(id.as_bytes()));
-        let ip = request.peer_addr().map(|address| address.ip().to_string());
-        let signed_in = request.extensions().get::<SignedIn>().cloned();
-        ready(Ok(Self { signed_in, ip, call_id: call.map(|id| id.to_string()) }))
-    }
-}
-
-impl OperatorCall {
-    /// The operator of this call: who a named token is of, or a holder of `admin.token` who typed this name.
-    pub(super) fn actor(self, by: Option<&str>) -> Result<Actor, Problem> {
-        let name = by.map(str::trim).filter(|name| !name.is_empty());
-        if by.is_some_and(|by| by.chars().count() > NAME_CHARS_MAX) {
-            return Err(Kind::Unprocessable.because_both(
-                format!("by: expected at most {NAME_CHARS_MAX} characters"),
-                format!("by：最多 {NAME_CHARS_MAX} 个字符"),
-            ));
-        }
-        Ok(match self.signed_in.filter(|signed_in| signed_in.role.is_some()) {
-            Some(named) => {
-                let actor = Actor::with_named_token(&named.id, named.roles(), name, self.ip);
-                Actor { call_id: self.call_id, ..actor }
-            }
-            None => Actor::with_admin_token(name, self.ip, self.call_id),
-        })
-    }
-}
-
 /// The beginning of a message as text.
 pub(super) fn message_text(payload: &[u8]) -> String {
     let head = payload.get(..MESSAGE_BYTES_MAX).unwrap_or(payload);
@@ -144,21 +98,6 @@ pub(super) fn message_text(payload: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use actix_web::test::TestRequest;
-
-    #[test]
-    fn the_operator_is_named_by_what_was_typed_and_the_call_by_its_header() {
-        let request = TestRequest::default()
-            .insert_header(("x-request-id", "call-7"))
-            .peer_addr("192.0.2.7:4711".parse().unwrap())
-            .to_http_request();
-        let long = ["x".repeat(49), format!(" {}", "x".repeat(48))];
-        let actor = |by| OperatorCall::extract(&request).into_inner().unwrap().actor(by);
-        let (unnamed, named) = (actor(None).unwrap(), actor(Some(" Li Wei ")).unwrap());
-        assert_eq!((unnamed.label().as_str(), named.label().as_str()), ("console", "console: Li Wei"));
-        assert_eq!((named.ip.as_deref(), named.call_id.as_deref()), (Some("192.0.2.7"), Some("call-7")));
-        assert!(long.iter().all(|long| actor(Some(long)).is_err()), "as the document counts");
-    }
 
     #[test]
     fn a_long_message_is_cut_and_says_so() {

@@ -6,6 +6,7 @@
 mod acts;
 mod audits;
 mod cached;
+mod calls;
 mod dlq;
 mod failed_requests;
 mod flows;

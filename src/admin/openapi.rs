@@ -1,14 +1,16 @@
 //! The admin API as a document: `/admin/v1/openapi.json`. A test compares it with the routes.
 
+use super::calls::ViewCall;
 use super::json_api::{AdminAnswer, ReadProblems, answer};
-use super::sign_in::SignedIn;
+use super::routes;
 use super::state::Admin;
 use super::{
     acts, audits, dlq, failed_requests, order_export, order_steps, orders, pipeline, refunds, sale_changes,
     sale_creation, sales, webhooks,
 };
 use crate::http::openapi::{ADMIN_TOKEN, ProblemBody, ProblemCodes, ProblemResponse};
-use actix_web::{HttpMessage, HttpRequest, web};
+use actix_web::http::Method;
+use actix_web::web;
 use serde_json::json;
 use utoipa::OpenApi;
 
@@ -29,10 +31,22 @@ use utoipa::OpenApi;
 )]
 struct AdminDocument;
 
-/// The OpenAPI document of the admin API.
+/// The OpenAPI document of the admin API. `x-role` of an operation lists the roles that may call it, as its route has them; the
+/// holder of `admin.token` always may.
 #[must_use]
 pub fn document() -> utoipa::openapi::OpenApi {
-    AdminDocument::openapi()
+    let mut document = AdminDocument::openapi();
+    for (path, routes) in routes::table() {
+        let Some(item) = document.paths.paths.get_mut(&format!("/admin/v1{path}")) else { continue };
+        for judged in routes {
+            let operation = if judged.method == Method::GET { &mut item.get } else { &mut item.post };
+            if let Some(operation) = operation {
+                let role = ("x-role", judged.needed.roles());
+                operation.extensions.get_or_insert_default().merge([role].into_iter().collect());
+            }
+        }
+    }
+    document
 }
 
 /// Get this document.
@@ -40,7 +54,7 @@ pub fn document() -> utoipa::openapi::OpenApi {
     get, path = "/admin/v1/openapi.json", operation_id = "show_document", tag = "process",
     responses((status = 200, description = "OpenAPI 3.1", body = Value), ReadProblems)
 )]
-pub(super) async fn json() -> AdminAnswer {
+pub(super) async fn json(_call: ViewCall) -> AdminAnswer {
     answer(document())
 }
 
@@ -49,9 +63,8 @@ pub(super) async fn json() -> AdminAnswer {
     get, path = "/admin/v1/whoami", operation_id = "check_token", tag = "process",
     responses((status = 200, description = "The roles of the process and its version", body = Value), ReadProblems)
 )]
-pub(super) async fn whoami(admin: web::Data<Admin>, request: HttpRequest) -> AdminAnswer {
-    let signed_in = request.extensions().get::<SignedIn>().cloned();
-    let (name, may) = signed_in.map_or_else(|| (String::new(), ""), |known| (known.id.clone(), known.roles()));
+pub(super) async fn whoami(call: ViewCall, admin: web::Data<Admin>) -> AdminAnswer {
+    let (name, may) = call.token();
     let roles: Vec<&str> = admin.roles.iter().map(|role| role.name()).collect();
     answer(json!({ "name": name, "may": may, "roles": roles, "version": crate::build_info::version() }))
 }

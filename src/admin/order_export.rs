@@ -5,6 +5,7 @@
 //! few exports are all that a process does at once. What is cut off ends without the last chunk of HTTP, which clients report; the
 //! last line that came is the `cursor` of the rest. A crash leaves nothing.
 
+use super::calls::ViewCall;
 use super::json_api::{AdminAnswer, ReadProblems};
 use super::state::Admin;
 use crate::domain::ids::{RequestId, SaleId, UserId};
@@ -65,7 +66,7 @@ pub(super) struct ExportQuery {
         ReadProblems,
     )
 )]
-pub(super) async fn export(admin: web::Data<Admin>, query: web::Query<ExportQuery>) -> AdminAnswer {
+pub(super) async fn export(_call: ViewCall, admin: web::Data<Admin>, query: web::Query<ExportQuery>) -> AdminAnswer {
     let ExportQuery { sale, buyer, state, from, to, cursor } = query.into_inner();
     let query = OrdersForm { sale, buyer, state, from, to, cursor, limit: PAGE_MAX }.query()?;
     let Ok(place) = admin.exporting.clone().try_acquire_owned() else { return Err(too_many()) };

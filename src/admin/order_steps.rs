@@ -3,7 +3,8 @@
 //! A payment is always answered with 200 when it was understood: the money is on record, and the body says whether an order took
 //! it (`P6-F1`) or it has to go back (`P6-F4`). Every write may be repeated.
 
-use super::json_api::{AdminAnswer, JsonBody, OperatorCall, WriteProblems, answer};
+use super::calls::{MoneyCall, OperateOrMoneyCall};
+use super::json_api::{AdminAnswer, JsonBody, WriteProblems, answer};
 use super::orders::{OrderPath, OrderWithPayments, document, no_order};
 use super::state::Admin;
 use crate::domain::order_life::OrderState;
@@ -61,10 +62,10 @@ pub(super) struct PaidAnswer {
     )
 )]
 pub(super) async fn paid(
+    call: MoneyCall,
     admin: web::Data<Admin>,
     JsonBody(body): JsonBody<PaidBody>,
     path: web::Path<OrderPath>,
-    call: OperatorCall,
 ) -> AdminAnswer {
     let PaidBody { payment_id, amount, currency, by } = body;
     let (actor, request_id) = (call.actor(by.as_deref())?, path.request_id);
@@ -92,10 +93,10 @@ pub(super) struct PayingBody {
     responses((status = 200, description = "The order and its payments, with the deadline that holds now", body = OrderWithPayments), WriteProblems)
 )]
 pub(super) async fn paying(
+    call: MoneyCall,
     admin: web::Data<Admin>,
     JsonBody(body): JsonBody<PayingBody>,
     path: web::Path<OrderPath>,
-    call: OperatorCall,
 ) -> AdminAnswer {
     let actor = call.actor(body.by.as_deref())?;
     let work = OrderWork { context: &admin.fulfil, request_id: path.request_id, actor: &actor };
@@ -138,10 +139,10 @@ pub(super) struct CancelBody {
     responses((status = 200, description = "The order and its payments", body = OrderWithPayments), WriteProblems)
 )]
 pub(super) async fn cancel(
+    call: OperateOrMoneyCall,
     admin: web::Data<Admin>,
     JsonBody(body): JsonBody<CancelBody>,
     path: web::Path<OrderPath>,
-    call: OperatorCall,
 ) -> AdminAnswer {
     let (actor, request_id) = (call.actor(body.by.as_deref())?, path.request_id);
     let reason = body.reason.trim();
@@ -191,10 +192,10 @@ pub(super) struct RefundedAnswer {
     responses((status = 200, description = "The payment", body = RefundedAnswer), WriteProblems)
 )]
 pub(super) async fn refunded(
+    call: MoneyCall,
     admin: web::Data<Admin>,
     JsonBody(body): JsonBody<RefundedBody>,
     path: web::Path<OrderPath>,
-    call: OperatorCall,
 ) -> AdminAnswer {
     let (actor, request_id) = (call.actor(body.by.as_deref())?, path.request_id);
     let payment_id = checked_payment_id(&body.payment_id)?;

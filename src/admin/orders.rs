@@ -1,5 +1,6 @@
 //! Orders over HTTP, for operators and the shop's backend (L4): found page by page, shown one by one. Reads only.
 
+use super::calls::ViewCall;
 use super::json_api::{AdminAnswer, ReadProblems, answer};
 use super::state::Admin;
 use crate::domain::ids::{RequestId, SaleId, UserId};
@@ -45,7 +46,7 @@ pub(super) struct FindQuery {
     params(FindQuery),
     responses((status = 200, description = "Orders, and `next` when there are more", body = OrdersPage), ReadProblems)
 )]
-pub(super) async fn find(admin: web::Data<Admin>, query: web::Query<FindQuery>) -> AdminAnswer {
+pub(super) async fn find(_call: ViewCall, admin: web::Data<Admin>, query: web::Query<FindQuery>) -> AdminAnswer {
     let FindQuery { sale, buyer, state, from, to, cursor, limit } = query.into_inner();
     let limit = limit.unwrap_or(PAGE);
     let form = OrdersForm { sale, buyer, state, from, to, cursor, limit };
@@ -87,7 +88,7 @@ pub(super) fn no_order(request_id: RequestId) -> Problem {
     params(OrderPath),
     responses((status = 200, description = "The order and its payments", body = OrderWithPayments), OrderProblems)
 )]
-pub(super) async fn show(admin: web::Data<Admin>, path: web::Path<OrderPath>) -> AdminAnswer {
+pub(super) async fn show(_call: ViewCall, admin: web::Data<Admin>, path: web::Path<OrderPath>) -> AdminAnswer {
     answer(document(&admin, path.request_id).await?)
 }
 

@@ -3,6 +3,7 @@
 //! Lengths and sums are read from the servers, so they are true for all processes. States, breakers and the lag are this
 //! process' own. The three servers are asked at once, each within [`PART`]; one that is away costs its own part only.
 
+use super::calls::ViewCall;
 use super::flows::{SaleFlow, flows};
 use super::json_api::{AdminAnswer, ReadProblems, answer};
 use super::state::Admin;
@@ -103,7 +104,7 @@ struct Process {
     get, path = "/admin/v1/pipeline", operation_id = "show_pipeline", tag = "process",
     responses((status = 200, description = "The pipeline", body = serde_json::Value), ReadProblems)
 )]
-pub(super) async fn pipeline(admin: web::Data<Admin>) -> AdminAnswer {
+pub(super) async fn pipeline(_call: ViewCall, admin: web::Data<Admin>) -> AdminAnswer {
     // Boxed, as are its parts: a thread of the server has a small stack, and these futures lie in one another.
     let taking = Box::pin(async {
         serde_json::to_value(Box::pin(take(&admin)).await).map_err(|_| Problem::from(Kind::Internal))

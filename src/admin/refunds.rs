@@ -1,5 +1,6 @@
 //! Money that has to go back, listed for operators and the shop's backend.
 
+use super::calls::ViewCall;
 use super::json_api::{AdminAnswer, ReadProblems, answer};
 use super::state::Admin;
 use crate::domain::ids::SaleId;
@@ -27,7 +28,7 @@ pub(super) struct RefundsQuery {
     params(RefundsQuery),
     responses((status = 200, description = "Payments, how many there are on all pages, and `next` when there are more", body = RefundsPage), ReadProblems)
 )]
-pub(super) async fn list(admin: web::Data<Admin>, query: web::Query<RefundsQuery>) -> AdminAnswer {
+pub(super) async fn list(_call: ViewCall, admin: web::Data<Admin>, query: web::Query<RefundsQuery>) -> AdminAnswer {
     let RefundsQuery { sale, cursor, limit } = query.into_inner();
     let form = RefundsForm { sale, cursor, limit: limit.unwrap_or(REFUNDS_PAGE) };
     answer(RefundsPage::read(&admin.servers.db, &form.filter()?).await?)

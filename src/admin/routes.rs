@@ -1,63 +1,117 @@
-//! The routes of the admin API, below `/admin/v1`. A method that a route does not have is refused with those that it has.
+//! The routes of the admin API, below `/admin/v1`, each with the role that its handler takes. A method that a route does not have is
+//! refused with those that it has.
+//!
+//! The table is the only way in: a route is made of a handler whose first argument is a judged call, so one without a role does not
+//! compile. The document gets its `x-role` from the same table.
 
+use super::calls::{CallFirst, Needed};
 use super::{
     acts, audits, dlq, failed_requests, openapi, order_export, order_steps, orders, pipeline, refunds, sale_changes,
     sale_creation, sales, webhooks,
 };
 use crate::http::language::Language;
 use crate::http::problem::Kind;
+use actix_web::http::Method;
 use actix_web::http::header::{ALLOW, HeaderValue};
-use actix_web::{HttpRequest, HttpResponse, Resource, Route, web};
+use actix_web::{FromRequest, Handler, HttpRequest, HttpResponse, Resource, Responder, Route, web};
+
+/// A handler with its method and the role that it takes.
+pub(super) struct JudgedRoute {
+    pub(super) method: Method,
+    pub(super) needed: Needed,
+    route: Route,
+}
+
+fn judged<H, A>(method: Method, handler: H) -> JudgedRoute
+where
+    H: Handler<A>,
+    A: FromRequest + CallFirst + 'static,
+    H::Output: Responder + 'static,
+{
+    JudgedRoute { needed: A::NEEDED, route: web::method(method.clone()).to(handler), method }
+}
+
+fn get<H, A>(handler: H) -> JudgedRoute
+where
+    H: Handler<A>,
+    A: FromRequest + CallFirst + 'static,
+    H::Output: Responder + 'static,
+{
+    const { assert!(matches!(A::NEEDED, Needed::View), "a GET changes nothing: its handler takes a ViewCall") };
+    judged(Method::GET, handler)
+}
+
+fn post<H, A>(handler: H) -> JudgedRoute
+where
+    H: Handler<A>,
+    A: FromRequest + CallFirst + 'static,
+    H::Output: Responder + 'static,
+{
+    const { assert!(!matches!(A::NEEDED, Needed::View), "a POST changes something: its handler takes another call") };
+    judged(Method::POST, handler)
+}
+
+/// Every path with its routes.
+pub(super) fn table() -> Vec<(&'static str, Vec<JudgedRoute>)> {
+    vec![
+        ("/sales", vec![get(sales::list), post(sale_creation::create)]),
+        ("/sales/{sale_id}", vec![get(sales::show)]),
+        ("/sales/{sale_id}/warm", vec![post(sales::warm)]),
+        ("/sales/{sale_id}/pause", vec![post(sales::pause)]),
+        ("/sales/{sale_id}/resume", vec![post(sales::resume)]),
+        ("/sales/{sale_id}/edit", vec![post(sale_changes::edit)]),
+        ("/sales/{sale_id}/reschedule", vec![post(sale_changes::reschedule)]),
+        ("/sales/{sale_id}/hide", vec![post(sale_changes::hide)]),
+        ("/sales/{sale_id}/publish", vec![post(sale_changes::publish)]),
+        ("/sales/{sale_id}/clone", vec![post(sale_changes::clone_sale)]),
+        ("/sales/{sale_id}/top-up", vec![post(sales::top_up)]),
+        ("/sales/{sale_id}/reclaim", vec![post(sales::reclaim)]),
+        ("/sales/{sale_id}/rebuild", vec![post(sales::rebuild)]),
+        ("/sales/{sale_id}/close", vec![post(sales::close)]),
+        ("/sales/{sale_id}/audit", vec![get(audits::audit)]),
+        ("/orders", vec![get(orders::find)]),
+        ("/orders/export", vec![get(order_export::export)]),
+        ("/orders/{request_id}", vec![get(orders::show)]),
+        ("/orders/{request_id}/paid", vec![post(order_steps::paid)]),
+        ("/orders/{request_id}/paying", vec![post(order_steps::paying)]),
+        ("/orders/{request_id}/cancel", vec![post(order_steps::cancel)]),
+        ("/orders/{request_id}/refunded", vec![post(order_steps::refunded)]),
+        ("/refunds", vec![get(refunds::list)]),
+        ("/audits", vec![get(audits::runs)]),
+        ("/acts", vec![get(acts::list)]),
+        ("/dlq", vec![get(dlq::list)]),
+        ("/dlq/replay", vec![post(dlq::replay)]),
+        ("/dlq/give-up", vec![post(dlq::give_up)]),
+        ("/webhooks", vec![get(webhooks::overview)]),
+        ("/webhooks/deliveries", vec![get(webhooks::list)]),
+        ("/webhooks/deliveries/{delivery_id}", vec![get(webhooks::show)]),
+        ("/webhooks/replay", vec![post(webhooks::replay)]),
+        ("/register", vec![get(failed_requests::list)]),
+        ("/pipeline", vec![get(pipeline::pipeline)]),
+        ("/openapi.json", vec![get(openapi::json)]),
+        ("/whoami", vec![get(openapi::whoami)]),
+    ]
+}
 
 pub(super) fn api_routes(config: &mut web::ServiceConfig) {
-    config
-        .service(one("/sales", "GET, POST", [web::get().to(sales::list), web::post().to(sale_creation::create)]))
-        .service(one("/sales/{sale_id}", "GET", [web::get().to(sales::show)]))
-        .service(one("/sales/{sale_id}/warm", "POST", [web::post().to(sales::warm)]))
-        .service(one("/sales/{sale_id}/pause", "POST", [web::post().to(sales::pause)]))
-        .service(one("/sales/{sale_id}/resume", "POST", [web::post().to(sales::resume)]))
-        .service(one("/sales/{sale_id}/edit", "POST", [web::post().to(sale_changes::edit)]))
-        .service(one("/sales/{sale_id}/reschedule", "POST", [web::post().to(sale_changes::reschedule)]))
-        .service(one("/sales/{sale_id}/hide", "POST", [web::post().to(sale_changes::hide)]))
-        .service(one("/sales/{sale_id}/publish", "POST", [web::post().to(sale_changes::publish)]))
-        .service(one("/sales/{sale_id}/clone", "POST", [web::post().to(sale_changes::clone_sale)]))
-        .service(one("/sales/{sale_id}/top-up", "POST", [web::post().to(sales::top_up)]))
-        .service(one("/sales/{sale_id}/reclaim", "POST", [web::post().to(sales::reclaim)]))
-        .service(one("/sales/{sale_id}/rebuild", "POST", [web::post().to(sales::rebuild)]))
-        .service(one("/sales/{sale_id}/close", "POST", [web::post().to(sales::close)]))
-        .service(one("/sales/{sale_id}/audit", "GET", [web::get().to(audits::audit)]))
-        .service(one("/orders", "GET", [web::get().to(orders::find)]))
-        .service(one("/orders/export", "GET", [web::get().to(order_export::export)]))
-        .service(one("/orders/{request_id}", "GET", [web::get().to(orders::show)]))
-        .service(one("/orders/{request_id}/paid", "POST", [web::post().to(order_steps::paid)]))
-        .service(one("/orders/{request_id}/paying", "POST", [web::post().to(order_steps::paying)]))
-        .service(one("/orders/{request_id}/cancel", "POST", [web::post().to(order_steps::cancel)]))
-        .service(one("/orders/{request_id}/refunded", "POST", [web::post().to(order_steps::refunded)]))
-        .service(one("/refunds", "GET", [web::get().to(refunds::list)]))
-        .service(one("/audits", "GET", [web::get().to(audits::runs)]))
-        .service(one("/acts", "GET", [web::get().to(acts::list)]))
-        .service(one("/dlq", "GET", [web::get().to(dlq::list)]))
-        .service(one("/dlq/replay", "POST", [web::post().to(dlq::replay)]))
-        .service(one("/dlq/give-up", "POST", [web::post().to(dlq::give_up)]))
-        .service(one("/webhooks", "GET", [web::get().to(webhooks::overview)]))
-        .service(one("/webhooks/deliveries", "GET", [web::get().to(webhooks::list)]))
-        .service(one("/webhooks/deliveries/{delivery_id}", "GET", [web::get().to(webhooks::show)]))
-        .service(one("/webhooks/replay", "POST", [web::post().to(webhooks::replay)]))
-        .service(one("/register", "GET", [web::get().to(failed_requests::list)]))
-        .service(one("/pipeline", "GET", [web::get().to(pipeline::pipeline)]))
-        .service(one("/openapi.json", "GET", [web::get().to(openapi::json)]))
-        .service(one("/whoami", "GET", [web::get().to(openapi::whoami)]));
+    for (path, routes) in table() {
+        config.service(one(path, routes));
+    }
 }
 
-fn one<const N: usize>(path: &str, allowed: &'static str, routes: [Route; N]) -> Resource {
-    let resource = routes.into_iter().fold(web::resource(path), Resource::route);
-    resource.default_service(web::to(move |request: HttpRequest| method_not_allowed(request, allowed)))
+fn one(path: &str, routes: Vec<JudgedRoute>) -> Resource {
+    let methods: Vec<String> = routes.iter().map(|judged| judged.method.to_string()).collect();
+    let allowed = methods.join(", ");
+    let resource = routes.into_iter().map(|judged| judged.route).fold(web::resource(path), Resource::route);
+    resource.default_service(web::to(move |request: HttpRequest| method_not_allowed(request, allowed.clone())))
 }
 
-async fn method_not_allowed(request: HttpRequest, allowed: &'static str) -> HttpResponse {
+async fn method_not_allowed(request: HttpRequest, allowed: String) -> HttpResponse {
     let call = format!("{} {}", request.method(), request.path());
     let (english, chinese) = (format!("{call}, expected {allowed}"), format!("{call}，应为 {allowed}"));
     let mut answer = Kind::MethodNotAllowed.because_both(english, chinese).respond(Language::of(request.headers()));
-    answer.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
+    if let Ok(allowed) = HeaderValue::from_str(&allowed) {
+        answer.headers_mut().insert(ALLOW, allowed);
+    }
     answer
 }

@@ -3,7 +3,8 @@
 //! Input: the changes, and the version that the operator saw. Output: the change, on record; the sale as it is then. A crash leaves
 //! what `SaleControl::change` leaves.
 
-use super::json_api::{AdminAnswer, JsonBody, OperatorCall, WriteProblems, answer, unexpected_body};
+use super::calls::OperateCall;
+use super::json_api::{AdminAnswer, JsonBody, WriteProblems, answer, unexpected_body};
 use super::sale_write::{OperatorBody, SaleWrite};
 use super::state::Admin;
 use crate::domain::operator::Operation;
@@ -116,10 +117,10 @@ fn read<T: DeserializeOwned>(form: &Map<String, Value>) -> Result<T, Problem> {
     responses((status = 200, description = "The sale", body = Value), WriteProblems)
 )]
 pub(super) async fn edit(
+    call: OperateCall,
     admin: web::Data<Admin>,
     JsonBody(body): JsonBody<ChangeBody>,
     path: web::Path<SaleInPath>,
-    call: OperatorCall,
 ) -> AdminAnswer {
     if body.form.contains_key("stock") {
         let chinese = "stock：不能在此修改；用 top-up 增加库存";
@@ -138,10 +139,10 @@ pub(super) async fn edit(
     responses((status = 200, description = "The sale", body = Value), WriteProblems)
 )]
 pub(super) async fn reschedule(
+    call: OperateCall,
     admin: web::Data<Admin>,
     JsonBody(body): JsonBody<ChangeBody>,
     path: web::Path<SaleInPath>,
-    call: OperatorCall,
 ) -> AdminAnswer {
     let change = SaleChange::Reschedule(read::<NewTimes>(&body.form)?);
     changed(&admin, body, &path, (call, Operation::SaleReschedule, change)).await
@@ -151,7 +152,7 @@ async fn changed(
     admin: &Admin,
     body: ChangeBody,
     path: &SaleInPath,
-    (call, operation, change): (OperatorCall, Operation, SaleChange),
+    (call, operation, change): (OperateCall, Operation, SaleChange),
 ) -> AdminAnswer {
     let (id, actor, control) = (&path.sale_id, call.actor(body.by.as_deref())?, &admin.sale_control);
     let act = SaleAct { actor: &actor, operation, sale_id: id, asked: Value::Object(body.form) };
@@ -191,10 +192,10 @@ pub(super) async fn publish(write: SaleWrite) -> AdminAnswer {
     responses((status = 200, description = "The new sale", body = Value), WriteProblems)
 )]
 pub(super) async fn clone_sale(
+    call: OperateCall,
     admin: web::Data<Admin>,
     JsonBody(body): JsonBody<ChangeBody>,
     path: web::Path<SaleInPath>,
-    call: OperatorCall,
 ) -> AdminAnswer {
     if body.version.is_some() {
         return Err(Kind::BadRequest.because_both(

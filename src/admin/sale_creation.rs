@@ -1,6 +1,7 @@
 //! A new sale over HTTP: a draft, or opened at once.
 
-use super::json_api::{AdminAnswer, JsonBody, OperatorCall, WriteProblems, answer, unexpected_body};
+use super::calls::OperateCall;
+use super::json_api::{AdminAnswer, JsonBody, WriteProblems, answer, unexpected_body};
 use super::state::Admin;
 use crate::domain::new_sale::NewSale;
 use crate::domain::operator::Operation;
@@ -80,9 +81,9 @@ pub(super) struct NewSaleBody {
     responses((status = 200, description = "The sale", body = Value), WriteProblems)
 )]
 pub(super) async fn create(
+    call: OperateCall,
     admin: web::Data<Admin>,
     JsonBody(body): JsonBody<CreateBody>,
-    call: OperatorCall,
 ) -> AdminAnswer {
     let CreateBody { warm, by, sale } = body;
     let actor = call.actor(by.as_deref())?;

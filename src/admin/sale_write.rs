@@ -3,7 +3,8 @@
 //! Input: path, body with the operator's name, connection. Output: the act done and written down. A crash leaves what the act itself
 //! leaves (`SaleControl`).
 
-use super::json_api::{AdminAnswer, JsonBody, OperatorCall, answer};
+use super::calls::{JudgedCall, Needed, OperateCall};
+use super::json_api::{AdminAnswer, JsonBody, answer};
 use super::state::Admin;
 use crate::domain::ids::SaleId;
 use crate::domain::operator::{Actor, Operation};
@@ -39,16 +40,20 @@ impl FromRequest for SaleWrite {
     type Future = LocalBoxFuture<'static, Result<Self, Error>>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let head = <(OperateCall, web::Data<Admin>, web::Path<SaleInPath>)>::extract(request);
         let body = JsonBody::<OperatorBody>::from_request(request, payload);
-        let head = <(web::Data<Admin>, web::Path<SaleInPath>, OperatorCall)>::extract(request);
         async move {
+            let (call, admin, path) = head.await?;
             let JsonBody(OperatorBody { by }) = body.await?;
-            let (admin, path, call) = head.await?;
             let sale_id = path.into_inner().sale_id;
             Ok(Self { admin, sale_id, actor: call.actor(by.as_deref())? })
         }
         .boxed_local()
     }
+}
+
+impl JudgedCall for SaleWrite {
+    const NEEDED: Needed = <OperateCall as JudgedCall>::NEEDED;
 }
 
 impl SaleWrite {

@@ -1,6 +1,7 @@
 //! Sales: list, show, and everything an operator does to one. `SaleControl` does the work, as for the command line.
 
-use super::json_api::{AdminAnswer, JsonBody, OperatorCall, ReadProblems, SaleReadProblems, WriteProblems, answer};
+use super::calls::{OperateCall, ViewCall};
+use super::json_api::{AdminAnswer, JsonBody, ReadProblems, SaleReadProblems, WriteProblems, answer};
 use super::sale_write::{OperatorBody, SaleWrite};
 use super::state::Admin;
 use crate::domain::operator::Operation;
@@ -20,7 +21,7 @@ const GRANT_CHARS_MAX: usize = 64;
     get, path = "/admin/v1/sales", operation_id = "list_sales", tag = "sales",
     responses((status = 200, description = "Sales", body = Value), ReadProblems)
 )]
-pub(super) async fn list(admin: web::Data<Admin>) -> AdminAnswer {
+pub(super) async fn list(_call: ViewCall, admin: web::Data<Admin>) -> AdminAnswer {
     let sales = admin.sales.try_get(async { sales::list(&admin.servers.db).await.map_err(Problem::from) }).await?;
     answer(json!({ "sales": *sales }))
 }
@@ -31,7 +32,7 @@ pub(super) async fn list(admin: web::Data<Admin>) -> AdminAnswer {
     params(SaleInPath),
     responses((status = 200, description = "The sale", body = Value), SaleReadProblems)
 )]
-pub(super) async fn show(admin: web::Data<Admin>, sale: web::Path<SaleInPath>) -> AdminAnswer {
+pub(super) async fn show(_call: ViewCall, admin: web::Data<Admin>, sale: web::Path<SaleInPath>) -> AdminAnswer {
     answer(admin.sale_control.detail(&sale.sale_id).await?)
 }
 
@@ -127,10 +128,10 @@ pub(super) struct TopUpBody {
     request_body = TopUpBody, responses((status = 200, description = "The sale", body = Value), WriteProblems)
 )]
 pub(super) async fn top_up(
+    call: OperateCall,
     admin: web::Data<Admin>,
     JsonBody(body): JsonBody<TopUpBody>,
     path: web::Path<SaleInPath>,
-    call: OperatorCall,
 ) -> AdminAnswer {
     let (TopUpBody { units, grant, by }, id) = (body, &path.sale_id);
     if units == 0 {

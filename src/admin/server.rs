@@ -104,7 +104,22 @@ async fn guard(
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
     match sign_in::check(&request).await {
-        Ok(()) => next.call(request).await.map(ServiceResponse::map_into_left_body),
+        // One spelling for each route. An id of any kind needs none of it.
+        Ok(()) if request.uri().path().contains('%') => {
+            let (request, _payload) = request.into_parts();
+            let answer = no_such_route(request.clone()).await;
+            Ok(ServiceResponse::new(request, answer).map_into_right_body())
+        }
+        Ok(()) => {
+            let answer = next.call(request).await?;
+            match sign_in::record_denied(answer.request()).await {
+                Ok(()) => Ok(answer.map_into_left_body()),
+                Err(problem) => {
+                    let unrecorded = problem.respond(Language::of(answer.request().headers()));
+                    Ok(answer.into_response(unrecorded).map_into_right_body())
+                }
+            }
+        }
         Err(problem) => {
             let answer = problem.respond(Language::of(request.headers()));
             Ok(request.into_response(answer).map_into_right_body())

@@ -1,6 +1,7 @@
 //! Webhooks over HTTP (L5): what waits and what is dead, single deliveries, and their replay.
 
-use super::json_api::{AdminAnswer, JsonBody, OperatorCall, ReadProblems, WriteProblems, answer};
+use super::calls::{OperateCall, ViewCall};
+use super::json_api::{AdminAnswer, JsonBody, ReadProblems, WriteProblems, answer};
 use super::state::Admin;
 use crate::http::problem::Kind;
 use crate::p6_fulfil::{
@@ -25,7 +26,7 @@ pub(super) struct WebhooksAnswer {
     get, path = "/admin/v1/webhooks", operation_id = "list_webhooks", tag = "webhooks",
     responses((status = 200, description = "Those of the configuration, and those that have rows only", body = WebhooksAnswer), ReadProblems)
 )]
-pub(super) async fn overview(admin: web::Data<Admin>) -> AdminAnswer {
+pub(super) async fn overview(_call: ViewCall, admin: web::Data<Admin>) -> AdminAnswer {
     answer(WebhooksAnswer { webhooks: webhooks_overview(&admin.servers.db, &admin.webhooks).await? })
 }
 
@@ -50,7 +51,7 @@ pub(super) struct DeliveriesQuery {
     params(DeliveriesQuery),
     responses((status = 200, description = "Deliveries, how many there are on all pages, and `next` when there are more", body = DeliveriesPage), ReadProblems)
 )]
-pub(super) async fn list(admin: web::Data<Admin>, query: web::Query<DeliveriesQuery>) -> AdminAnswer {
+pub(super) async fn list(_call: ViewCall, admin: web::Data<Admin>, query: web::Query<DeliveriesQuery>) -> AdminAnswer {
     let DeliveriesQuery { state, webhook, cursor, limit } = query.into_inner();
     let form = DeliveriesForm { state, webhook, cursor, limit: limit.unwrap_or(PAGE) };
     answer(DeliveriesPage::read(&admin.servers.db, &form.filter()?).await?)
@@ -80,7 +81,7 @@ pub(super) struct DeliveryAnswer {
     params(DeliveryPath),
     responses((status = 200, description = "The delivery", body = DeliveryAnswer), DeliveryProblems)
 )]
-pub(super) async fn show(admin: web::Data<Admin>, path: web::Path<DeliveryPath>) -> AdminAnswer {
+pub(super) async fn show(_call: ViewCall, admin: web::Data<Admin>, path: web::Path<DeliveryPath>) -> AdminAnswer {
     let id = path.delivery_id;
     let Some(row) = webhooks::get(&admin.servers.db, id).await? else {
         let english =
@@ -113,9 +114,9 @@ pub(super) struct ReplayBody {
     responses((status = 200, description = "How many, and the numbers that are of no delivery", body = ReplayedDeliveries), WriteProblems)
 )]
 pub(super) async fn replay(
+    call: OperateCall,
     admin: web::Data<Admin>,
     JsonBody(body): JsonBody<ReplayBody>,
-    call: OperatorCall,
 ) -> AdminAnswer {
     let ReplayBody { delivery_ids, dead, webhook, by } = body;
     let form = ReplayForm { delivery_ids, dead, webhook }.checked()?;
