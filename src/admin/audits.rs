@@ -4,16 +4,13 @@ use super::calls::ViewCall;
 use super::json_api::{AdminAnswer, ReadProblems, SaleReadProblems, answer};
 use super::state::Admin;
 use crate::http::extract::SaleInPath;
-use crate::http::problem::Kind;
+use crate::http::problem::{Kind, Problem, RETRY_LATER_S};
 use crate::p5_reconcile::{SaleAudit, Suspect, Window, audit_sale_confirmed, gap_suspects};
 use crate::store::mysql::{audit as audit_store, sales};
 use actix_web::web;
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
-use tokio::sync::Semaphore;
 
-/// An audit reads the whole ledger of a sale: one at a time in this process.
-static ONE_AUDIT: Semaphore = Semaphore::const_new(1);
 /// Runs listed without `limit`.
 const RUNS: u32 = 20;
 
@@ -43,11 +40,16 @@ pub(super) async fn audit(
     let sale = sale
         .ok_or_else(|| Kind::SaleNotFound.because_both(format!("there is no sale {id}"), format!("没有活动 {id}")))?;
     let window = if query.now { Window::Now } else { Window::Ms(admin.window_ms) };
-    let _turn = ONE_AUDIT.acquire().await.map_err(|_| Kind::Internal)?;
+    let Ok(_turn) = admin.auditing.try_lock() else { return Err(one_at_a_time()) };
     // As P5 does: a finding that a second audit does not confirm is not reported.
     let (audit, _false_alarms) = audit_sale_confirmed(&admin.context, &sale, window).await?;
     let suspects = gap_suspects(&admin.context, &audit).await?;
     answer(sheet(&audit, &suspects))
+}
+
+fn one_at_a_time() -> Problem {
+    let english = "another audit is under way in this process; wait for its end";
+    Kind::RateLimited.because_both(english, "本进程正在进行另一次审计，请等待其结束").retry_within_s(RETRY_LATER_S)
 }
 
 /// An audit with its equations and the suspects of its gaps, ready to be shown.

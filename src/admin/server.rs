@@ -7,20 +7,24 @@ use super::state::Admin;
 use crate::console;
 use crate::http::extract::{as_problem, path_config};
 use crate::http::language::Language;
-use crate::http::problem::Kind;
+use crate::http::problem::{Kind, Problem, RETRY_LATER_S};
 use crate::http::{HttpPort, PortSettings, end_gracefully, serve_port};
 use crate::runtime::Stopper;
 use crate::telemetry;
 use actix_service::IntoServiceFactory;
-use actix_web::body::MessageBody;
+use actix_web::body::{EitherBody, MessageBody};
 use actix_web::dev::{Server, ServiceRequest, ServiceResponse};
+use actix_web::http::Method;
 use actix_web::middleware::{ErrorHandlers, Next, from_fn};
-use actix_web::{App, HttpRequest, HttpResponse, web};
+use actix_web::{App, HttpRequest, HttpResponse, rt, web};
 use std::net::TcpListener;
 use std::time::Duration;
+use tokio::sync::OwnedSemaphorePermit;
 
-/// Connections at once; operators and probes, not crowds.
-const CONNECTIONS_MAX: usize = 256;
+/// Connections at once. Far more than calls, so that probes and `/metrics` get in beside those that say nothing.
+const CONNECTIONS_MAX: usize = 1_024;
+/// Calls of the admin API at once; probes and `/metrics` need no place.
+pub(super) const CALLS_MAX: usize = 64;
 /// How long an idle connection is kept.
 const KEEP_ALIVE: Duration = Duration::from_secs(5);
 /// Longest time for a head: half heads keep probes waiting no longer than a probe waits.
@@ -103,26 +107,47 @@ async fn guard(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
-    match sign_in::check(&request).await {
-        // One spelling for each route. An id of any kind needs none of it.
-        Ok(()) if request.uri().path().contains('%') => {
-            let (request, _payload) = request.into_parts();
-            let answer = no_such_route(request.clone()).await;
-            Ok(ServiceResponse::new(request, answer).map_into_right_body())
-        }
-        Ok(()) => {
-            let answer = next.call(request).await?;
-            match sign_in::record_denied(answer.request()).await {
-                Ok(()) => Ok(answer.map_into_left_body()),
-                Err(problem) => {
-                    let unrecorded = problem.respond(Language::of(answer.request().headers()));
-                    Ok(answer.into_response(unrecorded).map_into_right_body())
+    let Some(admin) = request.app_data::<web::Data<Admin>>().cloned() else {
+        return Err(Problem::from(Kind::Internal).into());
+    };
+    let refused = match sign_in::check(&admin, &request) {
+        Err(problem) => problem.respond(Language::of(request.headers())),
+        // One spelling for each route. An id of any kind has no letter that needs another one.
+        Ok(()) if request.uri().path().contains('%') => no_such_route(request.request().clone()).await,
+        Ok(()) => match admin.calls.clone().try_acquire_owned() {
+            Err(_) => too_many().respond(Language::of(request.headers())),
+            Ok(place) => {
+                let only_reads = matches!(*request.method(), Method::GET | Method::HEAD);
+                let answering = answered(admin, place, next.call(request));
+                if only_reads {
+                    return answering.await;
                 }
+                // A client that goes stops no change half-way, and no act before it is on record.
+                return rt::spawn(answering).await.unwrap_or_else(|_died| Err(Problem::from(Kind::Internal).into()));
             }
-        }
+        },
+    };
+    Ok(request.into_response(refused).map_into_right_body())
+}
+
+/// The answer to a call that has a place; one that its role does not allow is on record first.
+async fn answered<B: MessageBody + 'static>(
+    admin: web::Data<Admin>,
+    _place: OwnedSemaphorePermit,
+    answering: impl Future<Output = Result<ServiceResponse<B>, actix_web::Error>>,
+) -> Result<ServiceResponse<EitherBody<B>>, actix_web::Error> {
+    let answer = answering.await?;
+    match sign_in::record_denied(&admin, answer.request()).await {
+        Ok(()) => Ok(answer.map_into_left_body()),
         Err(problem) => {
-            let answer = problem.respond(Language::of(request.headers()));
-            Ok(request.into_response(answer).map_into_right_body())
+            let unrecorded = problem.respond(Language::of(answer.request().headers()));
+            Ok(answer.into_response(unrecorded).map_into_right_body())
         }
     }
+}
+
+fn too_many() -> Problem {
+    let english = format!("{CALLS_MAX} calls are under way in this process; wait for some of them");
+    let problem = Kind::RateLimited.because_both(english, format!("本进程已有 {CALLS_MAX} 个调用在进行，请稍候"));
+    problem.retry_within_s(RETRY_LATER_S)
 }

@@ -1,27 +1,22 @@
-//! Who may call the admin API, and what (F10): `admin.token` may do everything, a named token what its role says.
+//! Who calls the admin API (F10): a holder of `admin.token`, who may do everything, or of a named token, who may do what its role says.
 //!
-//! Input: the head of a call. Output: who it is, or a problem. A token that was not proven from the caller's address before needs one
-//! of a few places and is answered late, right or wrong alike: else the answer to a guess would tell at any rate which it was. So
-//! guessing is slow, and costs those nothing whose token is proven. Which call a role allows is its handler's type ([`super::calls`]);
-//! a write that it does not allow is on record.
+//! Input: the head of a call. Output: who it is, or a problem. Tokens are 32 random bytes or more, which nobody guesses, so a wrong
+//! one is answered as soon as a right one. Which call a role allows is its handler's type ([`super::calls`]); a write that it does
+//! not allow is on record, and of many within a minute their number. A crash loses that number, for at most a minute.
 
 use super::calls::Denied;
-use super::proven::{ProvenTokens, TokenFrom};
+use super::minutes::{Minutes, Noted};
 use super::state::Admin;
-use super::waited_tokens::WaitedTokens;
-use crate::config::{Admin as AdminSettings, OperatorRole, Secret};
+use crate::config::{Admin as AdminSettings, OperatorRole, TOKEN_BYTES_MIN};
 use crate::domain::operator::{ActOutcome, ActTarget, Actor, Operation, OperatorAct};
 use crate::http::problem::{Kind, Problem};
 use crate::store::mysql::acts;
 use actix_web::dev::ServiceRequest;
 use actix_web::{HttpMessage, HttpRequest, web};
+use serde_json::json;
 use sha2::{Digest, Sha256};
-use std::net::IpAddr;
-use std::time::Duration;
+use std::sync::Arc;
 use subtle::ConstantTimeEq;
-
-/// An answer to a token that is not proven takes this long.
-const SLOWED: Duration = Duration::from_millis(500);
 
 /// Who signed in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,21 +36,12 @@ impl SignedIn {
 
 /// The tokens of a process.
 pub(super) struct SignIn {
-    admin: Secret,
-    named: Vec<(SignedIn, Vec<u8>)>,
-    waited: WaitedTokens,
-    proven: ProvenTokens,
-}
-
-/// What a token came to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum TokenVerdict {
-    /// It is this one's.
-    Right(SignedIn),
-    /// Nobody's.
-    Wrong,
-    /// It was not looked at, because others are waited on.
-    TooMany,
+    /// Each as its SHA-256.
+    known: Vec<(SignedIn, Vec<u8>)>,
+    /// Wrong tokens, by address.
+    failures: Arc<Minutes>,
+    /// Calls that a role did not allow, by the token's name.
+    denied: Arc<Minutes>,
 }
 
 impl SignIn {
@@ -64,43 +50,47 @@ impl SignIn {
             let pairs = hex.as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).unwrap_or_default());
             pairs.map(|pair| u8::from_str_radix(pair, 16).unwrap_or(0)).collect()
         };
-        let named = settings
-            .tokens
-            .all()
-            .iter()
-            .map(|token| (SignedIn { id: token.name.clone(), role: Some(token.role) }, digest(&token.sha256)));
-        let named = named.collect();
+        let named = settings.tokens.all().iter();
+        let named =
+            named.map(|token| (SignedIn { id: token.name.clone(), role: Some(token.role) }, digest(&token.sha256)));
+        let admin = Some(settings.token.expose()).filter(|token| !token.is_empty());
+        let admin = admin.map(|token| {
+            (SignedIn { id: "admin.token".to_owned(), role: None }, Sha256::digest(token.as_bytes()).to_vec())
+        });
         metrics::counter!("seckill_admin_sign_in_failures_total").increment(0);
-        Self { admin: settings.token.clone(), named, waited: WaitedTokens::default(), proven: ProvenTokens::default() }
+        Self { known: named.chain(admin).collect(), failures: Arc::default(), denied: Arc::default() }
     }
 
-    /// In constant time, over all of them: the answer must not tell how much of a guess was right.
-    fn holder(&self, given: &[u8], digest: &[u8]) -> Option<SignedIn> {
-        let admin = self.admin.expose().as_bytes();
-        let is_admin = !admin.is_empty() && bool::from(given.ct_eq(admin));
+    /// Whose token it is. In constant time over all of them: the answer does not show how much of a digest was right.
+    fn holder(&self, given: &[u8]) -> Option<&SignedIn> {
+        if given.len() < TOKEN_BYTES_MIN {
+            return None;
+        }
+        let digest = Sha256::digest(given);
         let mut holder = None;
-        for (signed_in, known) in &self.named {
-            if !given.is_empty() && bool::from(digest.ct_eq(known.as_slice())) {
-                holder = Some(signed_in.clone());
+        for (signed_in, known) in &self.known {
+            if bool::from(digest[..].ct_eq(known.as_slice())) {
+                holder = Some(signed_in);
             }
         }
-        if is_admin { Some(SignedIn { id: "admin.token".to_owned(), role: None }) } else { holder }
+        holder
     }
 
-    /// A token from an address. Whether it is right decides nothing before its time is up.
-    async fn verdict(&self, given: &[u8], address: Option<IpAddr>) -> TokenVerdict {
-        let token = TokenFrom { address, digest: Sha256::digest(given).into() };
-        let of = |holder: Option<SignedIn>| holder.map_or(TokenVerdict::Wrong, TokenVerdict::Right);
-        if self.proven.is_known(token) {
-            return of(self.holder(given, &token.digest));
+    /// Counts a wrong token. Of one address the log has the first of a minute, and how many followed.
+    fn failed(&self, request: &ServiceRequest) {
+        metrics::counter!("seckill_admin_sign_in_failures_total").increment(1);
+        let address = request.peer_addr().map_or_else(String::new, |peer| peer.ip().to_string());
+        match self.failures.noted(&address) {
+            Noted::First => tracing::warn!(%address, "a wrong token for the admin API"),
+            Noted::Second(minute) => {
+                let failures = self.failures.clone();
+                tokio::spawn(async move {
+                    let more = failures.after(minute).await;
+                    tracing::warn!(%address, more, "more wrong tokens for the admin API within a minute");
+                });
+            }
+            Noted::Later => {}
         }
-        let Some(_place) = self.waited.place(token) else { return TokenVerdict::TooMany };
-        tokio::time::sleep(SLOWED).await;
-        let holder = self.holder(given, &token.digest);
-        if holder.is_some() {
-            self.proven.remember(token);
-        }
-        of(holder)
     }
 }
 
@@ -111,77 +101,72 @@ pub(super) fn no_token() -> Problem {
     )
 }
 
+fn short_token(given: &[u8]) -> Problem {
+    let bytes = given.len();
+    Kind::Unauthorized.because_both(
+        format!("this token has {bytes} bytes, expected {TOKEN_BYTES_MIN} random ones or more: openssl rand -hex 32"),
+        format!("该令牌有 {bytes} 字节，应为 {TOKEN_BYTES_MIN} 个以上的随机字节：openssl rand -hex 32"),
+    )
+}
+
 /// Lets a call through, with who it is among its extensions.
-pub(super) async fn check(request: &ServiceRequest) -> Result<(), Problem> {
-    let admin = request.app_data::<web::Data<Admin>>().ok_or(Kind::Internal)?;
+pub(super) fn check(admin: &Admin, request: &ServiceRequest) -> Result<(), Problem> {
     let given = request.headers().get("authorization").and_then(|value| value.to_str().ok()).unwrap_or("");
-    let given = given.strip_prefix("Bearer ").unwrap_or("").trim();
+    let given = given.strip_prefix("Bearer ").unwrap_or("").trim().as_bytes();
     if given.is_empty() {
         return Err(no_token());
     }
-    let peer = request.peer_addr();
-    let signed_in = match admin.sign_in.verdict(given.as_bytes(), peer.map(|address| address.ip())).await {
-        TokenVerdict::Right(signed_in) => signed_in,
-        refused @ (TokenVerdict::Wrong | TokenVerdict::TooMany) => {
-            // Not looked at counts, too: a counter that left the right ones out would tell which they are.
-            metrics::counter!("seckill_admin_sign_in_failures_total").increment(1);
-            tracing::warn!(?peer, "a wrong token for the admin API, or too many at a time");
-            return Err(match refused {
-                TokenVerdict::TooMany => Kind::RateLimited.because_both("too many wrong tokens", "错误的令牌过多"),
-                TokenVerdict::Wrong | TokenVerdict::Right(_) => no_token(),
-            });
-        }
+    let Some(signed_in) = admin.sign_in.holder(given) else {
+        admin.sign_in.failed(request);
+        return Err(if given.len() < TOKEN_BYTES_MIN { short_token(given) } else { no_token() });
     };
-    request.extensions_mut().insert(signed_in);
+    request.extensions_mut().insert(signed_in.clone());
     Ok(())
 }
 
-/// A call that its role did not allow is on record before it is answered.
-pub(super) async fn record_denied(request: &HttpRequest) -> Result<(), Problem> {
-    let signed_in =
-        request.extensions().get::<SignedIn>().filter(|_| request.extensions().contains::<Denied>()).cloned();
-    let (Some(signed_in), Some(admin)) = (signed_in, request.app_data::<web::Data<Admin>>()) else { return Ok(()) };
+/// A call that its role did not allow is on record before it is answered; of further ones within a minute, their number is at its end.
+pub(super) async fn record_denied(admin: &web::Data<Admin>, request: &HttpRequest) -> Result<(), Problem> {
+    let denied = request.extensions().contains::<Denied>();
+    let signed_in = request.extensions().get::<SignedIn>().filter(|_| denied).cloned();
+    let Some(signed_in) = signed_in else { return Ok(()) };
     let ip = request.peer_addr().map(|address| address.ip().to_string());
     let actor = Actor::with_named_token(&signed_in.id, signed_in.roles(), None, ip);
-    let what = format!("{} {}", request.method(), request.path());
-    let mut act = OperatorAct::new(&actor, Operation::AdminWrite, ActTarget::Entry(what.chars().take(128).collect()));
+    let what: String = format!("{} {}", request.method(), request.path()).chars().take(128).collect();
+    let mut act = OperatorAct::new(&actor, Operation::AdminWrite, ActTarget::Entry(what));
     (act.outcome, act.code) = (ActOutcome::Denied, Some("FORBIDDEN".to_owned()));
-    Ok(acts::record(&admin.servers.db, &[act]).await?)
+    match admin.sign_in.denied.noted(&signed_in.id) {
+        Noted::First => acts::record(&admin.servers.db, &[act]).await?,
+        Noted::Second(minute) => {
+            let (admin, signed_in) = (admin.clone(), signed_in.id);
+            tokio::spawn(async move {
+                let more = admin.sign_in.denied.after(minute).await;
+                act.after =
+                    Some(json!({ "calls": more, "within_s": 60, "the_first_of_them": act.target.code_and_id().1 }));
+                if let Err(error) = acts::record(&admin.servers.db, &[act]).await {
+                    tracing::warn!(token = signed_in, more, %error, "refused calls of the admin API are not on record");
+                }
+            });
+        }
+        Noted::Later => {}
+    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Secret;
 
-    /// Of `admin.token` "right", and of no other.
-    fn sign_in() -> SignIn {
-        SignIn {
-            admin: Secret::new("right".to_owned()),
-            named: Vec::new(),
-            waited: WaitedTokens::default(),
-            proven: ProvenTokens::default(),
+    #[test]
+    fn a_token_is_whole_and_long_or_it_is_nobodys() {
+        let token = "0123456789abcdef0123456789abcdef";
+        let settings = AdminSettings { token: Secret::new(token.to_owned()), ..AdminSettings::default() };
+        let sign_in = SignIn::new(&settings);
+        assert_eq!(sign_in.holder(token.as_bytes()).map(|known| known.id.as_str()), Some("admin.token"));
+        for wrong in [&token[..31], "", "0123456789abcdef0123456789abcdeF", "0123456789abcdef0123456789abcdef0"] {
+            assert_eq!(sign_in.holder(wrong.as_bytes()), None, "{wrong}");
         }
-    }
-
-    #[tokio::test]
-    async fn without_a_place_a_right_token_that_is_not_proven_is_told_what_a_guess_is_told() {
-        let sign_in = sign_in();
-        let address = |n: u8| Some(IpAddr::from([127, 0, 0, n]));
-        let (here, there) = (address(1), address(2));
-        let guess = |n: u8| TokenFrom { address: address(10 + n / 4), digest: [n; 32] };
-        let guesses = || -> Vec<_> { (0..16).map(|n| sign_in.waited.place(guess(n)).unwrap()).collect() };
-        let admin = TokenVerdict::Right(SignedIn { id: "admin.token".into(), role: None });
-        let places = guesses();
-        assert_eq!(sign_in.verdict(b"right", here).await, TokenVerdict::TooMany);
-        assert_eq!(sign_in.verdict(b"wrong", here).await, TokenVerdict::TooMany);
-        drop(places);
-        assert_eq!(sign_in.verdict(b"wrong", here).await, TokenVerdict::Wrong);
-        assert_eq!(sign_in.verdict(b"right", here).await, admin);
-        let places = guesses();
-        assert_eq!(sign_in.verdict(b"right", here).await, admin, "proven");
-        assert_eq!(sign_in.verdict(b"wrong", here).await, TokenVerdict::TooMany);
-        // Its owner uses it all the time; who guesses it elsewhere learns nothing by that.
-        assert_eq!(sign_in.verdict(b"right", there).await, TokenVerdict::TooMany);
-        drop(places);
+        let none = SignIn::new(&AdminSettings::default());
+        assert_eq!(none.holder(b""), None, "without tokens nobody signs in");
     }
 }

@@ -3,6 +3,7 @@
 use super::cached::Cached;
 use super::order_export::EXPORTS_MAX;
 use super::readiness::Readiness;
+use super::server::CALLS_MAX;
 use super::sign_in::SignIn;
 use crate::config::{Settings, Webhook};
 use crate::domain::ids::SaleId;
@@ -45,6 +46,10 @@ pub struct Admin {
     pub(super) parked: Cached<DlqListing>,
     /// Held while a replay or give-up is under way.
     pub(super) acting: Arc<Mutex<()>>,
+    /// Held while an audit is made for a caller: it reads the whole ledger of a sale. Others do not wait for it.
+    pub(super) auditing: Mutex<()>,
+    /// A place for each call that is under way.
+    pub(super) calls: Arc<Semaphore>,
     /// A place for each export that is under way.
     pub(super) exporting: Arc<Semaphore>,
 }
@@ -68,6 +73,8 @@ impl Admin {
             queues: Cached::new(QUEUES_MS),
             parked: Cached::new(PARKED_MS),
             acting: Arc::default(),
+            auditing: Mutex::default(),
+            calls: Arc::new(Semaphore::new(CALLS_MAX)),
             exporting: Arc::new(Semaphore::new(EXPORTS_MAX)),
         }
     }

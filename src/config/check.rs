@@ -6,7 +6,7 @@
 use super::bounds::{Relation, bounds, relations};
 use super::secret_list::SecretKeys;
 use super::sections::{RedisMode, Settings};
-use super::{url_list, webhooks};
+use super::{admin_tokens, url_list, webhooks};
 
 /// Everything that is wrong with the values; empty when nothing is.
 #[must_use]
@@ -89,10 +89,7 @@ fn addresses(s: &Settings, found: &mut Vec<String>) {
         }
     }
     found.extend(s.admin.tokens.complaints().into_iter().map(|why| format!("admin.tokens: {why}")));
-    let token = s.admin.token.expose();
-    if !token.is_empty() && token.len() < 16 {
-        found.push(format!("admin.token: has {} bytes, expected none or 16 or more", token.len()));
-    }
+    found.extend(admin_tokens::complaints_about_the_first(s.admin.token.expose(), &s.admin.tokens));
 }
 
 /// What is wrong with a collector's address; nothing when there is none.

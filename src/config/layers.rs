@@ -210,16 +210,21 @@ mod tests {
     #[test]
     fn texts_arrive_as_they_are_and_numbers_and_flags_are_read() {
         let secret = |at: &str| format!("{at}={DIGITS}");
-        let flags = [&secret("auth.secret"), "admin.token=0012001200120012", "auth.issuer=1.0", "auth.audience=true"];
+        let flags = [
+            &secret("auth.secret"),
+            "admin.token=00120012001200120012001200120012",
+            "auth.issuer=1.0",
+            "auth.audience=true",
+        ];
         let variables = [
             ("SECKILL__AUTH__SECRET", DIGITS),
-            ("SECKILL__ADMIN__TOKEN", "0012001200120012"),
+            ("SECKILL__ADMIN__TOKEN", "00120012001200120012001200120012"),
             ("SECKILL__AUTH__ISSUER", "1.0"),
             ("SECKILL__AUTH__AUDIENCE", "true"),
         ];
         for settings in [from_flags(&flags).unwrap(), from_environment(&variables).unwrap()] {
             assert_eq!(settings.auth.secret.expose(), DIGITS);
-            assert_eq!(settings.admin.token.expose(), "0012001200120012");
+            assert_eq!(settings.admin.token.expose(), "00120012001200120012001200120012");
             assert_eq!((settings.auth.issuer.as_str(), settings.auth.audience.as_str()), ("1.0", "true"));
         }
         let variables = [("SECKILL__P3_RELAY__WINDOW_MAX", "7"), ("SECKILL__RABBITMQ__DECLARE", "FALSE")];

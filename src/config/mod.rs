@@ -15,7 +15,7 @@ mod server_url;
 mod url_list;
 mod webhooks;
 
-pub use admin_tokens::OperatorRole;
+pub use admin_tokens::{OperatorRole, TOKEN_BYTES_MIN};
 pub use algorithms::AlgorithmList;
 pub(crate) use check::api_complaints;
 pub use layers::{ConfigError, DEFAULT_TOML, Layers};

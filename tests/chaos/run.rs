@@ -108,7 +108,7 @@ impl Finished {
 /// Seconds to pay, so that deadlines pass while faults are at work.
 const PAY_WITHIN_S: u32 = 3;
 /// `admin.token`, with which the shop's backend tells of payments.
-const ADMIN_TOKEN: &str = "test-admin-token-of-a-chaos-run";
+const ADMIN_TOKEN: &str = "test-admin-token-of-a-chaos-run-with-32-bytes";
 
 /// A sale with fewer units than buyers, one with few units, one with plenty, for a run of `seconds`.
 fn sales(seconds: i64) -> [SaleSpec; 5] {

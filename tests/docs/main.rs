@@ -146,12 +146,13 @@ fn calls(document: &serde_json::Value) -> impl Iterator<Item = (&str, &str, &ser
 fn the_admin_document_lists_exactly_the_routes_of_the_admin_api() {
     let source = fs::read_to_string(root().join("src/admin/routes.rs")).unwrap();
     let routed: BTreeSet<(String, String)> = source
-        .split(".service(one(\"")
+        .split("(\"/")
         .skip(1)
         .flat_map(|rest| {
-            let path = rest.split('"').next().unwrap();
-            let handlers = rest.split(")]))").next().unwrap();
-            handlers.split("web::").skip(1).map(move |one| (one.split('(').next().unwrap().to_owned(), path.to_owned()))
+            let path = format!("/{}", rest.split('"').next().unwrap());
+            let handlers = rest.split_once("vec![").and_then(|(_, rest)| rest.split_once("])")).unwrap().0;
+            let handlers = handlers.split(", ").map(|one| (one.split('(').next().unwrap().to_owned(), path.clone()));
+            handlers.collect::<Vec<_>>()
         })
         .collect();
     let document = serde_json::to_value(seckill::admin::document()).unwrap();

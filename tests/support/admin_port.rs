@@ -11,7 +11,24 @@ use serde_json::Value;
 use std::net::TcpListener;
 
 /// The token of every test's admin port.
-pub const TOKEN: &str = "operators-token-of-the-tests";
+pub const TOKEN: &str = "operators-token-of-the-tests-of-32-bytes-and-more";
+
+/// The tokens of [`named_tokens`]: of the roles view, operate and money.
+pub const VIEWER: &str = "viewers-token-of-the-tests-of-32-bytes-and-more";
+pub const OPERATOR: &str = "li-weis-token-of-the-tests-of-32-bytes-and-more";
+pub const SHOP: &str = "the-shops-token-of-the-tests-of-32-bytes-and-more";
+
+/// SHA-256 as the configuration has it.
+pub fn digest(token: &str) -> String {
+    use sha2::{Digest, Sha256};
+    Sha256::digest(token).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A token for each role: `viewer`, `li` and `shop`.
+pub fn named_tokens() -> String {
+    let (viewer, operator, shop) = (digest(VIEWER), digest(OPERATOR), digest(SHOP));
+    format!("admin.tokens=viewer:view:{viewer},li:operate:{operator},shop:money:{shop}")
+}
 
 /// An admin server, until it is dropped.
 pub struct AdminPort {

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// `admin.token`.
-const ADMIN: &str = "test-admin-token-of-a-chaos-run";
+const ADMIN: &str = "test-admin-token-of-a-chaos-run-with-32-bytes";
 /// Tries of an operator's call that is not answered in ten seconds: servers may be slow while everything starts.
 const TRIES: usize = 6;
 /// On top of the quick ones: P5 looks often, takes nothing for lost that a relay may still hold, and forgets early.
@@ -34,7 +34,7 @@ const HASTY: [&str; 12] = [
     "p4_persist.attempts_max=5",
     "p4_persist.breaker_open_ms=200",
     "runtime.drain_ms=1000",
-    "admin.token=test-admin-token-of-a-chaos-run",
+    "admin.token=test-admin-token-of-a-chaos-run-with-32-bytes",
 ];
 
 /// A deployment with direct access to its servers.

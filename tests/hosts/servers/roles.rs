@@ -18,7 +18,7 @@ pub const PREFIX: &str = "hosts";
 /// Parts of each sale; every host's primary has at least one of them.
 pub const SHARDS: u16 = 4;
 /// `admin.token`, with which the shop's backend tells of payments.
-pub const ADMIN_TOKEN: &str = "test-admin-token-of-three-hosts";
+pub const ADMIN_TOKEN: &str = "test-admin-token-of-three-hosts-with-32-bytes";
 /// `auth.secret`.
 const SECRET: &str = "test-access-secret-of-32-bytes-or-more";
 /// Where an api is, on its host's address.

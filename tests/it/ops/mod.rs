@@ -1,8 +1,11 @@
 //! What operators use: the admin API, the command line, the configuration, metrics and alert rules.
 
+mod acts_kept;
 mod admin_answers;
 mod admin_api;
 mod admin_language;
+mod admin_places;
+mod admin_roles;
 mod admin_tokens;
 mod alert_rules;
 mod archive;
