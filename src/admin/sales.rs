@@ -8,13 +8,11 @@ use crate::domain::operator::Operation;
 use crate::http::extract::SaleInPath;
 use crate::http::problem::{Kind, Problem};
 use crate::sales::SaleAct;
+use crate::store::mysql::grants::NAME_BYTES_MAX;
 use crate::store::mysql::sales;
 use actix_web::web;
 use serde::Deserialize;
 use serde_json::json;
-
-/// Longest name of a grant, characters.
-const GRANT_CHARS_MAX: usize = 64;
 
 /// List the newest sales.
 #[utoipa::path(
@@ -114,7 +112,8 @@ pub(super) async fn reclaim(write: SaleWrite) -> AdminAnswer {
 pub(super) struct TopUpBody {
     #[schema(minimum = 1)]
     units: u32,
-    /// Name of this grant: a repeated call with the same name adds nothing. Required, because a browser may repeat a call.
+    /// Name of this grant, at most 64 bytes of UTF-8: a repeated call with the same name adds nothing. Required, because a browser may
+    /// repeat a call.
     #[schema(min_length = 1, max_length = 64)]
     grant: String,
     /// The operator, for the record.
@@ -139,10 +138,12 @@ pub(super) async fn top_up(
             Kind::Unprocessable.because_both("units: expected a whole number from 1", "units：应为从 1 起的整数")
         );
     }
-    if grant.trim().is_empty() || grant.chars().count() > GRANT_CHARS_MAX {
-        return Err(
-            Kind::Unprocessable.because_both("grant: expected 1 to 64 characters", "grant：应为 1 至 64 个字符")
-        );
+    if grant.trim().is_empty() || grant.len() > NAME_BYTES_MAX {
+        let bytes = grant.len();
+        return Err(Kind::Unprocessable.because_both(
+            format!("grant: has {bytes} bytes, expected 1 to {NAME_BYTES_MAX} (of UTF-8, e.g. 21 Chinese characters)"),
+            format!("grant：有 {bytes} 字节，应为 1 至 {NAME_BYTES_MAX} 字节（UTF-8，例如 21 个汉字）"),
+        ));
     }
     let (sale_control, actor) = (&admin.sale_control, call.actor(by.as_deref())?);
     let asked = json!({ "units": units, "grant": grant });

@@ -58,8 +58,7 @@ impl SaleControl {
         }
     }
 
-    /// Creates a draft with the terms of `id`; returns it. A crash before the act is recorded leaves the draft; a repeat finds it, and is
-    /// on record as one that failed.
+    /// Creates a draft with the terms of `id`; returns it.
     pub(crate) async fn clone_sale(&self, id: &SaleId, form: &CloneForm) -> Result<Sale, SaleControlError> {
         let SeenSale { sale, .. } = self.seen(id).await?;
         let new = form.draft(&sale).map_err(ChangeRefusal::from)?;

@@ -20,7 +20,7 @@ use crate::domain::shard::share;
 use crate::faults::crash_point;
 use crate::store::mysql::grants::Reclaimed;
 use crate::store::mysql::sales::SaleError;
-use crate::store::mysql::{Db, DbError, grants, sales};
+use crate::store::mysql::{Db, DbError, acts, grants, sales};
 use crate::store::redis::{Activation, RedisFault};
 
 /// Status changes during one alignment that are followed; the rest is left to the next.
@@ -209,6 +209,7 @@ impl SaleControl {
             SaleStatus::Draft => return Err(SaleControlError::NotWarmed(id.clone())),
             SaleStatus::Warmed | SaleStatus::Paused => {}
         }
+        acts::record_pending(&self.db, id).await?;
         for shard in 0..self.shards {
             let from = [MetaState::Loaded, MetaState::Open, MetaState::Paused];
             self.redis.sale_keys.set_state(id, shard, MetaState::Frozen, &from).await?;

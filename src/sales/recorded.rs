@@ -1,13 +1,14 @@
 //! What an operator does to a sale, with its row in `operator_acts`: the same for the command line and the admin API.
 //!
-//! Input: the work and who wants it. Output: what the work came to. The row is written after the work, whether it succeeded or
-//! not; a crash in between leaves the work done and unrecorded, and doing it again does no harm and is recorded.
+//! Input: the work and who wants it. Output: what the work came to. The change in the database has the row in its own transaction, so
+//! a crash leaves both or neither. A row that follows the work says that it failed, or that it had nothing to change there: one that
+//! only made Redis follow leaves no row when its process dies.
 
 use super::control::{SaleControl, SaleControlError};
 use crate::domain::ids::SaleId;
 use crate::domain::operator::{ActOutcome, ActTarget, Actor, Operation, OperatorAct};
-use crate::store::mysql::sales::SaleError;
-use crate::store::mysql::{acts, sales};
+use crate::store::mysql::acts::{self, PendingAct};
+use crate::store::mysql::sales::{self, SaleError};
 use serde_json::{Value, json};
 
 /// An act on a sale.
@@ -32,10 +33,13 @@ impl SaleControl {
         act: SaleAct<'_>,
         work: impl Future<Output = Result<T, SaleControlError>>,
     ) -> Result<T, SaleControlError> {
-        let before = self.shown(act.sale_id).await;
-        let done = work.await;
         let mut row = OperatorAct::new(act.actor, act.operation, ActTarget::Sale(act.sale_id.clone()));
-        row.before = before;
+        row.before = self.shown(act.sale_id).await;
+        let pending = PendingAct::new(row.clone(), act.asked.clone());
+        let done = pending.beside(work).await;
+        if done.is_ok() && pending.is_written() {
+            return done;
+        }
         let mut after = json!({ "sale": self.shown(act.sale_id).await });
         if !act.asked.is_null() {
             after["asked"] = act.asked;

@@ -14,10 +14,22 @@ use crate::domain::sale::Sale;
 use crate::roles::Servers;
 use crate::runtime::now_ms;
 use crate::sales::{SaleAct, SaleControl, SaleControlError};
+use crate::store::mysql::grants::NAME_BYTES_MAX;
 use crate::store::mysql::sales;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+
+/// The name of a grant, as its column takes it.
+fn grant_name(name: &str) -> Result<String, String> {
+    match name.len() {
+        _ if name.trim().is_empty() => Err("expected a name".to_owned()),
+        1..=NAME_BYTES_MAX => Ok(name.to_owned()),
+        bytes => {
+            Err(format!("has {bytes} bytes, expected 1 to {NAME_BYTES_MAX} (of UTF-8, e.g. 21 Chinese characters)"))
+        }
+    }
+}
 
 /// `seckill sale …`
 #[derive(Debug, clap::Subcommand)]
@@ -62,7 +74,7 @@ pub(super) enum SaleCommand {
         #[arg(value_parser = clap::value_parser!(u32).range(1..))]
         units: u32,
         /// Name of this grant; repeating a call with the same name adds nothing. Left out: made up, and printed before it acts
-        #[arg(long, value_name = "NAME")]
+        #[arg(long, value_name = "NAME", value_parser = grant_name)]
         grant: Option<String>,
     },
     /// Sell the units of final failures and of written-off gaps again, each once (it never happens by itself)

@@ -1,18 +1,22 @@
 //! What people did (`operator_acts`): written once, never changed, never deleted.
 //!
-//! Input: an act that has ended. Output: its row. What changes an order has its act in the same transaction. Elsewhere, if a process
-//! dies between the act and its row, only the changed value shows the act: a status, a grant, an outcome. So callers record acts
-//! before they remove the last trace of their subject (an entry of a dead-letter queue), and report a row that could not be written.
+//! Input: an act that has ended, or one that is under way. Output: its row. What changes an order or a sale has its act in the same
+//! transaction: a crash leaves both or neither. Elsewhere callers record an act before they remove the last trace of its subject (an
+//! entry of a dead-letter queue), and report a row that could not be written.
 
 use super::codes::cut;
 use super::columns::UnixMs;
 use super::fault::DbError;
 use super::pool::{Conn, Db};
-use super::schema::operator_acts;
+use super::sales::SaleRow;
+use super::schema::{operator_acts, sales};
 use crate::domain::ids::SaleId;
 use crate::domain::operator::OperatorAct;
 use diesel::prelude::*;
 use diesel_async::{AsyncConnection, RunQueryDsl};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Most acts a listing returns.
 pub(crate) const PAGE_MAX: u32 = 1_000;
@@ -100,6 +104,62 @@ pub async fn record(db: &Db, acts: &[OperatorAct]) -> Result<(), DbError> {
 /// Writes one act in the caller's transaction: it is there if what it tells of is.
 pub(super) async fn insert(conn: &mut Conn, act: &OperatorAct) -> Result<(), DbError> {
     diesel::insert_into(operator_acts::table).values(ActRow::of(act)).execute(conn).await?;
+    Ok(())
+}
+
+/// An act that is under way, until the change that it makes writes it down.
+pub(crate) struct PendingAct {
+    act: OperatorAct,
+    asked: Value,
+    is_written: AtomicBool,
+}
+
+tokio::task_local! {
+    /// The act of the work that this task does. By the task and not by an argument: a verb makes its change several calls deep, and
+    /// what it does for nobody (a warm-up that is due) has no act.
+    static PENDING: Arc<PendingAct>;
+}
+
+impl PendingAct {
+    /// `act` with what was there before; `asked`: what its operator asked for, `Null` for nothing more.
+    pub(crate) fn new(act: OperatorAct, asked: Value) -> Arc<Self> {
+        Arc::new(Self { act, asked, is_written: AtomicBool::new(false) })
+    }
+
+    /// Whether a committed change has it.
+    pub(crate) fn is_written(&self) -> bool {
+        AtomicBool::load(&self.is_written, Ordering::Acquire)
+    }
+
+    /// Does `work`, whose change of a sale writes this act in its own transaction.
+    pub(crate) async fn beside<T>(self: &Arc<Self>, work: impl Future<Output = T>) -> T {
+        PENDING.scope(self.clone(), work).await
+    }
+}
+
+/// Writes the act of this task in the caller's transaction, if it has one that is not written yet, with the sale as it is here.
+pub(super) async fn insert_pending(conn: &mut Conn, sale_id: &SaleId) -> Result<(), DbError> {
+    let Some(pending) = PENDING.try_with(Arc::clone).ok().filter(|pending| !pending.is_written()) else {
+        return Ok(());
+    };
+    let sale = sales::table.find(sale_id.as_str().as_bytes()).select(SaleRow::as_select());
+    let sale: SaleRow = sale.first(conn).await?;
+    let mut after = json!({ "sale": sale.read()? });
+    if !pending.asked.is_null() {
+        after["asked"] = pending.asked.clone();
+    }
+    insert(conn, &OperatorAct { after: Some(after), ..pending.act.clone() }).await
+}
+
+/// The transaction of [`insert_pending`] is committed.
+pub(super) fn pending_is_written() {
+    let _none = PENDING.try_with(|pending| AtomicBool::store(&pending.is_written, true, Ordering::Release));
+}
+
+/// Writes the act of this task down before its work, which changes nothing in the database.
+pub(crate) async fn record_pending(db: &Db, sale_id: &SaleId) -> Result<(), DbError> {
+    db.run("act_pending", async |conn| insert_pending(conn, sale_id).await).await?;
+    pending_is_written();
     Ok(())
 }
 

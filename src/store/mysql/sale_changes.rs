@@ -2,6 +2,7 @@
 //!
 //! Input: the sale as it was read, and as it should be. Output: whether it is so now. A crash leaves all of it or nothing.
 
+use super::acts;
 use super::fault::DbError;
 use super::pool::{Conn, Db};
 use super::sales::SaleRow;
@@ -13,7 +14,7 @@ use diesel::dsl::sql;
 use diesel::mysql::Mysql;
 use diesel::prelude::*;
 use diesel::sql_types::{Bool, Datetime};
-use diesel_async::RunQueryDsl;
+use diesel_async::{AsyncConnection, RunQueryDsl};
 
 /// A sale, and the moment at which it was so.
 pub(crate) struct SeenSale {
@@ -81,9 +82,19 @@ pub(crate) async fn write(db: &Db, change: &SaleChange, from: &Sale, to: &Sale) 
                 sales::hidden.eq(row.hidden),
                 sales::version.eq(sales::version + 1),
             );
-            Ok(diesel::update(as_read).set((terms, rest)).execute(conn).await?)
+            conn.transaction(async |conn| {
+                let written = diesel::update(as_read).set((terms, rest)).execute(conn).await?;
+                if written == 1 {
+                    acts::insert_pending(conn, &from.sale_id).await?;
+                }
+                Ok::<_, DbError>(written)
+            })
+            .await
         })
         .await?;
+    if written == 1 {
+        acts::pending_is_written();
+    }
     Ok(written == 1)
 }
 
@@ -104,9 +115,20 @@ pub(crate) async fn close_ended(db: &Db, sale_id: &SaleId, after_s: u64) -> Resu
                 .find(id)
                 .filter(sales::status.eq_any([SaleStatus::Warmed.code(), SaleStatus::Paused.code()]))
                 .filter(sales::ends_at.le(sql::<Datetime>(&format!("NOW(3) - INTERVAL {after_s} SECOND"))));
-            Ok(diesel::update(over).set(sales::status.eq(SaleStatus::Closed.code())).execute(conn).await?)
+            conn.transaction(async |conn| {
+                let closed =
+                    diesel::update(over).set(sales::status.eq(SaleStatus::Closed.code())).execute(conn).await?;
+                if closed == 1 {
+                    acts::insert_pending(conn, sale_id).await?;
+                }
+                Ok::<_, DbError>(closed)
+            })
+            .await
         })
         .await?;
+    if closed == 1 {
+        acts::pending_is_written();
+    }
     Ok(closed == 1)
 }
 

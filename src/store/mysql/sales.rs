@@ -1,6 +1,5 @@
 //! Sales as the database knows them. Each write is one transaction, so a crash leaves all of it or nothing.
 
-use super::archive;
 use super::codes::{datetime, read_sale_id, unix_ms, unreadable};
 use super::columns::UnixMs;
 use super::fault::DbError;
@@ -8,6 +7,7 @@ use super::grants::{self, FIRST_GRANT};
 use super::pool::Db;
 use super::sale_facts::payment_terms;
 use super::schema::{archived_sales, request_outcome, sales};
+use super::{acts, archive};
 use crate::domain::ids::SaleId;
 use crate::domain::new_sale::PAY_GRACE_S;
 use crate::domain::policy::PurchasePolicy;
@@ -113,13 +113,16 @@ pub async fn create(db: &Db, sale: &Sale) -> Result<(), SaleError> {
                     return Err(DbError::Duplicate(ARCHIVED.to_owned()));
                 }
                 grants::insert(conn, &sale.sale_id, FIRST_GRANT, (sale.granted, sale.epoch)).await?;
-                Ok(())
+                acts::insert_pending(conn, &sale.sale_id).await
             })
             .await
         })
         .await;
     match created {
-        Ok(()) => Ok(()),
+        Ok(()) => {
+            acts::pending_is_written();
+            Ok(())
+        }
         Err(DbError::Duplicate(key)) if key == ARCHIVED => Err(SaleError::Archived(sale.sale_id.clone())),
         Err(DbError::Duplicate(_)) => Err(SaleError::Exists(sale.sale_id.clone())),
         Err(error) => Err(error.into()),
@@ -255,13 +258,22 @@ pub async fn live_sales(db: &Db, ended_before_ms: i64) -> Result<Vec<Sale>, DbEr
 /// [`SaleError::Status`] with the status that holds when it is another one, [`SaleError::Unknown`] or [`SaleError::Db`].
 pub async fn set_status(db: &Db, sale_id: &SaleId, to: SaleStatus, from: &[SaleStatus]) -> Result<(), SaleError> {
     let id = sale_id.as_str().as_bytes();
-    let allowed = sales::table.find(id).filter(sales::status.eq_any(from.iter().map(|status| status.code())));
     let matched = db
         .run("sale_set_status", async |conn| {
-            Ok(diesel::update(allowed).set(sales::status.eq(to.code())).execute(conn).await?)
+            conn.transaction(async |conn| {
+                let allowed =
+                    sales::table.find(id).filter(sales::status.eq_any(from.iter().map(|status| status.code())));
+                let matched = diesel::update(allowed).set(sales::status.eq(to.code())).execute(conn).await?;
+                if matched > 0 {
+                    acts::insert_pending(conn, sale_id).await?;
+                }
+                Ok::<_, DbError>(matched)
+            })
+            .await
         })
         .await?;
     if matched > 0 {
+        acts::pending_is_written();
         return Ok(());
     }
     let holds = get(db, sale_id).await?.map(|sale| sale.status);

@@ -196,7 +196,7 @@ fn a_close_that_dies_before_redis_is_finished_by_the_reconciler() {
 }
 
 #[test]
-fn a_clone_that_dies_before_its_act_is_there_once_and_its_repeat_says_so() {
+fn a_clone_that_dies_behind_its_commit_is_there_once_with_its_act_and_its_repeat_says_so() {
     run(async {
         let world = World::with(&[Api, Relay, Consumer], &[]).await;
         let sale = world.sale("model", 10, Some(1)).await;
@@ -210,7 +210,7 @@ fn a_clone_that_dies_before_its_act_is_there_once_and_its_repeat_says_so() {
             (world.rows("sales", "sale_id = 'again'").await, world.rows("stock_grants", "sale_id = 'again'").await)
         };
         assert_eq!(there().await, (1, 1), "with its first grant");
-        assert_eq!(world.rows("operator_acts", "sale_id = 'again'").await, 0, "not on record");
+        assert_eq!(world.rows("operator_acts", "sale_id = 'again' AND outcome = 'ok'").await, 1, "and its act");
         let repeat = world.cli(&clone).exits(1);
         assert!(repeat.err.contains("again"), "{repeat:?}");
         assert_eq!(there().await, (1, 1), "once");

@@ -7,6 +7,7 @@ mod reclaim;
 
 pub use reclaim::{Reclaimed, reclaim};
 
+use super::acts;
 use super::codes::GrantKind;
 use super::columns::{ByteText, MaybeUnixMs};
 use super::fault::{DbError, Halt};
@@ -21,6 +22,8 @@ use diesel_async::{AsyncConnection, RunQueryDsl};
 
 /// The grant a sale is created with; the first warm-up applies it.
 pub(crate) const FIRST_GRANT: &str = "first";
+/// Longest name of a grant, bytes: its column's.
+pub(crate) const NAME_BYTES_MAX: usize = 64;
 /// Most grants a listing returns.
 pub(crate) const GRANTS_MAX: i64 = 1000;
 /// Most open grants read at a time: each may name the buyers of a batch.
@@ -135,7 +138,11 @@ pub async fn top_up(db: &Db, sale_id: &SaleId, grant_id: &str, quantity: u32) ->
                 let room = sales::table.find(sale).filter(sales::granted.le(STOCK_MAX - quantity));
                 let more = (sales::granted.eq(sales::granted + quantity), sales::stock.eq(sales::stock + quantity));
                 let matched = diesel::update(room).set(more).execute(conn).await?;
-                if matched == 1 { Ok(None) } else { Err(Halt::Because(NotOffered::NoRoom)) }
+                if matched != 1 {
+                    return Err(Halt::Because(NotOffered::NoRoom));
+                }
+                acts::insert_pending(conn, sale_id).await?;
+                Ok(None)
             })
             .await
             .or_else(|halted| match halted {
@@ -146,7 +153,10 @@ pub async fn top_up(db: &Db, sale_id: &SaleId, grant_id: &str, quantity: u32) ->
         })
         .await;
     match moved {
-        Ok(None) => Ok(true),
+        Ok(None) => {
+            acts::pending_is_written();
+            Ok(true)
+        }
         Ok(Some(refusal)) => Err(refusal),
         Err(DbError::Duplicate(_)) => {
             let there = get(db, sale_id, grant_id).await?;

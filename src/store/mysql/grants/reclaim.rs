@@ -3,6 +3,7 @@
 //! One transaction: the failures and gaps are marked with the grant that has their units, so each is offered once. A crash leaves
 //! all of it or nothing; the grant is given to Redis like any other.
 
+use super::super::acts;
 use super::super::codes::{GrantKind, reasons_with_unit};
 use super::super::fault::Halt;
 use super::super::pool::Db;
@@ -53,6 +54,7 @@ pub async fn reclaim(db: &Db, sale_id: &SaleId) -> Result<Option<Reclaimed>, Sal
                     return Err(Halt::Because(NotOffered::NoRoom));
                 }
                 write(conn, sale_id, &grant_id, (GrantKind::Reclaim, units.claimed, epoch)).await?;
+                acts::insert_pending(conn, sale_id).await?;
                 Ok(Some(Reclaimed { grant_id: grant_id.clone(), requests, units: units.claimed }))
             })
             .await
@@ -67,7 +69,12 @@ pub async fn reclaim(db: &Db, sale_id: &SaleId) -> Result<Option<Reclaimed>, Sal
         .await?;
     match made {
         Some(refused) if refused.units == 0 => Err(SaleError::BooksDisagree(sale_id.clone())),
-        made => Ok(made),
+        made => {
+            if made.is_some() {
+                acts::pending_is_written();
+            }
+            Ok(made)
+        }
     }
 }
 
