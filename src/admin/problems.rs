@@ -5,7 +5,7 @@ use crate::domain::sale_change::ChangeRefusal;
 use crate::http::problem::{Kind, Problem};
 use crate::p5_reconcile::ReconcileError;
 use crate::p5_reconcile::dlq::DlqError;
-use crate::p6_fulfil::{BadForm, CancelError};
+use crate::p6_fulfil::{BadForm, CancelError, NoOrderYet, PaymentError};
 use crate::sales::SaleControlError;
 use crate::store::mysql::DbError;
 use crate::store::mysql::sales::SaleError;
@@ -124,8 +124,29 @@ impl From<CancelError> for Problem {
                 let chinese = format!("活动 {id} 正在重建，完成之前不能取消订单；未做任何更改，请稍后重试");
                 Kind::Unavailable.because_both(english, chinese)
             }
+            CancelError::NoOrderYet(why) => why.into(),
             CancelError::Database(error) => error.into(),
         }
+    }
+}
+
+impl From<PaymentError> for Problem {
+    fn from(error: PaymentError) -> Self {
+        match error {
+            PaymentError::NoOrderYet(why) => why.into(),
+            PaymentError::Database(error) => error.into(),
+        }
+    }
+}
+
+impl From<NoOrderYet> for Problem {
+    fn from(why: NoOrderYet) -> Self {
+        let english = why.to_string();
+        let chinese = match why {
+            NoOrderYet::ToCome(id) => format!("请求 {id} 已受理，订单尚未写入；未做任何记录，请数秒后重试"),
+            NoOrderYet::Unread(id, why) => format!("暂时无法得知请求 {id} 是否已受理（{why}）；未做任何记录，请重试"),
+        };
+        Kind::OrderNotWritten.because_both(english, chinese)
     }
 }
 
@@ -160,7 +181,8 @@ mod tests {
     fn what_an_audit_the_dead_letter_queues_or_a_cancellation_met_is_said_in_the_callers_language() {
         let away = || RedisFault::Unknown("no answer".to_owned());
         let sale = crate::domain::ids::SaleId::parse("s").unwrap();
-        let problems: [(Problem, u16); 7] = [
+        let request = crate::domain::ids::RequestId::new(7).unwrap();
+        let problems: [(Problem, u16); 9] = [
             (ReconcileError::Redis(away()).into(), 503),
             (ReconcileError::OtherShards(4, 2).into(), 409),
             (ReconcileError::Moved.into(), 503),
@@ -168,6 +190,8 @@ mod tests {
             (DlqError::Redis(away()).into(), 503),
             (DlqError::Database(DbError::Timeout("slow".to_owned())).into(), 503),
             (CancelError::BeingRebuilt(sale).into(), 503),
+            (PaymentError::from(NoOrderYet::ToCome(request)).into(), 503),
+            (CancelError::from(NoOrderYet::Unread(request, "no answer".to_owned())).into(), 503),
         ];
         for (problem, status) in problems {
             let (english, chinese) = (detail(&problem, "en"), detail(&problem, "zh-CN"));

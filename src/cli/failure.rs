@@ -59,6 +59,7 @@ failed!(
     crate::p5_reconcile::ReconcileError,
     crate::p5_reconcile::dlq::DlqError,
     crate::p6_fulfil::CancelError,
+    crate::p6_fulfil::PaymentError,
     crate::token_issuer::IssueError,
     crate::domain::fault::Fault,
     crate::store::rabbit::RabbitError,

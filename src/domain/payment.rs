@@ -4,6 +4,8 @@ use super::ids::RequestId;
 use super::order_life::OrderState;
 use xxhash_rust::xxh64::xxh64;
 
+/// Highest amount, in the currency's smallest unit: 2^53 - 1, which every reader of JSON takes.
+pub(crate) const AMOUNT_MAX: i64 = 9_007_199_254_740_991;
 /// Longest id of a payment, bytes.
 pub(crate) const PAYMENT_ID_BYTES_MAX: usize = 128;
 /// What an id gets that tells its payment from another one of the same id: `~` and 16 hexadecimal digits.
@@ -44,8 +46,10 @@ impl PaymentState {
 /// Why money has to go back. The code is stable: it is stored, shown and used in metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RefundReason {
-    /// There is no such order.
+    /// No server knows the request.
     NoOrder,
+    /// The request failed: it never becomes an order.
+    RequestFailed,
     /// The sale of the order has no payment step.
     NoPaymentStep,
     /// Another payment was first.
@@ -64,8 +68,9 @@ pub enum RefundReason {
 
 impl RefundReason {
     /// Every reason, in the order of declaration.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::NoOrder,
+        Self::RequestFailed,
         Self::NoPaymentStep,
         Self::AlreadyPaid,
         Self::Expired,
@@ -80,6 +85,7 @@ impl RefundReason {
     pub const fn code(self) -> &'static str {
         match self {
             Self::NoOrder => "NO_ORDER",
+            Self::RequestFailed => "REQUEST_FAILED",
             Self::NoPaymentStep => "NO_PAYMENT_STEP",
             Self::AlreadyPaid => "ALREADY_PAID",
             Self::Expired => "EXPIRED",

@@ -83,6 +83,7 @@ problems! {
     BucketEmpty = P2Reserve::BucketEmpty.code(), 503, "Stock is on its way; nothing was bought, try again", "库存调拨中，未产生购买，请重试";
     Overloaded = P1Entry::Overloaded.code(), 503, "Too busy, try again shortly", "系统繁忙，请稍后再试";
     RoomFull = "ROOM_FULL", 503, "The waiting room is full", "排队人数已满，请稍后再试";
+    OrderNotWritten = "ORDER_NOT_WRITTEN", 503, "The order is not written yet; nothing was recorded, repeat it", "订单尚未写入，未做任何记录，请重试";
     Unavailable = "UNAVAILABLE", 503, "Temporarily unavailable; nothing was bought", "暂时不可用，未产生购买";
     Unknown = "OUTCOME_UNKNOWN", 504, "No answer in time; ask by request id, or repeat with the same token", "结果未知，请用请求号查询，或用同一令牌重试";
 }

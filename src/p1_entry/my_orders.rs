@@ -171,7 +171,7 @@ impl MyOrders {
         let work = async {
             match p6_fulfil::cancel_by_buyer(&self.context, request_id, user).await {
                 Ok(cancelled) => Ok(Some(cancelled)),
-                Err(CancelError::BeingRebuilt(_)) => Ok(None),
+                Err(CancelError::BeingRebuilt(_) | CancelError::NoOrderYet(_)) => Ok(None),
                 Err(CancelError::Database(error)) => Err(error),
             }
         };

@@ -1,16 +1,19 @@
-//! What P6 may touch: the database, and the keys of a sale that take units.
+//! What P6 may touch: the database, the keys of a sale that take units, and the ledger.
 
 use crate::domain::ids::SaleId;
 use crate::domain::sale::{MetaState, SaleStatus};
 use crate::sales::SaleHandles;
 use crate::sales::grants;
 use crate::store::mysql::{Db, DbError, sales};
+use crate::store::redis::RequestLedger;
 
 /// The servers of P6.
 #[derive(Clone)]
 pub(crate) struct FulfilContext {
     pub(crate) db: Db,
     pub(crate) redis: SaleHandles,
+    /// The records of accepted requests.
+    pub(crate) ledger: RequestLedger,
     /// Shards of every sale.
     pub(crate) shards: u16,
 }

@@ -2,13 +2,10 @@
 
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::order_life::OrderState;
-use crate::domain::payment::{PAYMENT_ID_BYTES_MAX, Price};
+use crate::domain::payment::{AMOUNT_MAX, PAYMENT_ID_BYTES_MAX, Price};
 use crate::domain::snowflake::first_id_at;
 use crate::store::mysql::order_life::{NewPayment, OrdersQuery, PAGE_MAX};
 use chrono::{DateTime, Utc};
-
-/// Highest amount, in the currency's smallest unit: 2^53 - 1, which every reader of JSON takes.
-const AMOUNT_MAX: i64 = 9_007_199_254_740_991;
 
 /// Which field cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -44,9 +41,9 @@ impl PaymentForm {
     /// The payment, for this order.
     pub(crate) fn of(self, request_id: RequestId) -> Result<NewPayment, BadForm> {
         checked_payment_id(&self.payment_id)?;
-        if !(0..=AMOUNT_MAX).contains(&self.price.amount_cents) {
-            let expected = "a whole number of the currency's smallest unit, from 0 to 9007199254740991";
-            return bad("amount", expected, "以币种最小单位计的整数，0 至 9007199254740991");
+        if !(1..=AMOUNT_MAX).contains(&self.price.amount_cents) {
+            let expected = "a whole number of the currency's smallest unit, from 1 to 9007199254740991; nothing is no payment";
+            return bad("amount", expected, "以币种最小单位计的整数，1 至 9007199254740991；金额为零不是付款");
         }
         let currency = self.price.currency.as_bytes();
         if currency.len() != 3 || !currency.iter().all(u8::is_ascii_uppercase) {
@@ -107,12 +104,13 @@ mod tests {
             let price = Price { amount_cents, currency: currency.to_owned() };
             PaymentForm { payment_id: payment_id.to_owned(), price }.of(RequestId::new(7).unwrap())
         };
-        assert!(form("pi_3", 0, "CNY").is_ok());
+        assert!(form("pi_3", 1, "CNY").is_ok());
         let field = |form: Result<NewPayment, BadForm>| form.unwrap_err().field;
         assert_eq!(field(form("", 1, "CNY")), "payment_id");
         assert_eq!(field(form("a b", 1, "CNY")), "payment_id");
         assert_eq!(field(form(&"x".repeat(129), 1, "CNY")), "payment_id");
         assert_eq!(field(form("p", -1, "CNY")), "amount");
+        assert_eq!(field(form("p", 0, "CNY")), "amount");
         assert_eq!(field(form("p", 1, "yuan")), "currency");
     }
 

@@ -8,6 +8,7 @@
 //!
 //! A crash between the two leaves an open grant, which the next sweep, P5 or the api gives. Redis never decides here: it is told.
 
+mod acceptance;
 mod context;
 mod cursors;
 mod deliveries;
@@ -19,6 +20,7 @@ mod overdue;
 mod refunds;
 mod webhooks;
 
+pub(crate) use acceptance::NoOrderYet;
 pub(crate) use context::FulfilContext;
 pub(crate) use deliveries::{
     DeliveriesForm, DeliveriesPage, DeliveryDocument, ReplayForm, ReplayedDeliveries, WebhookDocument,
@@ -28,7 +30,7 @@ pub(crate) use document::{OrderDocument, OrdersPage, PaymentDocument};
 pub use expiry::Expiry;
 pub(crate) use form::{BadForm, OrdersForm, PaymentForm, checked_payment_id};
 pub(crate) use orders::{
-    CancelError, OrderWork, cancel_by_buyer, cancel_by_operator, payment_state, receive_payment, refund_done,
+    CancelError, OrderWork, PaymentError, cancel_by_buyer, cancel_by_operator, payment_state, receive_payment, refund_done,
     start_payment,
 };
 pub(crate) use refunds::{REFUNDS_PAGE, RefundsForm, RefundsPage};

@@ -4,10 +4,11 @@
 //! Input: who asks for what. Output: what the database decided, counted by its state. What changes something has its act in the same
 //! transaction: a crash leaves both or neither, and a repeat changes nothing. What changes nothing is recorded afterwards.
 
+use super::acceptance::{Acceptance, NoOrderYet, acceptance};
 use super::context::FulfilContext;
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::operator::{ActOutcome, ActTarget, Actor, Operation, OperatorAct};
-use crate::domain::payment::PaymentState;
+use crate::domain::payment::{PaymentState, RefundReason};
 use crate::domain::states::{P6Fulfil, State};
 use crate::store::mysql::order_life::{
     self, CancelRequest, Cancelled, NewPayment, Payment, PaymentAnswer, PaymentStart, PaymentTold, RefundMark,
@@ -24,6 +25,20 @@ pub(crate) enum CancelError {
         "sale {0} is being rebuilt, its orders cannot be cancelled before that is done; nothing was changed, try again"
     )]
     BeingRebuilt(SaleId),
+    /// Its order is to come, or may be.
+    #[error(transparent)]
+    NoOrderYet(#[from] NoOrderYet),
+    /// The database did not answer, or refused.
+    #[error(transparent)]
+    Database(#[from] DbError),
+}
+
+/// Why a payment was not decided; the text says what to do next. Repeating is safe.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PaymentError {
+    /// Its order is to come, or may be: nothing was recorded.
+    #[error(transparent)]
+    NoOrderYet(#[from] NoOrderYet),
     /// The database did not answer, or refused.
     #[error(transparent)]
     Database(#[from] DbError),
@@ -46,6 +61,15 @@ impl OrderWork<'_> {
         act
     }
 
+    /// The request has no order: why not, unless the order is to come.
+    async fn orderless(&self) -> Result<RefundReason, NoOrderYet> {
+        match acceptance(self.context, self.request_id).await? {
+            Acceptance::ToCome => Err(NoOrderYet::ToCome(self.request_id)),
+            Acceptance::Failed => Ok(RefundReason::RequestFailed),
+            Acceptance::Nowhere => Ok(RefundReason::NoOrder),
+        }
+    }
+
     /// Records an act that changed nothing.
     async fn record(&self, mut act: OperatorAct, code: &str, ok: bool) -> Result<(), DbError> {
         act.sale_id = order_life::get(&self.context.db, self.request_id).await?.map(|order| order.sale_id);
@@ -55,16 +79,23 @@ impl OrderWork<'_> {
     }
 }
 
-/// Records a payment and tries its order; the money is on record in any case. Returns whether it was new, and the payment. Repeating is
-/// safe.
+/// Records a payment and tries its order. Returns whether it was new, and the payment. Repeating is safe.
 ///
 /// # Errors
-/// [`DbError`]; repeating finds out what was decided.
-pub(crate) async fn receive_payment(work: OrderWork<'_>, payment: &NewPayment) -> Result<PaymentAnswer, DbError> {
+/// [`PaymentError`]; nothing was recorded while the order is to come, otherwise repeating finds out what was decided.
+pub(crate) async fn receive_payment(work: OrderWork<'_>, payment: &NewPayment) -> Result<PaymentAnswer, PaymentError> {
     let price = &payment.price;
     let asked = json!({ "payment_id": payment.payment_id, "amount": price.amount_cents, "currency": price.currency });
     let act = work.act(Operation::OrderPaid, asked);
-    let answer = order_life::receive(&work.context.db, payment, Some(&act)).await?;
+    let db = &work.context.db;
+    let answer = match order_life::receive(db, payment, None, Some(&act)).await? {
+        Some(answer) => answer,
+        None => {
+            let why = Some(work.orderless().await?);
+            let answer = order_life::receive(db, payment, why, Some(&act)).await?;
+            answer.ok_or(NoOrderYet::ToCome(work.request_id))?
+        }
+    };
     let PaymentAnswer { told, row } = &answer;
     if *told == PaymentTold::Now {
         count(State::P6(payment_state(row)), 1);
@@ -88,9 +119,13 @@ pub(crate) const fn payment_state(row: &Payment) -> P6Fulfil {
 }
 
 /// A buyer starts to pay: the deadline moves, once.
-pub(crate) async fn start_payment(work: OrderWork<'_>) -> Result<PaymentStart, DbError> {
+pub(crate) async fn start_payment(work: OrderWork<'_>) -> Result<PaymentStart, PaymentError> {
     let act = work.act(Operation::OrderPaying, json!({}));
-    order_life::start(&work.context.db, work.request_id, Some(&act)).await
+    let started = order_life::start(&work.context.db, work.request_id, Some(&act)).await?;
+    if started == PaymentStart::NoOrder {
+        work.orderless().await?;
+    }
+    Ok(started)
 }
 
 /// Cancels the order, unless its sale is being rebuilt: units that come back meanwhile make the rebuild begin again, so steady
@@ -135,6 +170,9 @@ pub(crate) async fn cancel_by_operator(work: OrderWork<'_>, reason: &str) -> Res
         }
         done => done?,
     };
+    if matches!(cancelled, Cancelled::NoOrder) {
+        work.orderless().await?;
+    }
     let unchanged = match &cancelled {
         Cancelled::Now(..) => None,
         Cancelled::Before(_) => Some(("CANCELLED_BEFORE", true)),

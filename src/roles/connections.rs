@@ -81,7 +81,8 @@ impl Servers {
     pub(crate) fn fulfil_context(&self, settings: &Settings) -> FulfilContext {
         let (sale_keys, sale_cache) = (self.redis.sale_keys.clone(), self.redis.sale_cache.clone());
         let redis = SaleHandles { sale_keys, sale_cache };
-        FulfilContext { db: self.db.clone(), redis, shards: settings.redis.shards }
+        let ledger = self.redis.ledger.clone();
+        FulfilContext { db: self.db.clone(), redis, ledger, shards: settings.redis.shards }
     }
 }
 

@@ -249,9 +249,9 @@ async fn steps(measured: &mut Measured, rows: u64) {
         request_id: id(1),
         price: Price { amount_cents: 100, currency: "CNY".into() },
     };
-    measured.ask("a payment", 20, async |db| life::receive(db, &payment, None).await.map(|_| 1)).await;
+    measured.ask("a payment", 20, async |db| life::receive(db, &payment, None, None).await.map(|_| 1)).await;
     let late = NewPayment { payment_id: "new-2".into(), ..payment.clone() };
-    measured.ask("a payment too much", 20, async |db| life::receive(db, &late, None).await.map(|_| 1)).await;
+    measured.ask("a payment too much", 20, async |db| life::receive(db, &late, None, None).await.map(|_| 1)).await;
     let cancel = CancelRequest { request_id: id(1), buyer: None, reason: "r", by: "b", act: None };
     measured.ask("a paid order is cancelled", 60, async |db| life::cancel(db, cancel).await.map(|_| 1)).await;
     measured.ask("money goes back", 20, async |db| life::refunded(db, id(1), "new-2", None).await.map(|_| 1)).await;

@@ -5,6 +5,7 @@ mod api;
 mod controls;
 mod counted;
 mod crash;
+mod early;
 mod events;
 mod expiry;
 mod exports;

@@ -33,12 +33,12 @@ fn of_a_payment_a_deadline_and_a_cancellation_at_once_one_wins_and_the_money_is_
             let mut due = overdue(db, &sale, None, 500).await.unwrap();
             due.retain(|order| order.request_id == id);
             let (one, two, gone, given_up) = tokio::join!(
-                receive(db, &one, None),
-                receive(db, &two, None),
+                receive(db, &one, None, None),
+                receive(db, &two, None, None),
                 expire(db, &sale, due),
                 cancel(db, request)
             );
-            let (one, two) = (one.unwrap(), two.unwrap());
+            let (one, two) = (one.unwrap().unwrap(), two.unwrap().unwrap());
             let wins = [
                 applied(&one),
                 applied(&two),
@@ -66,8 +66,8 @@ fn one_payment_told_many_times_at_once_is_one_payment() {
         let sale = world.paying_sale("told", 100, None, LONG).await;
         let id = world.ordered(&sale, "alice").await;
         let told = payment("same", id);
-        let answers = futures::future::join_all((0..8).map(|_| receive(&world.servers.db, &told, None))).await;
-        let answers: Vec<PaymentAnswer> = answers.into_iter().map(Result::unwrap).collect();
+        let answers = futures::future::join_all((0..8).map(|_| receive(&world.servers.db, &told, None, None))).await;
+        let answers: Vec<PaymentAnswer> = answers.into_iter().map(|answer| answer.unwrap().unwrap()).collect();
         assert!(answers.iter().all(applied), "{answers:?}");
         let new = answers.iter().filter(|answer| answer.told == PaymentTold::Now).count();
         assert_eq!((new, world.rows("payments", "TRUE").await), (1, 1));

@@ -28,6 +28,7 @@ export const orderWords = {
   'money-REFUND_NEEDED': ['refund needed', '待退款'],
   'money-REFUNDED': ['refunded', '已退款'],
   'refund-NO_ORDER': ['there is no such order', '没有该订单'],
+  'refund-REQUEST_FAILED': ['the request failed, it never becomes an order', '请求失败，不会成为订单'],
   'refund-NO_PAYMENT_STEP': ['the sale has no payment step', '活动没有付款环节'],
   'refund-ALREADY_PAID': ['another payment was first', '已有另一笔付款'],
   'refund-EXPIRED': ['it came after the order had expired', '付款时订单已过期'],

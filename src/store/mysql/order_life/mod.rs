@@ -11,9 +11,11 @@
 mod acts;
 mod cancel;
 mod deadline;
+mod early_payments;
 mod events;
 mod lists;
 mod overdue;
+mod paying;
 mod payments;
 mod refunds;
 mod shared_events;
@@ -25,7 +27,8 @@ pub(crate) use events::delete as delete_events;
 pub use events::{WaitingEvents, waiting as waiting_events};
 pub use lists::{ListedOrder, OrdersQuery, PAGE_MAX, find, get, of_requests};
 pub use overdue::{OverdueOrder, OverdueSale, overdue, overdue_sales};
-pub use payments::{NewPayment, Payment, PaymentAnswer, PaymentStart, PaymentTold, payments_of, receive, start};
+pub use paying::{PaymentStart, start};
+pub use payments::{NewPayment, Payment, PaymentAnswer, PaymentTold, payments_of, receive};
 pub use refunds::{
     NeededRefunds, REFUNDS_COUNTED_MAX, REFUNDS_PAGE_MAX, RefundMark, RefundPlace, RefundsFilter, refunded,
     refunds_needed, refunds_needed_count,

@@ -1,25 +1,25 @@
 //! Payments as a provider tells of them (L3). The money is recorded first and in any case; then the order is tried.
 //!
 //! One transaction: the order is locked, the payment gets its row, the order becomes PAID or the row says why the money has to go
-//! back. The provider's id is unique, so a repeat finds what was decided; other money under the same id gets a row beside it. There is
+//! back. Of an order that is still to be written nothing is recorded, see [`receive`]. The provider's id is unique, so a repeat finds what was decided; other money under the same id gets a row beside it. There is
 //! no look at the clock: as long as an order is UNPAID its units are held, and the sweep decides when they are not.
 
 use super::super::columns::{ByteText, UnixMs};
 use super::super::fault::DbError;
 use super::super::pool::{Conn, Db};
-use super::super::schema::{orders, payments, sales};
+use super::super::schema::{orders, payments};
 use super::acts::{self, DoneToOrder};
+use super::early_payments::again;
 use super::events::{self, NewOrderEvent, RefundNeeded};
 use super::{LockedOrder, lock, movable, moved_away, retried};
 use crate::domain::ids::RequestId;
 use crate::domain::operator::OperatorAct;
-use crate::domain::order_life::{OrderEvent, OrderState, OrderTransition};
+use crate::domain::order_life::{OrderEvent, OrderState};
 use crate::domain::payment::{PaymentState, Price, RefundReason, id_beside, refund_reason};
 use crate::domain::webhook::WebhookSubscriptions;
 use crate::faults::crash_point;
 use diesel::prelude::*;
 use diesel_async::{AsyncConnection, RunQueryDsl};
-use serde_json::json;
 
 /// Most payments of one order that are shown.
 const PAYMENTS_MAX: i64 = 1000;
@@ -71,7 +71,7 @@ fn code_of<S: serde::Serializer>(state: &PaymentState, serializer: S) -> Result<
 /// Whether a payment was new.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PaymentTold {
-    /// It was recorded now.
+    /// It was recorded now, or got its order now.
     Now,
     /// It was recorded before; nothing changed.
     Before,
@@ -82,6 +82,19 @@ impl NewPayment {
         row.request_id == self.request_id
             && row.amount_cents == self.price.amount_cents
             && row.currency == self.price.currency
+    }
+
+    /// Whether this row is the same money, recorded when its request had no order.
+    fn came_too_early(&self, row: &Payment) -> bool {
+        self.is_on_record_as(row)
+            && row.state == PaymentState::RefundNeeded
+            && row.reason.as_deref() == Some(RefundReason::NoOrder.code())
+    }
+
+    /// Why this order cannot take it.
+    pub(super) fn refused_by(&self, order: &LockedOrder) -> Option<RefundReason> {
+        let asked = Price { amount_cents: order.amount_cents, currency: order.currency.clone() };
+        refund_reason(order.state, &asked, &self.price)
     }
 }
 
@@ -97,18 +110,29 @@ pub struct PaymentAnswer {
 /// Records a payment and tries its order, with the act that it is. Repeating is safe, and is no act. An id that another payment has, for
 /// another order or of another amount, loses no money: it is recorded beside that one, and has to go back.
 ///
+/// Where the request has no order, `orderless` is why the money goes back. Without a reason nothing is recorded and the answer is `None`:
+/// the caller finds out whether the order is still to come. A payment that was recorded as [`RefundReason::NoOrder`] and whose
+/// order came afterwards is judged again.
+///
 /// # Errors
 /// [`DbError`]; after [`DbError::Unavailable`] and [`DbError::Timeout`] it is unknown, and a repeat finds out.
-pub async fn receive(db: &Db, payment: &NewPayment, act: Option<&OperatorAct>) -> Result<PaymentAnswer, DbError> {
-    let answer = on_record(db, payment, None, act).await?;
+pub async fn receive(
+    db: &Db,
+    payment: &NewPayment,
+    orderless: Option<RefundReason>,
+    act: Option<&OperatorAct>,
+) -> Result<Option<PaymentAnswer>, DbError> {
+    let reasons = Reasons { taken: None, orderless };
+    let Some(answer) = on_record(db, payment, reasons, act).await? else { return Ok(None) };
     if payment.is_on_record_as(&answer.row) {
-        return Ok(answer);
+        return Ok(Some(answer));
     }
     let payment_id = id_beside(&payment.payment_id, payment.request_id, &payment.price);
     let beside = NewPayment { payment_id, ..payment.clone() };
-    let answer = on_record(db, &beside, Some(RefundReason::PaymentIdTaken), act).await?;
-    if beside.is_on_record_as(&answer.row) {
-        return Ok(answer);
+    let taken = Some(RefundReason::PaymentIdTaken);
+    let answer = on_record(db, &beside, Reasons { taken, orderless: taken }, act).await?;
+    if let Some(answer) = answer.filter(|answer| beside.is_on_record_as(&answer.row)) {
+        return Ok(Some(answer));
     }
     Err(DbError::Other(format!(
         "payment ids {} and {} are both another payment's",
@@ -116,21 +140,39 @@ pub async fn receive(db: &Db, payment: &NewPayment, act: Option<&OperatorAct>) -
     )))
 }
 
-/// The payment that has this id: recorded now, or before; with `taken` it is money that goes back for that.
+/// Why money goes back that an order could take otherwise.
+#[derive(Debug, Clone, Copy)]
+struct Reasons {
+    /// Another payment has its id.
+    taken: Option<RefundReason>,
+    /// Where there is no order; `None`: nothing is recorded then.
+    orderless: Option<RefundReason>,
+}
+
+/// The payment that has this id: recorded now, or before; with `taken` it is money that goes back for that. `None`: there is no order,
+/// and no reason was given for that.
 async fn on_record(
     db: &Db,
     payment: &NewPayment,
-    taken: Option<RefundReason>,
+    reasons: Reasons,
     act: Option<&OperatorAct>,
-) -> Result<PaymentAnswer, DbError> {
+) -> Result<Option<PaymentAnswer>, DbError> {
     let mut known = by_id(db, &payment.payment_id).await?;
     let mut told = PaymentTold::Before;
-    if known.is_none() {
+    let is_new = known.is_none();
+    if is_new || known.as_ref().is_some_and(|row| payment.came_too_early(row)) {
         let recorded = retried!(db.run("payment_receive", async |conn| {
-            conn.transaction(async |conn| in_transaction(conn, (payment, taken), act, db.webhooks()).await).await
+            let work = async |conn: &mut Conn| match is_new {
+                true => in_transaction(conn, (payment, reasons), act, db.webhooks()).await,
+                false => again(conn, payment, act, db.webhooks()).await,
+            };
+            conn.transaction(work).await
         }));
         match recorded {
-            Ok(()) => told = PaymentTold::Now,
+            Ok(PaymentStep::Decided) => told = PaymentTold::Now,
+            Ok(PaymentStep::Unchanged) => {}
+            Ok(PaymentStep::NoOrder) if reasons.orderless.is_none() => return Ok(None),
+            Ok(PaymentStep::NoOrder) => {}
             // Another process was first with the same id.
             Err(error) if error.is_duplicate() => {}
             Err(error) => return Err(error),
@@ -139,21 +181,34 @@ async fn on_record(
         known = by_id(db, &payment.payment_id).await?;
     }
     let row = known.ok_or_else(|| DbError::Other(format!("payment {} is not on record", payment.payment_id)))?;
-    Ok(PaymentAnswer { told, row })
+    Ok(Some(PaymentAnswer { told, row }))
+}
+
+/// What a transaction did.
+pub(super) enum PaymentStep {
+    /// The payment has its decision.
+    Decided,
+    /// It keeps the one that it has.
+    Unchanged,
+    /// There is no order; nothing was written.
+    NoOrder,
 }
 
 async fn in_transaction(
     conn: &mut Conn,
-    (payment, taken): (&NewPayment, Option<RefundReason>),
+    (payment, reasons): (&NewPayment, Reasons),
     act: Option<&OperatorAct>,
     webhooks: &WebhookSubscriptions,
-) -> Result<(), DbError> {
+) -> Result<PaymentStep, DbError> {
+    if reasons.orderless.is_none() && !is_written(conn, payment.request_id).await? {
+        return Ok(PaymentStep::NoOrder);
+    }
     let order = lock(conn, payment.request_id).await?;
-    let tried = order.as_ref().map_or(Some(RefundReason::NoOrder), |order| {
-        let asked = Price { amount_cents: order.amount_cents, currency: order.currency.clone() };
-        refund_reason(order.state, &asked, &payment.price)
-    });
-    let reason = taken.or(tried);
+    let tried = match &order {
+        Some(order) => payment.refused_by(order),
+        None => reasons.orderless.or(Some(RefundReason::NoOrder)),
+    };
+    let reason = reasons.taken.or(tried);
     let state = if reason.is_some() { PaymentState::RefundNeeded } else { PaymentState::Applied };
     let row = (
         payments::payment_id.eq(payment.payment_id.as_bytes()),
@@ -166,11 +221,7 @@ async fn in_transaction(
     );
     diesel::insert_into(payments::table).values(row).execute(conn).await?;
     let told = match (reason, &order) {
-        (None, Some(order)) => {
-            let condition = format!("state IN {}", movable(OrderEvent::PaymentReceived));
-            step(conn, order, "state = 'PAID', state_at = NOW(3), ", &condition).await?;
-            NewOrderEvent::of_state(order, OrderState::Paid)
-        }
+        (None, Some(order)) => pay(conn, order).await?,
         (reason, order) => {
             if let Some(order) = order {
                 step(conn, order, "", "TRUE").await?;
@@ -189,7 +240,20 @@ async fn in_transaction(
     let done = DoneToOrder { code: reason.map_or(state.code(), RefundReason::code), ok: reason.is_none(), after: None };
     acts::write(conn, act, order.as_ref(), done).await?;
     crash_point!(PaymentWritten);
-    Ok(())
+    Ok(PaymentStep::Decided)
+}
+
+/// The order is paid.
+pub(super) async fn pay(conn: &mut Conn, order: &LockedOrder) -> Result<NewOrderEvent, DbError> {
+    let condition = format!("state IN {}", movable(OrderEvent::PaymentReceived));
+    step(conn, order, "state = 'PAID', state_at = NOW(3), ", &condition).await?;
+    Ok(NewOrderEvent::of_state(order, OrderState::Paid))
+}
+
+/// Whether the request has an order. Without a lock: an order whose transaction is under way would be waited for.
+pub(super) async fn is_written(conn: &mut Conn, request_id: RequestId) -> Result<bool, DbError> {
+    let order = orders::table.find(request_id.get()).select(orders::request_id);
+    Ok(order.first::<u64>(conn).await.optional()?.is_some())
 }
 
 /// One step of an order that this transaction holds.
@@ -210,64 +274,6 @@ pub(super) async fn by_id(db: &Db, payment_id: &str) -> Result<Option<Payment>, 
         Ok(payment.first(conn).await.optional()?)
     })
     .await
-}
-
-/// What became of the start of a payment.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PaymentStart {
-    /// The buyer may pay until then, Unix milliseconds; the deadline moved when this was the first start.
-    Until(i64),
-    /// The order is not payable any more: its state, UNPAID when its deadline has passed and the sweep is on its way; `None`: its
-    /// sale has no payment step.
-    Refused(Option<OrderState>),
-    /// There is no such order.
-    NoOrder,
-}
-
-/// A payment is started: the deadline moves by the time to pay, once, and that is an act. Repeating is safe.
-pub async fn start(db: &Db, request_id: RequestId, act: Option<&OperatorAct>) -> Result<PaymentStart, DbError> {
-    let started = retried!(db.run("payment_start", async |conn| {
-        conn.transaction(async |conn| {
-            let Some(order) = lock(conn, request_id).await? else { return Ok(PaymentStart::NoOrder) };
-            let Some(state) = order.state else { return Ok(PaymentStart::Refused(None)) };
-            if !matches!(state.after(OrderEvent::PaymentStarted), OrderTransition::To(_)) {
-                return Ok(PaymentStart::Refused(Some(state)));
-            }
-            let sale = order.sale_id.as_str().as_bytes();
-            let columns = (sales::pay_within_s, sales::pay_grace_s);
-            let (within, grace): (Option<u32>, u32) = sales::table.find(sale).select(columns).first(conn).await?;
-            let within = u64::from(within.unwrap_or(0));
-            // Never past twice the time, whatever a clock says.
-            let later = format!(
-                "LEAST(pay_by + INTERVAL {within} SECOND, created_at + INTERVAL {} SECOND)",
-                within.saturating_mul(2)
-            );
-            // `expire_at` first: it is made from the `pay_by` of before.
-            let set = format!(
-                "/* order_life::start */ UPDATE orders SET expire_at = {later} + INTERVAL {grace} SECOND, pay_by = {later}, \
-                 paying_at = NOW(3) WHERE request_id = {request_id} AND state IN {} AND paying_at IS NULL AND expire_at > NOW(3)",
-                movable(OrderEvent::PaymentStarted)
-            );
-            let moved = diesel::sql_query(set).execute(conn).await?;
-            // Read whether or not it moved: a repeat hears the same deadline.
-            let payable = orders::table.find(request_id.get()).filter(orders::expire_at.gt(diesel::dsl::sql("NOW(3)")));
-            let pay_by: Option<UnixMs> =
-                payable.select(orders::pay_by.assume_not_null()).first(conn).await.optional()?;
-            let Some(pay_by) = pay_by else { return Ok(PaymentStart::Refused(Some(state))) };
-            let pay_by_ms: i64 = pay_by.into();
-            if moved > 0 {
-                let done = DoneToOrder { code: "DEADLINE_MOVED", ok: true, after: Some(json!({ "pay_by_ms": pay_by_ms })) };
-                acts::write(conn, act, Some(&order), done).await?;
-                crash_point!(PayingWritten);
-            }
-            Ok(PaymentStart::Until(pay_by_ms))
-        })
-        .await
-    }))?;
-    if matches!(started, PaymentStart::Until(_)) {
-        crash_point!(PayingCommitted);
-    }
-    Ok(started)
 }
 
 /// The payments of an order, oldest first.

@@ -1,0 +1,131 @@
+//! Whether a request that has no order was accepted: then its order is still to be written, and what is asked of it has to wait.
+//!
+//! Input: a request id. Output: its order is to come, it failed, or no server knows it. The ledgers are read before the database: an
+//! order that lands in between is found there. That no server knows a request is said only when every ledger of a sale that sells was
+//! read and is whole; a server that does not answer is an error, never an answer. Reads only, a crash leaves nothing.
+
+use super::context::FulfilContext;
+use crate::domain::ids::RequestId;
+use crate::domain::outcome::Outcome;
+use crate::domain::sale::{MetaState, Sale, SaleStatus};
+use crate::store::mysql::request_records::{self, RequestRecords};
+use crate::store::mysql::{DbError, sales};
+use crate::store::redis::RedisFault;
+use futures::StreamExt;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// Longest search of all ledgers. A shop's backend waits for it.
+const DEADLINE: Duration = Duration::from_secs(5);
+/// Ledgers read at once.
+const AT_ONCE: usize = 32;
+
+/// What is known of a request without an order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Acceptance {
+    /// It was accepted, and its order is not written yet, or was written meanwhile.
+    ToCome,
+    /// It was accepted and failed: it never becomes an order.
+    Failed,
+    /// No server knows it.
+    Nowhere,
+}
+
+/// Why nothing is decided about a request without an order. Nothing was recorded, and repeating is safe.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NoOrderYet {
+    /// Its order is to come.
+    #[error("request {0} is accepted, and its order is not written yet; nothing was recorded, repeat it in a few seconds")]
+    ToCome(RequestId),
+    /// A server that would know it did not say.
+    #[error("whether request {0} is accepted cannot be read right now ({1}); nothing was recorded, repeat it")]
+    Unread(RequestId, String),
+}
+
+/// Why a ledger does not say that it has no such request.
+#[derive(Debug, thiserror::Error)]
+enum Unread {
+    #[error("the ledger: {0}")]
+    Redis(#[from] RedisFault),
+    #[error(transparent)]
+    Database(#[from] DbError),
+    #[error("the ledger of sale {0} is not whole")]
+    NotWhole(String),
+    #[error("too few replicas have the ledger of sale {0}")]
+    NotReplicated(String),
+    #[error("the ledgers were not read within {} s", DEADLINE.as_secs())]
+    Slow,
+}
+
+/// What is known of a request that has no order.
+///
+/// # Errors
+/// [`NoOrderYet::Unread`] when a server did not answer that would know the request.
+pub(super) async fn acceptance(context: &FulfilContext, request_id: RequestId) -> Result<Acceptance, NoOrderYet> {
+    let unread = |why: Unread| NoOrderYet::Unread(request_id, why.to_string());
+    let in_ledger = timeout(DEADLINE, in_a_ledger(context, request_id)).await.unwrap_or(Err(Unread::Slow));
+    let records = request_records::records_of(&context.db, request_id).await.map_err(|error| unread(error.into()))?;
+    match in_database(&records) {
+        Some(known) => Ok(known),
+        None => in_ledger
+            .map(|is_there| if is_there { Acceptance::ToCome } else { Acceptance::Nowhere })
+            .map_err(unread),
+    }
+}
+
+/// What the database says. A failure that is still open waits for P5 or a person.
+const fn in_database(records: &RequestRecords) -> Option<Acceptance> {
+    let RequestRecords { decided, order, currency: _, failure, payments: _ } = records;
+    match decided {
+        Some(decided) => match decided.outcome {
+            Outcome::Ordered => Some(Acceptance::ToCome),
+            Outcome::Failed(_) => Some(Acceptance::Failed),
+        },
+        None if order.is_some() || failure.is_some() => Some(Acceptance::ToCome),
+        None => None,
+    }
+}
+
+/// Whether a ledger of any sale has the request.
+async fn in_a_ledger(context: &FulfilContext, request_id: RequestId) -> Result<bool, Unread> {
+    let sales = sales::released(&context.db).await?;
+    let ledgers = sales.iter().flat_map(|sale| (0..context.shards).map(move |shard| (sale, shard)));
+    let reads = ledgers.map(|(sale, shard)| has(context, sale, shard, request_id));
+    let mut answers = futures::stream::iter(reads).buffer_unordered(AT_ONCE);
+    let mut unread = None;
+    while let Some(answer) = answers.next().await {
+        match answer {
+            Ok(true) => return Ok(true),
+            Ok(false) => {}
+            Err(why) => unread = Some(why),
+        }
+    }
+    unread.map_or(Ok(false), Err)
+}
+
+/// Whether this ledger has the request. Of a closed sale the keys may be gone, and with them nothing that is not in the database.
+async fn has(context: &FulfilContext, sale: &Sale, shard: u16, request_id: RequestId) -> Result<bool, Unread> {
+    let id = &sale.sale_id;
+    let (records, replicated) = context.ledger.lookup_replicated(id, shard, &[request_id]).await?;
+    if records.iter().any(Option::is_some) {
+        return Ok(true);
+    }
+    if !replicated {
+        return Err(Unread::NotReplicated(id.to_string()));
+    }
+    match sale.status {
+        SaleStatus::Warmed | SaleStatus::Paused if !is_whole(context, sale, shard).await? => {
+            Err(Unread::NotWhole(id.to_string()))
+        }
+        SaleStatus::Draft | SaleStatus::Warmed | SaleStatus::Paused | SaleStatus::Closed => Ok(false),
+    }
+}
+
+/// Whether Redis has all keys of the sale, and has not gone back in time behind the database.
+async fn is_whole(context: &FulfilContext, sale: &Sale, shard: u16) -> Result<bool, Unread> {
+    let highest = sales::highest_number(&context.db, &sale.sale_id, shard, sale.epoch).await?;
+    let keys = &context.redis.sale_keys;
+    let Some(meta) = keys.meta(&sale.sale_id, shard).await? else { return Ok(false) };
+    let is_current = meta.state != MetaState::Frozen && meta.number >= highest;
+    Ok(is_current && keys.are_complete(&sale.sale_id, shard).await?)
+}
