@@ -18,6 +18,8 @@ const ACTS: u32 = 50;
 #[serde(deny_unknown_fields)]
 pub(super) struct ActsQuery {
     /// Only acts on this sale.
+    sale: Option<String>,
+    /// The same by its older name; `sale` goes before it.
     sale_id: Option<String>,
     /// Only acts before this one.
     #[param(minimum = 1, maximum = 9_223_372_036_854_775_807_i64)]
@@ -41,7 +43,7 @@ pub(super) struct ActsAnswer {
     responses((status = 200, description = "Acts", body = ActsAnswer), ReadProblems)
 )]
 pub(super) async fn list(_call: ViewCall, admin: web::Data<Admin>, query: web::Query<ActsQuery>) -> AdminAnswer {
-    let ActsQuery { sale_id, before, limit } = query.into_inner();
+    let ActsQuery { sale, sale_id, before, limit } = query.into_inner();
     let limit = limit.unwrap_or(ACTS);
     if !(1..=acts::PAGE_MAX).contains(&limit) {
         return Err(Kind::Unprocessable.because_both(
@@ -53,7 +55,7 @@ pub(super) async fn list(_call: ViewCall, admin: web::Data<Admin>, query: web::Q
         return Err(Kind::Unprocessable
             .because_both("before: expected the act_id of an act", "before：应为某条操作记录的 act_id"));
     }
-    let sale_id = sale_id.as_deref().map(SaleId::parse).transpose();
+    let sale_id = sale.or(sale_id).as_deref().map(SaleId::parse).transpose();
     let sale_id = sale_id.map_err(|error| unexpected_query(&error))?;
     let page = acts::list(&admin.servers.db, &acts::ActFilter { sale_id, before, limit }).await?;
     answer(ActsAnswer { acts: page.into_iter().map(ActDocument::of).collect() })

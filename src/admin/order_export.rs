@@ -9,9 +9,10 @@ use super::calls::ViewCall;
 use super::json_api::{AdminAnswer, ReadProblems};
 use super::state::Admin;
 use crate::domain::ids::{RequestId, SaleId, UserId};
+use crate::domain::instant;
 use crate::http::problem::{Kind, Problem, RETRY_LATER_S};
 use crate::p6_fulfil::{OrderDocument, OrdersForm};
-use crate::store::mysql::order_life::{self, ListedOrder, OrdersQuery, PAGE_MAX};
+use crate::store::mysql::order_life::{self, FoundOrders, ListedOrder, OrdersQuery, PAGE_MAX};
 use crate::store::mysql::{Db, DbError};
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE};
 use actix_web::{HttpResponse, web};
@@ -45,9 +46,11 @@ pub(super) struct ExportQuery {
     state: Option<String>,
     /// Only accepted from then on, RFC 3339.
     #[param(value_type = Option<String>, format = DateTime)]
+    #[serde(default, deserialize_with = "instant::read_optional")]
     from: Option<DateTime<Utc>>,
     /// Only accepted before then, RFC 3339.
     #[param(value_type = Option<String>, format = DateTime)]
+    #[serde(default, deserialize_with = "instant::read_optional")]
     to: Option<DateTime<Utc>>,
     /// Only orders before this one: the last order of an export that was cut off.
     #[param(value_type = Option<String>, pattern = "^[1-9][0-9]{0,18}$")]
@@ -68,7 +71,8 @@ pub(super) struct ExportQuery {
 )]
 pub(super) async fn export(_call: ViewCall, admin: web::Data<Admin>, query: web::Query<ExportQuery>) -> AdminAnswer {
     let ExportQuery { sale, buyer, state, from, to, cursor } = query.into_inner();
-    let query = OrdersForm { sale, buyer, state, from, to, cursor, limit: PAGE_MAX }.query()?;
+    let query = OrdersForm { sale, buyer, state, from, to, cursor, limit: PAGE_MAX };
+    let query = query.query(admin.token_ttl_s)?;
     let Ok(place) = admin.exporting.clone().try_acquire_owned() else { return Err(too_many()) };
     // A database that is away is a problem, not an export without lines.
     let first = order_life::find(&admin.servers.db, &query).await?;
@@ -119,19 +123,19 @@ enum CutOff {
 }
 
 impl OrderExport {
-    /// Pages until one is not full, or the client has gone.
-    async fn run(mut self, first: Vec<ListedOrder>) -> Result<(), CutOff> {
+    /// Pages until the last one, or the client has gone.
+    async fn run(mut self, first: FoundOrders) -> Result<(), CutOff> {
         let mut page = first;
         loop {
-            let is_full = page.len() == usize::from(self.query.limit);
-            self.query.before = page.last().map(|order| order.request_id);
-            if !page.is_empty() && !self.gives(ExportPart::Lines(lines(page))).await? {
+            let FoundOrders { orders, next } = page;
+            if !orders.is_empty() && !self.gives(ExportPart::Lines(lines(orders))).await? {
                 return Ok(());
             }
-            if !is_full {
+            if next.is_none() {
                 self.gives(ExportPart::End).await?;
                 return Ok(());
             }
+            self.query.before = next;
             page = order_life::find(&self.db, &self.query).await?;
         }
     }

@@ -1,7 +1,8 @@
 //! What happens to an order over HTTP, by operators and the shop's backend (L3, L4): paid, cancelled, refunded.
 //!
-//! A payment is always answered with 200 when it was understood: the money is on record, and the body says whether an order took
-//! it (`P6-F1`) or it has to go back (`P6-F4`). Every write may be repeated.
+//! A payment that was understood is answered with 200: the money is on record, and the body says whether an order took it (`P6-F1`) or
+//! it has to go back (`P6-F4`). While its order is still to be written the answer is 503, and nothing is on record. Every write may be
+//! repeated.
 
 use super::calls::{MoneyCall, OperateOrMoneyCall};
 use super::json_api::{AdminAnswer, JsonBody, WriteProblems, answer};
@@ -10,8 +11,8 @@ use super::state::Admin;
 use crate::domain::order_life::OrderState;
 use crate::domain::payment::Price;
 use crate::http::problem::{Kind, Problem};
-use crate::p6_fulfil::{self, OrderDocument, OrderWork, PaymentDocument, PaymentForm, checked_payment_id};
-use crate::store::mysql::order_life::{self, Cancelled, PaymentAnswer, PaymentStart, RefundMark};
+use crate::p6_fulfil::{self, OrderDocument, OrderWork, PaymentDocument, PaymentForm, checked_payment_id, shown_time};
+use crate::store::mysql::order_life::{self, Cancelled, Payment, PaymentAnswer, PaymentStart, RefundMark};
 use actix_web::web;
 use serde::{Deserialize, Serialize};
 
@@ -22,11 +23,11 @@ const REASON_CHARS_MAX: usize = 500;
 #[serde(deny_unknown_fields)]
 pub(super) struct PaidBody {
     /// The provider's id of the payment: a repeated call with the same id changes nothing. The same id with another order, amount or
-    /// currency is other money, which has to go back.
+    /// currency is other money, which has to go back. A shop with several providers puts the provider before it, `provider:id`.
     #[schema(min_length = 1, max_length = 128)]
     payment_id: String,
-    /// In the smallest unit of the currency.
-    #[schema(minimum = 0)]
+    /// In the smallest unit of the currency; a payment of nothing is none.
+    #[schema(minimum = 1)]
     amount: i64,
     /// ISO 4217 code.
     #[schema(pattern = "^[A-Z]{3}$", example = "CNY")]
@@ -55,7 +56,9 @@ pub(super) struct PaidAnswer {
     post, path = "/admin/v1/orders/{request_id}/paid", operation_id = "order_paid", tag = "orders",
     params(OrderPath), request_body = PaidBody,
     responses(
-        (status = 200, description = "The money is on record. `code` is P6-F1 when the order is paid, P6-F4 when the money has \
+        (status = 200, description = "The money is on record, also of a request that failed or that no server knows. While a request \
+            is accepted and its order is still to be written, or that cannot be read, the answer is 503 ORDER_NOT_WRITTEN and nothing is \
+            recorded: repeat it. `code` is P6-F1 when the order is paid, P6-F4 when the money has \
             to go back; `reason` says why. Where another payment has the id, `payment.payment_id` is the id that this one has \
             instead", body = PaidAnswer),
         WriteProblems,
@@ -183,13 +186,26 @@ pub(super) struct RefundedBody {
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct RefundedAnswer {
     payment: PaymentDocument,
+    /// Whether it was on record before this call: somebody else may have sent the money, or this call is a repeat. The record of acts says
+    /// who marked it (`order.refunded`).
+    before: bool,
+    /// When it was marked, RFC 3339.
+    marked_at: String,
+}
+
+impl RefundedAnswer {
+    fn of(row: Payment, before: bool) -> Self {
+        let marked_at = shown_time(row.state_at_ms);
+        Self { payment: PaymentDocument::of(row), before, marked_at }
+    }
 }
 
 /// Tell that the money of a payment went back.
 #[utoipa::path(
     post, path = "/admin/v1/orders/{request_id}/refunded", operation_id = "order_refunded", tag = "orders",
     params(OrderPath), request_body = RefundedBody,
-    responses((status = 200, description = "The payment", body = RefundedAnswer), WriteProblems)
+    responses((status = 200, description = "The payment. `before` is true when it was marked before: send no money then",
+        body = RefundedAnswer), WriteProblems)
 )]
 pub(super) async fn refunded(
     call: MoneyCall,
@@ -201,9 +217,8 @@ pub(super) async fn refunded(
     let payment_id = checked_payment_id(&body.payment_id)?;
     let work = OrderWork { context: &admin.fulfil, request_id, actor: &actor };
     match p6_fulfil::refund_done(work, payment_id).await? {
-        RefundMark::Refunded(row) | RefundMark::Before(row) => {
-            answer(RefundedAnswer { payment: PaymentDocument::of(row) })
-        }
+        RefundMark::Refunded(row) => answer(RefundedAnswer::of(row, false)),
+        RefundMark::Before(row) => answer(RefundedAnswer::of(row, true)),
         RefundMark::NotNeeded(_) => {
             let english = "this payment paid its order; cancel the order before the money goes back";
             Err(Kind::Conflict.because_both(english, "这笔付款已用于订单；请先取消订单再退款"))

@@ -4,6 +4,7 @@ use super::calls::ViewCall;
 use super::json_api::{AdminAnswer, ReadProblems, answer};
 use super::state::Admin;
 use crate::domain::ids::{RequestId, SaleId, UserId};
+use crate::domain::instant;
 use crate::http::problem::{Kind, Problem};
 use crate::p6_fulfil::{OrderDocument, OrdersForm, OrdersPage, PaymentDocument};
 use crate::store::mysql::order_life;
@@ -26,11 +27,13 @@ pub(super) struct FindQuery {
     buyer: Option<UserId>,
     /// Only UNPAID, PAID, EXPIRED or CANCELLED; needs a sale or a buyer.
     state: Option<String>,
-    /// Only accepted from then on, RFC 3339.
+    /// Only accepted from then on, RFC 3339: when the purchase was accepted, whenever its token was issued or its order was written.
     #[param(value_type = Option<String>, format = DateTime)]
+    #[serde(default, deserialize_with = "instant::read_optional")]
     from: Option<DateTime<Utc>>,
     /// Only accepted before then, RFC 3339.
     #[param(value_type = Option<String>, format = DateTime)]
+    #[serde(default, deserialize_with = "instant::read_optional")]
     to: Option<DateTime<Utc>>,
     /// `next` of the page before.
     #[param(value_type = Option<String>, pattern = "^[1-9][0-9]{0,18}$")]
@@ -50,8 +53,8 @@ pub(super) async fn find(_call: ViewCall, admin: web::Data<Admin>, query: web::Q
     let FindQuery { sale, buyer, state, from, to, cursor, limit } = query.into_inner();
     let limit = limit.unwrap_or(PAGE);
     let form = OrdersForm { sale, buyer, state, from, to, cursor, limit };
-    let orders = order_life::find(&admin.servers.db, &form.query()?).await?;
-    answer(OrdersPage::with_buyers(orders, limit))
+    let found = order_life::find(&admin.servers.db, &form.query(admin.token_ttl_s)?).await?;
+    answer(OrdersPage::with_buyers(found))
 }
 
 #[derive(Deserialize, utoipa::IntoParams)]

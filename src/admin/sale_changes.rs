@@ -8,7 +8,8 @@ use super::json_api::{AdminAnswer, JsonBody, WriteProblems, answer, unexpected_b
 use super::sale_write::{OperatorBody, SaleWrite};
 use super::state::Admin;
 use crate::domain::operator::Operation;
-use crate::domain::sale_change::{CloneForm, NewTimes, SaleChange, SaleEdit};
+use crate::domain::sale_change::{NewTimes, SaleChange, SaleEdit};
+use crate::domain::sale_clone::CloneForm;
 use crate::http::extract::SaleInPath;
 use crate::http::problem::{Kind, Problem};
 use crate::sales::SaleAct;

@@ -37,6 +37,8 @@ pub struct Admin {
     pub(super) fulfil: FulfilContext,
     pub(super) roles: Vec<Role>,
     pub(super) window_ms: u64,
+    /// How much older than its acceptance the id of an order may be, seconds.
+    pub(super) token_ttl_s: u64,
     /// Of the configuration.
     pub(super) webhooks: Vec<Webhook>,
     pub(super) sale_control: SaleControl,
@@ -66,6 +68,7 @@ impl Admin {
             servers: servers.clone(),
             roles: roles.to_vec(),
             window_ms: settings.p5_reconcile.window_ms,
+            token_ttl_s: settings.p1_entry.token_ttl_s,
             webhooks: settings.webhooks.clone(),
             sale_control: servers.sale_control(settings),
             sales: Cached::new(SNAPSHOT_MS),

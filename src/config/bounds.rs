@@ -2,6 +2,7 @@
 
 use super::sections::{P1Entry, Settings};
 use crate::domain::message::BUNDLE_MAX;
+use crate::domain::policy::ORDER_UNITS_MAX;
 use crate::domain::trace::MILLION;
 
 const HOUR_MS: u64 = 3_600_000;
@@ -50,7 +51,7 @@ fn of_phases(s: &Settings, within: &mut dyn FnMut(&'static str, u64, u64, u64)) 
     within("p1_entry.backlog_max", s.p1_entry.backlog_max, 1, 1 << 40);
     within("p1_entry.lag_max_ms", s.p1_entry.lag_max_ms, 0, 24 * HOUR_MS);
     within("p1_entry.token_ttl_s", s.p1_entry.token_ttl_s, 1, 30 * 86_400);
-    within("p1_entry.quantity_max", s.p1_entry.quantity_max.into(), 1, 1_000_000);
+    within("p1_entry.quantity_max", s.p1_entry.quantity_max.into(), 1, ORDER_UNITS_MAX.into());
     within("p1_entry.room_release_per_s", s.p1_entry.room_release_per_s.into(), 1, 1_000_000);
     within("p1_entry.room_places_max", s.p1_entry.room_places_max, 1, 100_000_000);
     within("p1_entry.cache_ttl_ms", s.p1_entry.cache_ttl_ms, 10, 60_000);

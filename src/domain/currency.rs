@@ -1,4 +1,4 @@
-//! How many digits a currency has after the point (ISO 4217), and amounts in it as text for people.
+//! Which currencies there are, how many digits a currency has after the point (ISO 4217), and amounts in it as text for people.
 //!
 //! Programs get whole numbers of the smallest unit; text is for tables, messages and pages. The pages have the same table
 //! (`console/assets/shared/words.js`), because browsers do not agree on it: a test holds both equal. Pure.
@@ -36,6 +36,25 @@ pub(crate) const DIGITS: [(&str, usize); 26] = [
     ("XPF", 0),
 ];
 
+/// The currencies that are in use (ISO 4217, list one, without metals and units of account; XTS is for tests), in the order of their codes.
+const IN_USE: &str = "\
+    AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD \
+    BND BOB BOV BRL BSD BTN BWP BYN BZD CAD CDF CHE CHF CHW CLF CLP \
+    CNY COP COU CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD \
+    FKP GBP GEL GHS GIP GMD GNF GTQ GYD HKD HNL HTG HUF IDR ILS INR \
+    IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD KYD KZT LAK \
+    LBP LKR LRD LSL LYD MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK \
+    MXN MXV MYR MZN NAD NGN NIO NOK NPR NZD OMR PAB PEN PGK PHP PKR \
+    PLN PYG QAR RON RSD RUB RWF SAR SBD SCR SDG SEK SGD SHP SLE SOS \
+    SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD TZS UAH \
+    UGX USD USN UYI UYU UYW UZS VED VES VND VUV WST XAD XAF XCD XCG \
+    XOF XPF XTS YER ZAR ZMW ZWG";
+
+/// Whether a currency with this code is in use.
+pub(crate) fn is_in_use(code: &str) -> bool {
+    code.len() == 3 && IN_USE.split(' ').any(|known| known == code)
+}
+
 /// Digits after the point of a currency: two for yuan, none for yen, three for dinars. Two for one that nobody knows.
 fn digits(currency: &str) -> usize {
     DIGITS.iter().find(|(code, _)| *code == currency).map_or(DIGITS_USUAL, |(_, digits)| *digits)
@@ -72,6 +91,15 @@ mod tests {
         ] {
             assert_eq!(amount_text(amount, currency), text);
         }
+    }
+
+    #[test]
+    fn a_currency_that_nobody_has_is_not_in_use() {
+        let codes: Vec<&str> = IN_USE.split(' ').collect();
+        assert!(codes.is_sorted_by(|code, next| code < next) && codes.iter().all(|code| code.len() == 3), "{codes:?}");
+        assert!(DIGITS.iter().all(|(code, _)| is_in_use(code)), "those with other digits are among them");
+        assert!(["CNY", "USD", "HKD", "TWD", "XTS"].into_iter().all(is_in_use));
+        assert!(!["RMB", "cny", "CN", "CNY ", "", "DEM", "NY "].into_iter().any(is_in_use));
     }
 
     #[test]

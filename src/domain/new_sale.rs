@@ -1,8 +1,11 @@
 //! What an operator says to create a sale, and the rules for it. The command line and the admin API read the same ones.
 
+use super::currency::is_in_use;
 use super::ids::SaleId;
+use super::instant;
 use super::order_life::PaymentTerms;
-use super::policy::PurchasePolicy;
+use super::payment::AMOUNT_MAX;
+use super::policy::{ORDER_UNITS_MAX, PurchasePolicy};
 use super::sale::{STOCK_MAX, Sale, SaleStatus};
 use chrono::{DateTime, Utc};
 
@@ -39,8 +42,10 @@ pub(crate) struct NewSale {
     #[serde(default = "yuan")]
     pub currency: String,
     /// First instant in which it sells, RFC 3339.
+    #[serde(deserialize_with = "instant::read")]
     pub starts_at: DateTime<Utc>,
     /// First instant in which it does not sell any more, RFC 3339.
+    #[serde(deserialize_with = "instant::read")]
     pub ends_at: DateTime<Utc>,
     /// Whether buyers need a purchase token.
     #[serde(default)]
@@ -90,6 +95,11 @@ impl BadSale {
 }
 
 impl NewSale {
+    /// What an order costs at most, in the currency's smallest unit.
+    fn dearest_order(&self) -> i128 {
+        i128::from(self.price_cents) * i128::from(self.limit.unwrap_or(ORDER_UNITS_MAX).min(ORDER_UNITS_MAX))
+    }
+
     /// The rules of the payment step.
     fn payment_step_holds(&self) -> Result<(), BadSale> {
         let rules = [
@@ -98,6 +108,14 @@ impl NewSale {
                 "price_cents",
                 "1 to 1,000,000,000,000 where the sale has a payment step (pay_within_s): nobody pays for what costs nothing",
                 "1 至 1,000,000,000,000（有付款环节 pay_within_s 的活动）：免费的订单没有人付款",
+            ),
+            (
+                self.pay_within_s.is_none() || self.dearest_order() <= i128::from(AMOUNT_MAX),
+                "price_cents",
+                "at most 9,007,199,254,740,991 for all units that one order may have, which is limit, or 1,000,000 without \
+                 one: more cannot be reported as paid; set a limit, or a lower price",
+                "（一笔订单可购件数 × 单价）至多 9,007,199,254,740,991；可购件数为 limit，不限时按 1,000,000 计：更高的金额无法报告付款；\
+                 请设置限购或降低单价",
             ),
             (
                 self.pay_within_s.is_none_or(|s| (1..=PAY_WITHIN_S_MAX).contains(&s)),
@@ -122,7 +140,6 @@ impl NewSale {
     /// The sale as a draft.
     pub(crate) fn draft(self) -> Result<Sale, BadSale> {
         let text = |text: &str, max: usize| !text.trim().is_empty() && text.chars().count() <= max;
-        let capitals = self.currency.len() == 3 && self.currency.bytes().all(|byte| byte.is_ascii_uppercase());
         let rules = [
             (text(&self.product, PRODUCT_CHARS_MAX), "product", "1 to 64 characters", "1 至 64 个字符"),
             (text(&self.title, TITLE_CHARS_MAX), "title", "1 to 200 characters", "1 至 200 个字符"),
@@ -139,7 +156,12 @@ impl NewSale {
                 "0 to 1,000,000,000,000",
                 "0 至 1,000,000,000,000",
             ),
-            (capitals, "currency", "three capital letters, e.g. CNY", "三个大写字母，例如 CNY"),
+            (
+                is_in_use(&self.currency),
+                "currency",
+                "the code of a currency that is in use, ISO 4217, three capital letters, e.g. CNY for renminbi (not RMB)",
+                "ISO 4217 现行币种代码，三个大写字母，例如人民币为 CNY（而非 RMB）",
+            ),
             (self.ends_at > self.starts_at, "ends_at", "a time after starts_at", "晚于 starts_at 的时间"),
         ];
         if let Some((_, field, expected, chinese)) = rules.into_iter().find(|(holds, ..)| !holds) {
@@ -195,7 +217,7 @@ mod tests {
     #[test]
     fn every_rule_names_its_field() {
         type Change = fn(&mut NewSale);
-        let broken: [(&str, Change); 14] = [
+        let broken: [(&str, Change); 17] = [
             ("product", |new| new.product = " ".to_owned()),
             ("title", |new| new.title = "题".repeat(201)),
             ("stock", |new| new.stock = -1),
@@ -204,6 +226,11 @@ mod tests {
             ("price_cents", |new| new.price_cents = -1),
             ("price_cents", |new| new.pay_within_s = Some(60)),
             ("currency", |new| new.currency = "yuan".to_owned()),
+            ("currency", |new| new.currency = "RMB".to_owned()),
+            ("price_cents", |new| (new.price_cents, new.pay_within_s) = (9_007_199_255, Some(60))),
+            ("price_cents", |new| {
+                (new.price_cents, new.pay_within_s, new.limit) = (PRICE_CENTS_MAX, Some(60), Some(9_008));
+            }),
             ("ends_at", |new| new.ends_at = new.starts_at),
             ("pay_within_s", |new| (new.price_cents, new.pay_within_s) = (1, Some(0))),
             ("pay_within_s", |new| (new.price_cents, new.pay_within_s) = (1, Some(PAY_WITHIN_S_MAX + 1))),
@@ -216,5 +243,14 @@ mod tests {
         }
         assert!(new(|new| new.title = "题".repeat(200)).is_ok());
         assert!(new(|new| (new.price_cents, new.pay_within_s) = (1, Some(60))).is_ok());
+        assert!(new(|new| (new.price_cents, new.pay_within_s) = (9_007_199_254, Some(60))).is_ok());
+        assert!(
+            new(|new| (new.price_cents, new.limit) = (PRICE_CENTS_MAX, None)).is_ok(),
+            "nothing is reported as paid"
+        );
+        let dear = |new: &mut NewSale| {
+            (new.price_cents, new.pay_within_s, new.limit) = (PRICE_CENTS_MAX, Some(60), Some(9_007))
+        };
+        assert!(new(dear).is_ok());
     }
 }

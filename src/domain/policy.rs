@@ -5,6 +5,9 @@
 
 use std::num::NonZeroU32;
 
+/// Most units of one order, whatever the configuration says: the bound of `p1_entry.quantity_max`.
+pub(crate) const ORDER_UNITS_MAX: u32 = 1_000_000;
+
 /// Units in one request, 1 …; the upper bound per request is configuration (`p1_entry.quantity_max`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(transparent)]

@@ -3,6 +3,7 @@
 //! Everything about a start is settled [`START_SETTLED_S`] before it. By then every cached copy of a sale has ended, and a
 //! change whose process died between the database and Redis is mended. So buyers get at the start what they were shown.
 
+use super::instant;
 use super::new_sale::{BadSale, NewSale};
 use super::order_life::PaymentTerms;
 use super::sale::{Sale, SaleStatus};
@@ -54,8 +55,10 @@ fn given<'de, D: serde::Deserializer<'de>, T: serde::Deserialize<'de>>(
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewTimes {
     /// RFC 3339.
+    #[serde(default, deserialize_with = "instant::read_optional")]
     pub starts_at: Option<DateTime<Utc>>,
     /// RFC 3339.
+    #[serde(default, deserialize_with = "instant::read_optional")]
     pub ends_at: Option<DateTime<Utc>>,
 }
 
@@ -261,38 +264,6 @@ impl NewSale {
             limit_returns: terms.is_some_and(|terms| terms.limit_returns),
             hidden: sale.hidden,
         }
-    }
-}
-
-/// A new sale with the terms of one that exists.
-#[derive(Debug, Clone, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct CloneForm {
-    pub id: super::ids::SaleId,
-    /// RFC 3339.
-    pub starts_at: DateTime<Utc>,
-    /// RFC 3339.
-    pub ends_at: DateTime<Utc>,
-    /// Units; left out: as many as the other sale was ever granted.
-    pub stock: Option<i64>,
-    /// Whether buyers do not see it until it is published.
-    #[serde(default)]
-    pub hidden: bool,
-}
-
-impl CloneForm {
-    /// The new sale as a draft.
-    pub(crate) fn draft(&self, of: &Sale) -> Result<Sale, BadSale> {
-        let terms = NewSale::of(of);
-        let new = NewSale {
-            id: self.id.clone(),
-            starts_at: self.starts_at,
-            ends_at: self.ends_at,
-            stock: self.stock.unwrap_or(of.granted),
-            hidden: self.hidden,
-            ..terms
-        };
-        new.draft()
     }
 }
 

@@ -1,8 +1,7 @@
 //! Answers that are not a success: RFC 9457 problem documents with a stable code and a message in English or Chinese.
 //!
-//! One row a problem: code, status, title in both languages. The code is a state code where a state is the reason. Input: the
-//! kind of a problem, and its detail. Output: the answer in the client's language. Keeps nothing. By hand, because crates for
-//! problem documents know neither two languages nor codes that clients may rely on.
+//! One row a problem: code, status, title in both languages. The code is a state code where a state is the reason. Input: the kind of a
+//! problem, and its detail. Output: the answer in the client's language. By hand: crates know neither two languages nor stable codes.
 
 use super::answers;
 use super::language::{Detail, Language};

@@ -128,8 +128,23 @@ impl MyOrders {
             .map_err(|_full| Kind::Overloaded.because_both("too many ask for their orders", "查询订单的人过多"))?;
         work.await.map_err(|error| {
             tracing::warn!(phase = "p1_entry", %error, "orders");
-            Kind::Unavailable
-                .because_both("orders cannot be read or changed right now; repeat it", "订单暂时无法读取或修改，请重试")
+            match error {
+                // Not of the moment: the database refuses what this order needs.
+                DbError::Other(_) | DbError::Duplicate(_) | DbError::UnknownSale(_) => Kind::Internal.because_both(
+                    "this is not possible as the order is on record, and repeating does not help; tell the shop the order's number",
+                    "订单记录有误，无法执行，重试无效；请将订单号告知商家",
+                ),
+                DbError::Deadlock
+                | DbError::LockWait
+                | DbError::SaleLocked(_)
+                | DbError::LeftUntried
+                | DbError::Unavailable(_)
+                | DbError::Timeout(_)
+                | DbError::WrongNode(_) => Kind::Unavailable.because_both(
+                    "orders cannot be read or changed right now; repeat it",
+                    "订单暂时无法读取或修改，请重试",
+                ),
+            }
         })
     }
 
@@ -141,10 +156,8 @@ impl MyOrders {
     ) -> Result<(Vec<OrderDocument>, Option<RequestId>), Problem> {
         self.limits.take_of_buyer(&user).await?;
         let query = OrdersQuery { buyer: Some(user), before, limit: PAGE, ..OrdersQuery::default() };
-        let orders = self.call(order_life::find(&self.context.db, &query)).await?;
-        let full = orders.len() == usize::from(PAGE);
-        let next = orders.last().filter(|_| full).map(|order| order.request_id);
-        Ok((orders.into_iter().map(OrderDocument::of).collect(), next))
+        let found = self.call(order_life::find(&self.context.db, &query)).await?;
+        Ok((found.orders.into_iter().map(OrderDocument::of).collect(), found.next))
     }
 
     /// One order of a buyer.

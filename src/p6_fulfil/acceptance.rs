@@ -35,7 +35,9 @@ pub(super) enum Acceptance {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NoOrderYet {
     /// Its order is to come.
-    #[error("request {0} is accepted, and its order is not written yet; nothing was recorded, repeat it in a few seconds")]
+    #[error(
+        "request {0} is accepted, and its order is not written yet; nothing was recorded, repeat it in a few seconds"
+    )]
     ToCome(RequestId),
     /// A server that would know it did not say.
     #[error("whether request {0} is accepted cannot be read right now ({1}); nothing was recorded, repeat it")]
@@ -67,9 +69,9 @@ pub(super) async fn acceptance(context: &FulfilContext, request_id: RequestId) -
     let records = request_records::records_of(&context.db, request_id).await.map_err(|error| unread(error.into()))?;
     match in_database(&records) {
         Some(known) => Ok(known),
-        None => in_ledger
-            .map(|is_there| if is_there { Acceptance::ToCome } else { Acceptance::Nowhere })
-            .map_err(unread),
+        None => {
+            in_ledger.map(|is_there| if is_there { Acceptance::ToCome } else { Acceptance::Nowhere }).map_err(unread)
+        }
     }
 }
 

@@ -6,6 +6,11 @@ use crate::sales::SaleHandles;
 use crate::sales::grants;
 use crate::store::mysql::{Db, DbError, sales};
 use crate::store::redis::RequestLedger;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// Longest time in which one grant is given.
+const GIVE_ONE: Duration = Duration::from_secs(3);
 
 /// The servers of P6.
 #[derive(Clone)]
@@ -41,6 +46,22 @@ impl FulfilContext {
         }
         let sale = sales::get(&self.db, sale_id).await?;
         Ok(sale.is_some_and(|sale| matches!(sale.status, SaleStatus::Warmed | SaleStatus::Paused)))
+    }
+
+    /// Gives Redis one grant of a sale, within a few seconds: a buyer waits for it. `false`: later; P6 and P5 give what is open.
+    pub(super) async fn give_one(&self, sale_id: &SaleId, grant_id: &str) -> bool {
+        let giving = grants::apply_one(&self.db, &self.redis, self.shards, (sale_id, grant_id));
+        match timeout(GIVE_ONE, giving).await {
+            Ok(Ok(_progress)) => true,
+            Ok(Err(error)) => {
+                tracing::warn!(phase = "p6_fulfil", sale = %sale_id, grant_id, %error, "redis gets the units later");
+                false
+            }
+            Err(_elapsed) => {
+                tracing::warn!(phase = "p6_fulfil", sale = %sale_id, grant_id, "redis gets the units later: too slow now");
+                false
+            }
+        }
     }
 
     /// Gives Redis the open grants of a sale. `false`: later; the sweep and P5 try again.

@@ -1,9 +1,8 @@
 //! An order as the APIs, the command line and the pages show it. Times are RFC 3339, amounts whole numbers of the currency's
 //! smallest unit.
 
-use super::cursors::last_of_full;
 use crate::domain::ids::{RequestId, SaleId, UserId};
-use crate::store::mysql::order_life::{ListedOrder, Payment};
+use crate::store::mysql::order_life::{FoundOrders, ListedOrder, Payment};
 use chrono::{DateTime, SecondsFormat};
 use serde::Serialize;
 
@@ -37,6 +36,8 @@ pub(crate) struct OrderDocument {
     /// ISO 4217 code.
     #[schema(example = "CNY")]
     pub(crate) currency: String,
+    /// When the purchase was accepted, RFC 3339.
+    pub(crate) accepted_at: String,
     /// When it was written, RFC 3339.
     pub(crate) created_at: String,
     /// When it got its state.
@@ -48,7 +49,7 @@ pub(crate) struct OrderDocument {
 /// A page of orders.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(crate) struct OrdersPage {
-    /// Newest first.
+    /// Newest first by request id. With `from` or `to` there may be fewer than `limit`, or none, although there is a next page.
     pub(crate) orders: Vec<OrderDocument>,
     /// `cursor` of the next page; null on the last one.
     #[schema(value_type = Option<String>, example = "254385310867492864")]
@@ -56,10 +57,10 @@ pub(crate) struct OrdersPage {
 }
 
 impl OrdersPage {
-    /// What was found when at most `limit` orders were asked for, for operators.
-    pub(crate) fn with_buyers(found: Vec<ListedOrder>, limit: u16) -> Self {
-        let next = last_of_full(&found, limit).map(|order| order.request_id);
-        Self { orders: found.into_iter().map(OrderDocument::with_buyer).collect(), next }
+    /// What was found, for operators.
+    pub(crate) fn with_buyers(found: FoundOrders) -> Self {
+        let FoundOrders { orders, next } = found;
+        Self { orders: orders.into_iter().map(OrderDocument::with_buyer).collect(), next }
     }
 }
 
@@ -98,12 +99,13 @@ impl PaymentDocument {
             currency: payment.currency,
             state: payment.state.code(),
             reason: payment.reason,
-            told_at: time(payment.created_at_ms),
+            told_at: shown_time(payment.created_at_ms),
         }
     }
 }
 
-fn time(ms: i64) -> String {
+/// A time as documents have it, RFC 3339.
+pub(crate) fn shown_time(ms: i64) -> String {
     DateTime::from_timestamp_millis(ms).unwrap_or_default().to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
@@ -120,9 +122,10 @@ impl OrderDocument {
             code: order.state.map(|state| state.state().code()),
             amount: order.amount_cents,
             currency: order.currency,
-            created_at: time(order.created_at_ms),
-            state_at: order.state_at_ms.map(time),
-            pay_by: order.pay_by_ms.map(time),
+            accepted_at: shown_time(order.accepted_at_ms),
+            created_at: shown_time(order.created_at_ms),
+            state_at: order.state_at_ms.map(shown_time),
+            pay_by: order.pay_by_ms.map(shown_time),
         }
     }
 

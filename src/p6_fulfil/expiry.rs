@@ -2,10 +2,11 @@
 //!
 //! Input: UNPAID orders whose enforced deadline has passed, by the clock of the database, sale by sale along an
 //! index. Output: EXPIRED orders, a grant a batch, the units on sale again. One leader saves work; two do no harm, because the
-//! condition of the UPDATE decides. A crash leaves a batch written or not; a grant that Redis was not given is found by the next
+//! condition of the UPDATE decides. A batch that fails for something in it is halved down to the order that it is about. A crash leaves a batch written or not; a grant that Redis was not given is found by the next
 //! leader, and by P5.
 
 use super::context::FulfilContext;
+use super::halves::{Halves, OverdueBatch, Parted};
 use super::overdue::OverdueWalk;
 use crate::config;
 use crate::domain::fault::{Fault, Progress};
@@ -13,7 +14,7 @@ use crate::domain::ids::SaleId;
 use crate::domain::states::{P6Fulfil, State};
 use crate::runtime::Worker;
 use crate::store::mysql::leader_election::{LeaderElection, LedWork};
-use crate::store::mysql::order_life::{self, OverdueOrder};
+use crate::store::mysql::order_life;
 use crate::store::mysql::{DbError, grants};
 use crate::telemetry::count;
 use std::collections::BTreeSet;
@@ -40,15 +41,16 @@ pub struct Expiry {
     /// Sales with units that Redis was not given yet.
     ungiven: BTreeSet<SaleId>,
     walk: OverdueWalk,
+    halves: Halves,
 }
 
 impl Expiry {
     /// A sweep that waits to be the leader.
     pub(crate) fn new(context: FulfilContext, settings: config::P6Fulfil) -> Self {
         let election = LeaderElection::new(LedWork::Expiry);
-        let (ungiven, walk) = (BTreeSet::new(), OverdueWalk::new());
+        let (ungiven, walk, halves) = (BTreeSet::new(), OverdueWalk::new(), Halves::default());
         let now = Instant::now();
-        Self { context, settings, election, next_at: now, measure_at: now, begun: false, ungiven, walk }
+        Self { context, settings, election, next_at: now, measure_at: now, begun: false, ungiven, walk, halves }
     }
 
     /// Gives what is open; what cannot be given now stays in the list.
@@ -60,8 +62,11 @@ impl Expiry {
         }
     }
 
-    /// Expires one batch, of the first sale in turn that has one. Returns how many orders it had.
+    /// Expires one batch: what is left of one that failed, or of the first sale in turn that has one. Returns how many orders it had.
     async fn sweep(&mut self) -> Result<usize, DbError> {
+        if let Some(half) = self.halves.next(Instant::now()) {
+            return self.expire(half).await;
+        }
         self.walk.find_sales(&self.context.db, Duration::from_millis(self.settings.interval_ms)).await?;
         for _ in 0..TURNS_MAX {
             let Some(turn) = self.walk.next_turn() else { break };
@@ -70,10 +75,11 @@ impl Expiry {
             }
             let sale_id = turn.sale_id.clone();
             let orders = self.walk.page(&self.context.db, turn, self.settings.group_max).await?;
+            let orders = self.halves.without_aside(orders);
             if orders.is_empty() {
                 continue;
             }
-            let expired = self.expire(&sale_id, orders).await;
+            let expired = self.expire(OverdueBatch { sale_id: sale_id.clone(), orders }).await;
             if expired.is_err() {
                 self.walk.begin_again(&sale_id);
             }
@@ -82,27 +88,44 @@ impl Expiry {
         Ok(0)
     }
 
-    async fn expire(&mut self, sale_id: &SaleId, orders: Vec<OverdueOrder>) -> Result<usize, DbError> {
+    async fn expire(&mut self, tried: OverdueBatch) -> Result<usize, DbError> {
         if !self.election.leads() {
             return Ok(0);
         }
-        match order_life::expire(&self.context.db, sale_id, orders).await {
-            Ok(None) => Ok(0),
-            Ok(Some(batch)) => {
+        let sale_id = tried.sale_id.clone();
+        match order_life::expire(&self.context.db, &sale_id, tried.orders.clone()).await {
+            Ok(expired) => {
+                self.halves.done(&tried);
+                let Some(batch) = expired else { return Ok(0) };
                 count(State::P6(P6Fulfil::Expired), batch.orders);
                 tracing::info!(
                     phase = "p6_fulfil", sale = %sale_id, orders = batch.orders, units = batch.units, grant = batch.grant_id,
                     "orders expired unpaid, their units are on sale again"
                 );
-                self.ungiven.insert(sale_id.clone());
+                self.ungiven.insert(sale_id);
                 Ok(batch.orders)
             }
             Err(error) if error.is_outage() => Err(error),
+            Err(error) if !is_of_the_sale(&error) && self.part(tried, &error) => Ok(0),
             Err(error) => {
                 tracing::warn!(phase = "p6_fulfil", sale = %sale_id, %error, "its orders cannot expire now");
-                if self.walk.leave_out(sale_id.clone(), LEFT_OUT) { Ok(0) } else { Err(error) }
+                self.halves.forget_waiting(&sale_id);
+                if self.walk.leave_out(sale_id, LEFT_OUT) { Ok(0) } else { Err(error) }
             }
         }
+    }
+
+    /// Whether the batch, or the order that it is, was made smaller or set aside.
+    fn part(&mut self, tried: OverdueBatch, error: &DbError) -> bool {
+        match self.halves.failed(tried, error, Instant::now()) {
+            Parted::Halved | Parted::SetAside => true,
+            Parted::NoRoom => false,
+        }
+    }
+
+    /// Whether there is more to try than what was found last.
+    fn has_more(&self) -> bool {
+        self.walk.has_turns() || self.halves.has_waiting()
     }
 
     /// Figures for operators; once an interval, also while there is much to do.
@@ -113,9 +136,24 @@ impl Expiry {
         }
         self.measure_at = now + Duration::from_millis(self.settings.interval_ms);
         metrics::gauge!("seckill_p6_fulfil_overdue_seconds").set(self.walk.overdue_ms as f64 / 1000.0);
+        metrics::gauge!("seckill_p6_fulfil_set_aside_count").set(self.halves.aside_count() as f64);
         let refunds = order_life::refunds_needed_count(&self.context.db).await?;
         metrics::gauge!("seckill_p6_fulfil_refunds_needed_count").set(refunds as f64);
         Ok(())
+    }
+}
+
+/// Whether the error is about the sale, whichever of its orders are tried.
+const fn is_of_the_sale(error: &DbError) -> bool {
+    match error {
+        DbError::SaleLocked(_) | DbError::UnknownSale(_) | DbError::Deadlock => true,
+        DbError::Duplicate(_)
+        | DbError::LockWait
+        | DbError::LeftUntried
+        | DbError::Unavailable(_)
+        | DbError::Timeout(_)
+        | DbError::WrongNode(_)
+        | DbError::Other(_) => false,
     }
 }
 
@@ -127,7 +165,7 @@ impl Worker for Expiry {
     async fn step(&mut self) -> Result<Progress, Fault> {
         if !self.election.run(&self.context.db).await.map_err(Fault::back_off)? {
             // Who leads again begins at the front.
-            (self.begun, self.walk) = (false, OverdueWalk::new());
+            (self.begun, self.walk, self.halves) = (false, OverdueWalk::new(), Halves::default());
             return Ok(Progress::Idle);
         }
         let started_at = Instant::now();
@@ -148,7 +186,7 @@ impl Worker for Expiry {
         }
         if expired == 0 {
             let interval = Duration::from_millis(self.settings.interval_ms);
-            self.next_at = started_at + if self.walk.has_turns() { BETWEEN_LOOKS.min(interval) } else { interval };
+            self.next_at = started_at + if self.has_more() { BETWEEN_LOOKS.min(interval) } else { interval };
             return Ok(Progress::Idle);
         }
         // So that as many a second expire as may.

@@ -7,6 +7,9 @@ use crate::domain::snowflake::first_id_at;
 use crate::store::mysql::order_life::{NewPayment, OrdersQuery, PAGE_MAX};
 use chrono::{DateTime, Utc};
 
+/// Clocks of an api process and of Redis may differ by this much: more is found among the orders of the hour before or after.
+const CLOCKS_DIFFER_MS: i64 = 60_000;
+
 /// Which field cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: expected {expected}")]
@@ -42,7 +45,8 @@ impl PaymentForm {
     pub(crate) fn of(self, request_id: RequestId) -> Result<NewPayment, BadForm> {
         checked_payment_id(&self.payment_id)?;
         if !(1..=AMOUNT_MAX).contains(&self.price.amount_cents) {
-            let expected = "a whole number of the currency's smallest unit, from 1 to 9007199254740991; nothing is no payment";
+            let expected =
+                "a whole number of the currency's smallest unit, from 1 to 9007199254740991; nothing is no payment";
             return bad("amount", expected, "以币种最小单位计的整数，1 至 9007199254740991；金额为零不是付款");
         }
         let currency = self.price.currency.as_bytes();
@@ -59,7 +63,7 @@ pub(crate) struct OrdersForm {
     pub(crate) sale: Option<SaleId>,
     pub(crate) buyer: Option<UserId>,
     pub(crate) state: Option<String>,
-    /// Accepted from then on.
+    /// Accepted from then on, by the clock of Redis.
     pub(crate) from: Option<DateTime<Utc>>,
     /// Accepted before then.
     pub(crate) to: Option<DateTime<Utc>>,
@@ -69,8 +73,9 @@ pub(crate) struct OrdersForm {
 }
 
 impl OrdersForm {
-    /// The question to the database.
-    pub(crate) fn query(self) -> Result<OrdersQuery, BadForm> {
+    /// The question to the database. An id is as old as its purchase token, which may be used for `token_ttl_s`: an order that was
+    /// accepted in a time has an id of that time, or of so much earlier.
+    pub(crate) fn query(self, token_ttl_s: u64) -> Result<OrdersQuery, BadForm> {
         if !(1..=PAGE_MAX).contains(&self.limit) {
             return bad("limit", "1 to 500", "1 至 500");
         }
@@ -83,14 +88,18 @@ impl OrdersForm {
             }
             state => state.flatten(),
         };
-        let first_at = |time: DateTime<Utc>| first_id_at(time.timestamp_millis());
-        let to = self.to.map(first_at);
+        let ms = |time: DateTime<Utc>| time.timestamp_millis();
+        let (accepted_from_ms, accepted_to_ms) = (self.from.map(ms), self.to.map(ms));
+        let token_ttl_ms = i64::try_from(token_ttl_s.saturating_mul(1000)).unwrap_or(i64::MAX);
+        let earliest = |from: i64| first_id_at(from.saturating_sub(token_ttl_ms).saturating_sub(CLOCKS_DIFFER_MS));
+        let to = accepted_to_ms.map(|to| first_id_at(to.saturating_add(CLOCKS_DIFFER_MS)));
         let before = match (self.cursor, to) {
             (Some(cursor), Some(to)) => Some(cursor.min(to)),
             (cursor, to) => cursor.or(to),
         };
-        let from = self.from.map(first_at);
-        Ok(OrdersQuery { sale: self.sale, buyer: self.buyer, state, from, before, limit: self.limit })
+        let from = accepted_from_ms.map(earliest);
+        let OrdersForm { sale, buyer, limit, .. } = self;
+        Ok(OrdersQuery { sale, buyer, state, from, before, accepted_from_ms, accepted_to_ms, limit })
     }
 }
 
@@ -120,12 +129,16 @@ mod tests {
         let at_ms = 1_763_720_000_000;
         let query = |cursor, to_ms: Option<i64>| {
             let to = to_ms.map(|ms| DateTime::from_timestamp_millis(ms).unwrap());
-            OrdersForm { cursor, to, limit: 1, ..OrdersForm::default() }.query().unwrap().before
+            OrdersForm { cursor, to, limit: 1, ..OrdersForm::default() }.query(900).unwrap().before
         };
         assert_eq!(query(None, None), None);
         assert_eq!(query(Some(id(7)), Some(at_ms)), Some(id(7)));
-        assert_eq!(query(Some(id(u64::MAX >> 1)), Some(at_ms)), Some(first_id_at(at_ms)));
-        let refused = |form: OrdersForm| form.query().unwrap_err().field;
+        assert_eq!(query(Some(id(u64::MAX >> 1)), Some(at_ms)), Some(first_id_at(at_ms + CLOCKS_DIFFER_MS)));
+        let from = DateTime::from_timestamp_millis(at_ms);
+        let query = OrdersForm { from, limit: 1, ..OrdersForm::default() }.query(900).unwrap();
+        let (first, as_asked) = (query.from.unwrap(), query.accepted_from_ms);
+        assert_eq!((first, as_asked), (first_id_at(at_ms - 960_000), Some(at_ms)), "tokens are used later");
+        let refused = |form: OrdersForm| form.query(900).unwrap_err().field;
         assert_eq!(refused(OrdersForm { limit: 0, ..OrdersForm::default() }), "limit");
         assert_eq!(refused(OrdersForm { state: Some("PAID".into()), limit: 1, ..OrdersForm::default() }), "state");
         assert_eq!(refused(OrdersForm { state: Some("paid".into()), limit: 1, ..OrdersForm::default() }), "state");

@@ -12,6 +12,7 @@ use crate::domain::payment::{PaymentState, RefundReason};
 use crate::domain::states::{P6Fulfil, State};
 use crate::store::mysql::order_life::{
     self, CancelRequest, Cancelled, NewPayment, Payment, PaymentAnswer, PaymentStart, PaymentTold, RefundMark,
+    cancel_grant,
 };
 use crate::store::mysql::{DbError, acts};
 use crate::telemetry::count;
@@ -151,7 +152,7 @@ pub(crate) async fn cancel_by_buyer(
     buyer: &UserId,
 ) -> Result<Cancelled, CancelError> {
     let request = CancelRequest { request_id, buyer: Some(buyer), reason: "by the buyer", by: "buyer", act: None };
-    Ok(finish(context, cancel(context, request).await?).await.0)
+    Ok(finish(context, request_id, cancel(context, request).await?).await.0)
 }
 
 /// An operator or the shop's backend cancels an order. Returns what was found, and whether Redis has the units; if not, it gets
@@ -182,18 +183,19 @@ pub(crate) async fn cancel_by_operator(work: OrderWork<'_>, reason: &str) -> Res
     if let Some((code, ok)) = unchanged {
         work.record(act, code, ok).await?;
     }
-    Ok(finish(work.context, cancelled).await)
+    Ok(finish(work.context, work.request_id, cancelled).await)
 }
 
-/// Counts a cancellation and gives its units to Redis.
-async fn finish(context: &FulfilContext, cancelled: Cancelled) -> (Cancelled, bool) {
+/// Counts a cancellation and gives its units to Redis: those of its own grant. What else is open of the sale is P6's and P5's to give.
+async fn finish(context: &FulfilContext, request_id: RequestId, cancelled: Cancelled) -> (Cancelled, bool) {
+    let grant_id = cancel_grant(request_id);
     let given = match &cancelled {
         Cancelled::Now(sale_id, _, refunds) => {
             count(State::P6(P6Fulfil::Cancelled), 1);
             count(State::P6(P6Fulfil::RefundNeeded), refunds.len());
-            context.give(sale_id).await
+            context.give_one(sale_id, &grant_id).await
         }
-        Cancelled::Before(sale_id) => context.give(sale_id).await,
+        Cancelled::Before(sale_id) => context.give_one(sale_id, &grant_id).await,
         Cancelled::Refused(..) | Cancelled::NoOrder => false,
     };
     (cancelled, given)

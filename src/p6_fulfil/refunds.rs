@@ -38,7 +38,7 @@ impl RefundsForm {
 pub(crate) struct RefundsPage {
     /// Oldest first.
     pub(crate) payments: Vec<PaymentDocument>,
-    /// How many there are on all pages.
+    /// How many there are on all pages, counted up to 10,000.
     pub(crate) count: i64,
     /// `cursor` of the next page; null on the last one.
     pub(crate) next: Option<String>,

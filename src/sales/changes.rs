@@ -7,7 +7,8 @@
 use super::control::{SaleControl, SaleControlError};
 use crate::domain::ids::SaleId;
 use crate::domain::sale::Sale;
-use crate::domain::sale_change::{ChangeRefusal, CloneForm, SaleChange};
+use crate::domain::sale_change::{ChangeRefusal, SaleChange};
+use crate::domain::sale_clone::CloneForm;
 use crate::faults::crash_point;
 use crate::store::mysql::sale_changes::{self, SeenSale};
 use crate::store::mysql::sales;

@@ -15,6 +15,36 @@ const TRIES: u32 = 8;
 const PAUSE: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_millis(300);
 
+impl SaleControlError {
+    /// Whether what was asked for may have been done, in whole or in part. Otherwise nothing of it was.
+    pub(crate) const fn leaves_open(&self) -> bool {
+        match self {
+            Self::KeysLost(_)
+            | Self::Frozen(_)
+            | Self::NotFollowed(..)
+            | Self::Redis(_)
+            | Self::Database(_)
+            | Self::Sale(SaleError::Db(_))
+            | Self::NotRecorded(_) => true,
+            Self::NoSuchSale(_)
+            | Self::Closed(_)
+            | Self::NotWarmed(_)
+            | Self::OtherShards(..)
+            | Self::Refused(_)
+            | Self::Sale(
+                SaleError::Exists(_)
+                | SaleError::Archived(_)
+                | SaleError::GrantConflict(_)
+                | SaleError::BooksDisagree(_)
+                | SaleError::Status(..)
+                | SaleError::Unknown(_)
+                | SaleError::TooMuch(_)
+                | SaleError::GrantReserved(_),
+            ) => false,
+        }
+    }
+}
+
 /// The result of `work`, which is begun again when contention undid it. In a box: a warm-up is deep enough without this.
 pub(super) async fn again_after_contention<T, F>(work: impl Fn() -> F) -> Result<T, SaleControlError>
 where

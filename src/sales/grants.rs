@@ -44,8 +44,7 @@ pub(crate) enum GrantError {
 async fn returned_again(
     redis: &SaleHandles,
     id: &SaleId,
-    shards: u16,
-    epoch: u32,
+    (shards, epoch): (u16, u32),
     grant: &grants::Grant,
 ) -> Result<bool, GrantError> {
     let again = format!("{}-again", grant.grant_id);
@@ -69,38 +68,69 @@ pub(crate) async fn apply_open(
     for _ in 0..LISTS_MAX {
         // The sale before the list: whoever read an epoch and then a grant as open has read the grant in that epoch or later,
         // and the keys of a rebuilt epoch know all grants that were open when it began.
-        let Some(sale) = sales::get(db, id).await? else { return Ok(GrantProgress::NotSelling) };
-        if !matches!(sale.status, SaleStatus::Warmed | SaleStatus::Paused) {
-            return Ok(GrantProgress::NotSelling);
-        }
-        let open = grants::unapplied(db, id, sale.epoch).await?;
+        let Some(epoch) = selling_epoch(db, id).await? else { return Ok(GrantProgress::NotSelling) };
+        let open = grants::unapplied(db, id, epoch).await?;
         if open.is_empty() {
             break;
         }
         for grant in open {
-            let returned = grant.returned()?;
-            for shard in 0..shards {
-                let units = share(grant.quantity, shard, shards);
-                let of_shard: Vec<_> =
-                    returned.iter().filter(|bought| home_shard(&bought.0, shards) == shard).collect();
-                let given = (grant.grant_id.as_str(), units);
-                match redis.sale_keys.grant_returning(id, (shard, sale.epoch), given, &of_shard).await? {
-                    Granted::Now | Granted::Before => {}
-                    Granted::Frozen => return Ok(GrantProgress::Frozen),
-                    Granted::KeysMissing | Granted::OtherEpoch => return Ok(GrantProgress::KeysLost),
-                }
+            match apply(db, redis, (shards, epoch), &grant).await? {
+                GrantProgress::Done(count) => finished += count,
+                other => return Ok(other),
             }
-            if left_out!(GrantOnce) && !returned_again(redis, id, shards, sale.epoch, &grant).await? {
-                return Ok(GrantProgress::KeysLost);
-            }
-            crash_point!(ActivationHalf);
-            if grants::mark_applied(db, id, &grant.grant_id).await? {
-                finished += 1;
-                tracing::info!(sale = %id, grant = %grant.grant_id, units = grant.quantity, "grant given");
-            }
-            // A sold-out mark must not outlive the units.
-            redis.sale_cache.forget(id).await?;
         }
     }
     Ok(GrantProgress::Done(finished))
+}
+
+/// Gives Redis one grant of a sale, if it is open. Repeating is safe.
+pub(crate) async fn apply_one(
+    db: &Db,
+    redis: &SaleHandles,
+    shards: u16,
+    (id, grant_id): (&SaleId, &str),
+) -> Result<GrantProgress, GrantError> {
+    let Some(epoch) = selling_epoch(db, id).await? else { return Ok(GrantProgress::NotSelling) };
+    match grants::unapplied_one(db, id, epoch, grant_id).await? {
+        Some(grant) => apply(db, redis, (shards, epoch), &grant).await,
+        None => Ok(GrantProgress::Done(0)),
+    }
+}
+
+/// The epoch of a sale that takes units.
+async fn selling_epoch(db: &Db, id: &SaleId) -> Result<Option<u32>, DbError> {
+    let sale = sales::get(db, id).await?;
+    let selling = sale.filter(|sale| matches!(sale.status, SaleStatus::Warmed | SaleStatus::Paused));
+    Ok(selling.map(|sale| sale.epoch))
+}
+
+/// Gives an open grant to every shard, then marks it.
+async fn apply(
+    db: &Db,
+    redis: &SaleHandles,
+    (shards, epoch): (u16, u32),
+    grant: &grants::Grant,
+) -> Result<GrantProgress, GrantError> {
+    let (id, returned) = (&grant.sale_id, grant.returned()?);
+    for shard in 0..shards {
+        let units = share(grant.quantity, shard, shards);
+        let of_shard: Vec<_> = returned.iter().filter(|bought| home_shard(&bought.0, shards) == shard).collect();
+        let given = (grant.grant_id.as_str(), units);
+        match redis.sale_keys.grant_returning(id, (shard, epoch), given, &of_shard).await? {
+            Granted::Now | Granted::Before => {}
+            Granted::Frozen => return Ok(GrantProgress::Frozen),
+            Granted::KeysMissing | Granted::OtherEpoch => return Ok(GrantProgress::KeysLost),
+        }
+    }
+    if left_out!(GrantOnce) && !returned_again(redis, id, (shards, epoch), grant).await? {
+        return Ok(GrantProgress::KeysLost);
+    }
+    crash_point!(ActivationHalf);
+    let marked = grants::mark_applied(db, id, &grant.grant_id).await?;
+    if marked {
+        tracing::info!(sale = %id, grant = %grant.grant_id, units = grant.quantity, "grant given");
+    }
+    // A sold-out mark must not outlive the units.
+    redis.sale_cache.forget(id).await?;
+    Ok(GrantProgress::Done(usize::from(marked)))
 }

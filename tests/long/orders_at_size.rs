@@ -77,7 +77,7 @@ impl Measured {
 
     async fn find(&mut self, name: &'static str, most: u64, query: OrdersQuery) {
         let query = OrdersQuery { limit: PAGE, ..query };
-        self.ask(name, most, async |db| Ok(life::find(db, &query).await?.len())).await;
+        self.ask(name, most, async |db| Ok(life::find(db, &query).await?.orders.len())).await;
     }
 }
 
@@ -236,12 +236,12 @@ async fn steps(measured: &mut Measured, rows: u64) {
             sale: sale("big"),
             state: Some(OrderState::Unpaid),
             before: Some(request(unpaid)),
-            limit: 100,
-            ..OrdersQuery::default()
+            ..OrdersQuery { limit: 100, ..OrdersQuery::default() }
         },
     )
     .await
-    .unwrap();
+    .unwrap()
+    .orders;
     let id = |at: usize| orders[at].request_id;
     measured.ask("a payment is started", 20, async |db| life::start(db, id(0), None).await.map(|_| 1)).await;
     let payment = NewPayment {

@@ -3,7 +3,7 @@
 use super::OrderFilter;
 use crate::cli::failure::Failure;
 use crate::cli::{context, output};
-use crate::config::Layers;
+use crate::config::{Layers, Settings};
 use crate::domain::currency::amount_text;
 use crate::p6_fulfil::{BadForm, OrderDocument, OrdersForm, OrdersPage, PaymentDocument, RefundsForm, RefundsPage};
 use crate::roles::Servers;
@@ -11,7 +11,7 @@ use crate::store::mysql::order_life::{self, OrdersQuery, PAGE_MAX};
 use std::path::Path;
 
 impl OrderFilter {
-    fn query(&self, limit: u16) -> Result<OrdersQuery, Failure> {
+    fn query(&self, limit: u16, settings: &Settings) -> Result<OrdersQuery, Failure> {
         let form = OrdersForm {
             sale: self.sale.clone(),
             buyer: self.buyer.clone(),
@@ -21,7 +21,7 @@ impl OrderFilter {
             cursor: self.cursor,
             limit,
         };
-        form.query().map_err(usage)
+        form.query(settings.p1_entry.token_ttl_s).map_err(usage)
     }
 }
 
@@ -35,12 +35,13 @@ pub(super) async fn list(
     filter: &OrderFilter,
     (limit, json): (u16, bool),
 ) -> Result<u8, Failure> {
-    let query = filter.query(limit)?;
-    let servers = Servers::new(&context::settings(layers, data_dir)?)?;
-    let page = OrdersPage::with_buyers(order_life::find(&servers.db, &query).await?, limit);
+    let settings = context::settings(layers, data_dir)?;
+    let query = filter.query(limit, &settings)?;
+    let servers = Servers::new(&settings)?;
+    let page = OrdersPage::with_buyers(order_life::find(&servers.db, &query).await?);
     if json {
         output::json(&page);
-    } else if page.orders.is_empty() {
+    } else if page.orders.is_empty() && page.next.is_none() {
         output::line("no such order");
     } else {
         output::table(
@@ -68,20 +69,19 @@ fn row(order: &OrderDocument) -> [String; 8] {
 
 /// Page by page; orders that are written meanwhile are newer than the first page and not in it.
 pub(super) async fn export(layers: &Layers, data_dir: &Path, filter: &OrderFilter) -> Result<u8, Failure> {
-    let mut query = filter.query(PAGE_MAX)?;
-    let servers = Servers::new(&context::settings(layers, data_dir)?)?;
+    let settings = context::settings(layers, data_dir)?;
+    let mut query = filter.query(PAGE_MAX, &settings)?;
+    let servers = Servers::new(&settings)?;
     loop {
         let page = order_life::find(&servers.db, &query).await?;
-        let Some(last) = page.last().map(|order| order.request_id) else { return Ok(0) };
-        let full = page.len() == usize::from(PAGE_MAX);
-        for order in page {
+        for order in page.orders {
             let line = serde_json::to_string(&OrderDocument::with_buyer(order));
             output::line(&line.map_err(|error| Failure::Failed(error.to_string()))?);
         }
-        if !full {
+        if page.next.is_none() {
             return Ok(0);
         }
-        query.before = Some(last);
+        query.before = page.next;
     }
 }
 

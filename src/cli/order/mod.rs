@@ -7,6 +7,7 @@ mod step;
 use super::failure::Failure;
 use crate::config::Layers;
 use crate::domain::ids::{RequestId, SaleId, UserId};
+use crate::domain::instant::instant;
 use crate::p6_fulfil::{REFUNDS_PAGE, RefundsForm};
 use clap::builder::NonEmptyStringValueParser;
 use std::path::Path;
@@ -44,17 +45,18 @@ pub(super) enum OrderCommand {
     },
     /// Record a payment as the shop's backend does, and try its order
     ///
-    /// The money is on record in any case. Exit code 1 when no order could take it: it has to go back. Repeating it with the same
-    /// payment id changes nothing.
+    /// The money is on record in any case but one: while the request is accepted and its order is still to be written, or that cannot be
+    /// read, nothing is recorded; repeat it. Exit code 1 then, and when no order could take the money: it has to go back. Repeating it
+    /// with the same payment id changes nothing.
     Paid {
         /// The request id, as the buyer got it
         #[arg(value_name = "RID")]
         id: RequestId,
-        /// The provider's id of the payment, 1 to 128 characters
+        /// The provider's id of the payment, 1 to 128 characters; with several providers, PROVIDER:ID
         #[arg(long, value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
         payment_id: String,
-        /// Amount in the currency's smallest unit
-        #[arg(long)]
+        /// Amount in the currency's smallest unit: 199900 for 1999.00 CNY
+        #[arg(long, value_parser = smallest_units, allow_negative_numbers = true)]
         amount: i64,
         /// ISO 4217 code
         #[arg(long)]
@@ -113,15 +115,21 @@ pub(super) struct OrderFilter {
     /// Only in this state: UNPAID, PAID, EXPIRED or CANCELLED; needs --sale or --buyer
     #[arg(long)]
     state: Option<String>,
-    /// Only accepted at this time or later, RFC 3339
-    #[arg(long, value_name = "TIME")]
+    /// Only accepted at this time or later, RFC 3339: when the purchase was accepted, whenever its token was issued
+    #[arg(long, value_name = "TIME", value_parser = instant)]
     from: Option<chrono::DateTime<chrono::Utc>>,
     /// Only accepted before this time, RFC 3339
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = instant)]
     to: Option<chrono::DateTime<chrono::Utc>>,
     /// Only orders before this one: the last one of the page before, or of an export that was cut off
     #[arg(long, value_name = "RID")]
     cursor: Option<RequestId>,
+}
+
+/// A whole number of the smallest unit; people write amounts with a point.
+fn smallest_units(text: &str) -> Result<i64, String> {
+    let expected = "expected a whole number of the currency's smallest unit, e.g. 199900 for 1999.00 CNY";
+    text.parse().map_err(|_| expected.to_owned())
 }
 
 pub(super) async fn run(layers: &Layers, data_dir: &Path, command: &OrderCommand) -> Result<u8, Failure> {

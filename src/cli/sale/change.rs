@@ -4,9 +4,11 @@ use super::SaleOperator;
 use crate::cli::failure::Failure;
 use crate::cli::output;
 use crate::domain::ids::SaleId;
+use crate::domain::instant::instant;
 use crate::domain::new_sale::BadSale;
 use crate::domain::operator::Operation;
-use crate::domain::sale_change::{ChangeRefusal, CloneForm, NewTimes, SaleChange, SaleEdit};
+use crate::domain::sale_change::{ChangeRefusal, NewTimes, SaleChange, SaleEdit};
+use crate::domain::sale_clone::CloneForm;
 use crate::sales::SaleControlError;
 use chrono::{DateTime, Utc};
 use serde_json::json;
@@ -66,10 +68,10 @@ fn number_or_none(text: &str) -> Result<Maybe, String> {
 pub(in crate::cli) struct RescheduleArgs {
     id: SaleId,
     /// New start, RFC 3339: until 30 seconds before the old one, and at least 30 seconds from now
-    #[arg(long, required_unless_present = "ends_at")]
+    #[arg(long, value_parser = instant, required_unless_present = "ends_at")]
     starts_at: Option<DateTime<Utc>>,
     /// New end, RFC 3339: until the old one has passed, and in the future
-    #[arg(long)]
+    #[arg(long, value_parser = instant)]
     ends_at: Option<DateTime<Utc>>,
     /// The version that you saw (sale show): with another one nothing is changed
     #[arg(long)]
@@ -85,10 +87,10 @@ pub(in crate::cli) struct CloneArgs {
     #[arg(long)]
     id: SaleId,
     /// Start, RFC 3339
-    #[arg(long)]
+    #[arg(long, value_parser = instant)]
     starts_at: DateTime<Utc>,
     /// End, RFC 3339, after the start
-    #[arg(long)]
+    #[arg(long, value_parser = instant)]
     ends_at: DateTime<Utc>,
     /// Units; left out: as many as the other sale was ever granted
     #[arg(long, allow_negative_numbers = true)]

@@ -2,22 +2,21 @@
 
 mod archive;
 mod change;
+mod operator;
 mod show;
 
 use crate::cli::failure::Failure;
 use crate::cli::{context, output};
 use crate::config::Layers;
 use crate::domain::ids::SaleId;
+use crate::domain::instant::instant;
 use crate::domain::new_sale::{NewSale, PAY_GRACE_S};
-use crate::domain::operator::{Actor, Operation};
+use crate::domain::operator::Operation;
 use crate::domain::sale::Sale;
-use crate::roles::Servers;
 use crate::runtime::now_ms;
-use crate::sales::{SaleAct, SaleControl, SaleControlError};
 use crate::store::mysql::grants::NAME_BYTES_MAX;
-use crate::store::mysql::sales;
 use chrono::{DateTime, Utc};
-use serde_json::Value;
+use operator::SaleOperator;
 use std::path::{Path, PathBuf};
 
 /// The name of a grant, as its column takes it.
@@ -71,7 +70,7 @@ pub(super) enum SaleCommand {
     /// Add units, also to a sale that is sold out: it opens again
     TopUp {
         id: SaleId,
-        #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+        #[arg(value_parser = more_units, allow_negative_numbers = true)]
         units: u32,
         /// Name of this grant; repeating a call with the same name adds nothing. Left out: made up, and printed before it acts
         #[arg(long, value_name = "NAME", value_parser = grant_name)]
@@ -124,10 +123,10 @@ pub(super) struct SaleCreateArgs {
     #[arg(long, default_value = "CNY")]
     currency: String,
     /// Start, RFC 3339, e.g. 2026-01-01T10:00:00Z or …+08:00
-    #[arg(long)]
+    #[arg(long, value_parser = instant)]
     starts_at: DateTime<Utc>,
     /// End, RFC 3339, after the start
-    #[arg(long)]
+    #[arg(long, value_parser = instant)]
     ends_at: DateTime<Utc>,
     /// Buyers need a purchase token
     #[arg(long)]
@@ -150,6 +149,13 @@ pub(super) struct SaleCreateArgs {
     /// Warm it up at once
     #[arg(long)]
     warm: bool,
+}
+
+/// Units are only added.
+fn more_units(text: &str) -> Result<u32, String> {
+    let expected =
+        "expected 1 or more: units are only added. To sell fewer, pause the sale, or close it and clone it with fewer";
+    text.parse().ok().filter(|units| *units > 0).ok_or_else(|| expected.to_owned())
 }
 
 impl SaleCreateArgs {
@@ -236,76 +242,5 @@ fn remark_on_times(sale: &Sale) {
     } else if sale.starts_at_ms <= now {
         let started = output::time(sale.starts_at_ms);
         output::remark(&format!("{id} started at {started} already: it sells as soon as it is warmed"));
-    }
-}
-
-/// An operator who changes sales; every change is recorded.
-struct SaleOperator {
-    actor: Actor,
-    control: SaleControl,
-}
-
-impl SaleOperator {
-    async fn record<T>(
-        &self,
-        operation: Operation,
-        sale_id: &SaleId,
-        asked: Value,
-        work: impl Future<Output = Result<T, SaleControlError>>,
-    ) -> Result<T, SaleControlError> {
-        self.control.on_record(SaleAct { actor: &self.actor, operation, sale_id, asked }, work).await
-    }
-
-    async fn change<T>(
-        &self,
-        operation: Operation,
-        sale_id: &SaleId,
-        work: impl Future<Output = Result<T, SaleControlError>>,
-    ) -> Result<T, SaleControlError> {
-        self.record(operation, sale_id, Value::Null, work).await
-    }
-
-    async fn create(&self, create: SaleCreateArgs, servers: &Servers) -> Result<(), Failure> {
-        let warm = create.warm;
-        let sale = create.sale()?;
-        let id = &sale.sale_id;
-        let asked = serde_json::json!({ "units": sale.granted, "title": sale.title, "price_cents": sale.price_cents });
-        let creating = async { Ok(sales::create(&servers.db, &sale).await?) };
-        self.record(Operation::SaleCreate, id, asked, creating).await?;
-        output::line(&format!("created {id} with {} units", sale.stock));
-        remark_on_times(&sale);
-        if warm {
-            self.change(Operation::SaleWarm, id, self.control.warm(id)).await?;
-            output::line(&format!("warmed {id}"));
-        }
-        Ok(())
-    }
-
-    async fn reclaim(&self, id: &SaleId) -> Result<(), Failure> {
-        output::line(&match self.change(Operation::SaleReclaim, id, self.control.reclaim(id)).await? {
-            Some(made) => format!(
-                "{id} sells {} units again, of {} failed requests and of what was written off (grant {})",
-                made.units, made.requests, made.grant_id
-            ),
-            None => format!("{id} has no units of final failures that are not on sale again"),
-        });
-        Ok(())
-    }
-
-    async fn top_up(&self, id: &SaleId, units: u32, grant: Option<String>) -> Result<(), Failure> {
-        let grant = grant.unwrap_or_else(|| {
-            let name = format!("top-up-{:016x}", rand::random::<u64>());
-            // Printed before anything is done: the name must outlive a command that dies.
-            output::remark(&format!("if this fails, repeat it with --grant {name} and nothing is added twice"));
-            name
-        });
-        // Most errors come after the commit: without the name a repeat would add the units once more.
-        let failed =
-            |error| Failure::Failed(format!("{error}; repeat it with --grant {grant} and nothing is added twice"));
-        let asked = serde_json::json!({ "units": units, "grant": grant });
-        let adding = self.control.top_up(id, &grant, units);
-        self.record(Operation::SaleTopUp, id, asked, adding).await.map_err(failed)?;
-        output::line(&format!("{id} has {units} units more (grant {grant})"));
-        Ok(())
     }
 }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::domain::ids::SaleId;
 use crate::domain::policy::PurchasePolicy;
+use crate::domain::sale_clone::CloneForm;
 
 const NOW_MS: i64 = 1_800_000_000_000;
 const HOUR_MS: i64 = 3_600_000;

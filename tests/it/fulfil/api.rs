@@ -72,6 +72,7 @@ fn money_that_no_order_can_take_is_on_record_and_listed_until_it_went_back() {
         for bad in [
             json!({ "payment_id": "", "amount": 1, "currency": "CNY" }),
             json!({ "payment_id": "x", "amount": -1, "currency": "CNY" }),
+            json!({ "payment_id": "x", "amount": 0, "currency": "CNY" }),
         ] {
             assert_eq!(admin.post(&format!("/orders/{alice}/paid"), bad).await.status, 422);
         }
@@ -81,6 +82,9 @@ fn money_that_no_order_can_take_is_on_record_and_listed_until_it_went_back() {
 
         let back = admin.post(&format!("/orders/{alice}/refunded"), json!({ "payment_id": "second" })).await;
         assert_eq!((back.status, &back.json["payment"]["state"]), (200, &json!("REFUNDED")), "{back:?}");
+        let again = admin.post(&format!("/orders/{alice}/refunded"), json!({ "payment_id": "second" })).await;
+        assert_eq!((&back.json["before"], &again.json["before"]), (&json!(false), &json!(true)), "two operators");
+        assert_eq!(back.json["marked_at"], again.json["marked_at"], "when the first one marked it");
         let paid = admin.post(&format!("/orders/{alice}/refunded"), json!({ "payment_id": "right" })).await;
         assert_eq!(paid.status, 409, "it paid the order");
         assert_eq!(admin.get("/refunds?sale=refund").await.json["count"], 2);
@@ -199,6 +203,8 @@ fn the_command_line_pays_and_says_when_money_has_to_go_back() {
         };
         let run = |args: [String; 9]| world.cli(&args.iter().map(String::as_str).collect::<Vec<_>>());
         run(pay("a", "-1")).exits(64);
+        let with_a_point = run(pay("a", "1.00")).exits(64);
+        assert!(with_a_point.err.contains("smallest unit"), "{with_a_point:?}");
         run(pay("a", "1")).exits(1);
         run(pay("b", "100")).exits(0);
         let late = run(pay("c", "100")).exits(1);

@@ -134,12 +134,36 @@ fn nothing_is_decided_about_money_while_a_ledger_that_may_have_its_request_canno
         unread("redis is silent").await;
         hole.swallow(false);
         let keys = &world.servers.redis.sale_keys;
-        let set = async |to, from| eventually("a state", async || keys.set_state(&sale, 0, to, &[from]).await.is_ok()).await;
+        let set =
+            async |to, from| eventually("a state", async || keys.set_state(&sale, 0, to, &[from]).await.is_ok()).await;
         set(MetaState::Frozen, MetaState::Open).await;
         unread("the sale is frozen").await;
         set(MetaState::Open, MetaState::Frozen).await;
         let nowhere = admin.pay(unknown, "pi_1").await;
         assert_eq!((nowhere.status, nowhere.text("reason")), (200, "NO_ORDER".to_owned()), "{nowhere:?}");
+        world.finish().await;
+    });
+}
+
+#[test]
+fn a_cancellation_gives_its_own_units_and_no_others() {
+    run(async {
+        let world = World::with(&ROLES, &[]).await;
+        let sale = world.paying_sale("own", 5, Some(1), LONG).await;
+        let alice = world.ordered(&sale, "alice").await;
+        // As a crash leaves it: units of somebody else that Redis was not given yet.
+        world
+            .sql(
+                "INSERT INTO stock_grants (sale_id, grant_id, kind, quantity) VALUES ('own', 'cancel-7', 'reclaim', 0)",
+            )
+            .await;
+        assert_eq!(world.cancel_mine("alice", alice).await.text("state"), "CANCELLED");
+        let given = async |grant: String| {
+            world.rows("stock_grants", &format!("grant_id = '{grant}' AND applied_at IS NOT NULL")).await
+        };
+        assert_eq!((given(format!("cancel-{alice}")).await, given("cancel-7".to_owned()).await), (1, 0));
+        assert_eq!(world.servers.redis.stock.units(&sale, 0).await.unwrap(), Some(5));
+        world.sql("DELETE FROM stock_grants WHERE grant_id = 'cancel-7'").await;
         world.finish().await;
     });
 }

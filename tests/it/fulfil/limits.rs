@@ -77,3 +77,24 @@ fn a_rebuild_knows_which_orders_count_no_more() {
         world.finish().await;
     });
 }
+
+#[test]
+fn a_buyer_who_buys_and_cancels_all_the_time_is_out_of_turns_and_the_units_are_for_others() {
+    run(async {
+        let world = World::with(&Role::ALL, &[]).await;
+        let sale = world.paying_sale("cycles", 3, Some(1), RETURNS).await;
+        for _ in 0..11 {
+            eventually("she may buy", async || world.buy(&sale, "alice", 1, None).await.status == 202).await;
+            let newest = "SELECT CAST(COALESCE(MAX(request_id), 0) AS SIGNED) AS n FROM orders WHERE state = 'UNPAID'";
+            eventually("an order", async || world.number(newest).await > 0).await;
+            let order = u64::try_from(world.number(newest).await).unwrap();
+            let order = seckill::domain::ids::RequestId::new(order).unwrap();
+            assert_eq!(world.cancel_mine("alice", order).await.text("state"), "CANCELLED");
+        }
+        assert_eq!(world.rows("orders", "state = 'CANCELLED' AND limit_returned").await, 10);
+        eventually("all units", async || world.servers.redis.stock.units(&sale, 0).await.unwrap() == Some(3)).await;
+        assert_eq!(world.buy(&sale, "alice", 1, None).await.status, 409, "the last one still counts");
+        assert_eq!(world.buy(&sale, "bob", 1, None).await.status, 202);
+        world.finish().await;
+    });
+}

@@ -15,6 +15,7 @@ mod older_version;
 mod pages;
 mod races;
 mod sweep;
+mod times;
 mod webhooks;
 mod webhooks_crash;
 mod webhooks_failing;

@@ -133,3 +133,57 @@ fn a_sweep_whose_figures_cannot_be_counted_goes_on() {
         world.finish().await;
     });
 }
+
+#[test]
+fn an_order_whose_buyers_count_is_wrong_expires_last_and_its_neighbours_at_once() {
+    run(async {
+        let world = World::with(&[Api, Relay, Consumer], &[]).await;
+        let terms = seckill::domain::order_life::PaymentTerms { limit_returns: true, ..LONG };
+        let sale = world.paying_sale("wrong", 10, Some(3), terms).await;
+        let mut orders = Vec::new();
+        for user in ["alice", "bob", "carol", "dave", "erin"] {
+            orders.push(world.ordered(&sale, user).await);
+        }
+        world.sql("UPDATE purchases SET quantity = 0 WHERE user_id = 'carol'").await;
+        // Her own cancellation does not say "repeat it" for ever.
+        let refused = world.cancel_mine("carol", orders[2]).await;
+        assert_eq!((refused.status, refused.code()), (500, "INTERNAL".to_owned()), "{refused:?}");
+        assert!(refused.text("detail").contains("repeating does not help"), "{refused:?}");
+
+        let mut sweep = world.process("reconcile", "", &[]);
+        world.sql("UPDATE orders SET expire_at = NOW(3) - INTERVAL 1 SECOND").await;
+        eventually("the neighbours", async || world.rows("orders", "state = 'EXPIRED'").await == 4).await;
+        sweep.until_metric("seckill_p6_fulfil_set_aside_count", |count| count == 1.0).await;
+        sweep.program.until_logged(&orders[2].to_string()).await;
+        assert!(world.order_in("UNPAID", orders[2]).await);
+        assert_eq!(world.servers.redis.stock.units(&sale, 0).await.unwrap(), Some(9), "four units are on sale again");
+
+        world.sql("UPDATE purchases SET quantity = 1 WHERE user_id = 'carol'").await;
+        eventually("hers, too", async || world.order_in("EXPIRED", orders[2]).await).await;
+        sweep.until_metric("seckill_p6_fulfil_set_aside_count", |count| count == 0.0).await;
+        sweep.kill();
+        world.finish().await;
+    });
+}
+
+#[test]
+fn an_order_that_another_transaction_holds_is_passed_over() {
+    run(async {
+        let world = World::start().await;
+        let sale = world.paying_sale("passed", 10, Some(1), LONG).await;
+        let mut orders = Vec::new();
+        for user in ["alice", "bob", "carol"] {
+            orders.push(world.ordered(&sale, user).await);
+        }
+        let mut other = Session::open(&world).await;
+        // The deadline passes in one statement, so that all three are in one batch; then one row is held.
+        world.sql("UPDATE orders SET expire_at = NOW(3) + INTERVAL 2 SECOND").await;
+        other.run(&format!("BEGIN; UPDATE orders SET source = source WHERE request_id = {}", orders[1])).await;
+        other.run(&format!("SELECT 1 FROM orders WHERE request_id = {} FOR UPDATE", orders[1])).await;
+        eventually("the neighbours", async || world.rows("orders", "state = 'EXPIRED'").await == 2).await;
+        assert!(world.order_in("UNPAID", orders[1]).await, "somebody works on it");
+        other.run("ROLLBACK").await;
+        eventually("later", async || world.order_in("EXPIRED", orders[1]).await).await;
+        world.finish().await;
+    });
+}

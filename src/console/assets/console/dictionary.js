@@ -127,6 +127,7 @@ export const dictionary = {
   currency: ['Currency', '币种'],
   starts: ['Starts', '开始'],
   ends: ['Ends', '结束'],
+  'time-zone': ['In the time zone of this browser: {zone}', '按本浏览器时区：{zone}'],
   'token-required': ['Needs a purchase token', '需要购买令牌'],
   'waiting-room': ['Waiting room', '排队室'],
   'warm-at-once': ['Warm it up at once', '立即预热'],

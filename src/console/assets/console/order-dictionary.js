@@ -45,6 +45,7 @@ export const orderWords = {
   'mark-refunded': ['Mark as refunded', '标记为已退款'],
   'refund-title': ['Was the money of {payment} sent back?', '{payment} 的款项已退回？'],
   'refund-words': ['This sends no money: it records that {amount} went back.', '此操作不会退款，仅记录 {amount} 已退回。'],
+  'refund-marked-before': ['{payment} was recorded as refunded before, at {at}. Send no money.', '{payment} 已于 {at} 记录为已退款，请勿再次退款。'],
   'refund-marked': ['{payment} is recorded as refunded.', '{payment} 已记录为已退款。'],
   'cancel-order': ['Cancel the order', '取消订单'],
   'cancel-title': ['Cancel order {id}?', '取消订单 {id}？'],

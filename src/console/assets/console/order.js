@@ -22,8 +22,9 @@ export function refundDialog(payment, done) {
     body: h('div', { class: 'stackable' }, h('p', {}, t('refund-words', { amount: price(payment.amount, payment.currency) })), h('p', { class: 'quiet' }, reasonWords(payment.reason))),
     action: t('mark-refunded'),
     work: async () => {
-      await post(`/orders/${payment.request_id}/refunded`, { payment_id: payment.payment_id });
-      toast(t('refund-marked', { payment: payment.payment_id }));
+      const marked = await post(`/orders/${payment.request_id}/refunded`, { payment_id: payment.payment_id });
+      const words = marked.before ? 'refund-marked-before' : 'refund-marked';
+      toast(t(words, { payment: payment.payment_id, at: marked.before ? time(Date.parse(marked.marked_at)) : '' }));
       done();
     },
   });

@@ -4,7 +4,7 @@ import { file, get } from './api.js';
 import { field, h, say, show } from './dom.js';
 import { reasonWords, refundDialog, stateBadge } from './order.js';
 import { guarded } from './roles.js';
-import { count, price, t, time } from './words.js';
+import { count, price, t, time, timeZone } from './words.js';
 
 const PAGE = 50;
 const STATES = ['UNPAID', 'PAID', 'EXPIRED', 'CANCELLED'];
@@ -58,7 +58,7 @@ function finder(filter, find) {
   const id = text('', { maxlength: 19, inputmode: 'numeric', pattern: '[1-9][0-9]{0,18}' });
   const form = h('form', { class: 'card pad form', id: 'find-orders' },
     h('div', { class: 'grid' }, field('find-sale', t('sale-id'), inputs.sale), field('find-buyer', t('buyer'), inputs.buyer), field('find-state', t('state'), inputs.state, t('find-state-hint')),
-      field('find-from', t('accepted-from'), inputs.from), field('find-to', t('accepted-to'), inputs.to), field('find-id', t('request-id'), id, t('find-id-hint'))),
+      field('find-from', t('accepted-from'), inputs.from, t('time-zone', { zone: timeZone() })), field('find-to', t('accepted-to'), inputs.to, t('time-zone', { zone: timeZone() })), field('find-id', t('request-id'), id, t('find-id-hint'))),
     h('div', { class: 'row' }, h('button', { type: 'submit', class: 'primary', id: 'find' }, t('find')), exportButton(() => query())));
   form.addEventListener('submit', (event) => {
     event.preventDefault();

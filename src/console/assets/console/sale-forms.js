@@ -3,7 +3,7 @@
 import { post, serverNow } from './api.js';
 import { confirm, toast } from './dialog.js';
 import { check, field, h, say } from './dom.js';
-import { digits, t } from './words.js';
+import { digits, t, timeZone } from './words.js';
 
 const DAY_MS = 86_400_000;
 
@@ -17,6 +17,7 @@ const number = (props) => h('input', { type: 'number', step: 1, inputmode: 'nume
 const moment = (unixMs) => h('input', { type: 'datetime-local', step: 1, required: true, value: local(new Date(unixMs)) });
 const idInput = () => text({ maxlength: 64, pattern: '[A-Za-z0-9_\\-]{1,64}', autocomplete: 'off', spellcheck: 'false' });
 const path = (id, act) => `/sales/${encodeURIComponent(id)}/${act}`;
+const zoneHint = () => t('time-zone', { zone: timeZone() });
 const rfc3339 = (input) => new Date(input.value).toISOString();
 const numberOrNull = (input) => (input.value === '' ? null : Number(input.value));
 
@@ -77,7 +78,7 @@ export function createForm(created) {
   const form = h('form', { class: 'card pad form', id: 'create-form' },
     h('h2', {}, t('new-sale')),
     h('div', { class: 'grid' },
-      field('new-id', t('sale-id'), id, t('sale-id-hint')), field('new-stock', t('stock'), stock), field('new-starts', t('starts'), starts), field('new-ends', t('ends'), ends),
+      field('new-id', t('sale-id'), id, t('sale-id-hint')), field('new-stock', t('stock'), stock), field('new-starts', t('starts'), starts, zoneHint()), field('new-ends', t('ends'), ends, zoneHint()),
       terms.fields),
     h('div', { class: 'row' }, terms.checks, hidden.element, warm.element), problem, h('div', { class: 'row' }, go));
   form.addEventListener('submit', async (event) => {
@@ -120,7 +121,7 @@ export function rescheduleSale(sale, done) {
   const touched = (input, unixMs) => (input.value === local(new Date(unixMs)) ? undefined : rfc3339(input));
   return confirm({
     title: t('reschedule-title', { sale: sale.sale_id }),
-    body: h('div', { class: 'stackable' }, h('p', {}, t('reschedule-words')), h('div', { class: 'grid' }, field('move-starts', t('starts'), starts), field('move-ends', t('ends'), ends))),
+    body: h('div', { class: 'stackable' }, h('p', {}, t('reschedule-words')), h('div', { class: 'grid' }, field('move-starts', t('starts'), starts, zoneHint()), field('move-ends', t('ends'), ends, zoneHint()))),
     action: t('save'),
     work: async () => {
       const times = { starts_at: touched(starts, sale.starts_at_ms), ends_at: touched(ends, sale.ends_at_ms) };
@@ -137,7 +138,7 @@ export function cloneSale(sale) {
   return confirm({
     title: t('clone-title', { sale: sale.sale_id }),
     body: h('div', { class: 'stackable' }, h('p', {}, t('clone-words')),
-      h('div', { class: 'grid' }, field('clone-id', t('sale-id'), id, t('sale-id-hint')), field('clone-stock', t('stock'), stock), field('clone-starts', t('starts'), starts), field('clone-ends', t('ends'), ends)),
+      h('div', { class: 'grid' }, field('clone-id', t('sale-id'), id, t('sale-id-hint')), field('clone-stock', t('stock'), stock), field('clone-starts', t('starts'), starts, zoneHint()), field('clone-ends', t('ends'), ends, zoneHint())),
       h('div', { class: 'row' }, hidden.element)),
     action: t('clone'),
     work: async () => {

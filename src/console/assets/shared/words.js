@@ -58,6 +58,9 @@ export function time(ms) {
   return new Date(ms).toLocaleString(locale(), { dateStyle: 'medium', timeStyle: 'medium' });
 }
 
+/** The time zone in which this browser shows and reads times. */
+export const timeZone = () => Intl.DateTimeFormat().resolvedOptions().timeZone;
+
 /** Digits after the point of the currencies that have not two (ISO 4217), as domain/currency.rs has them: browsers do not agree. */
 const DIGITS = {
   BHD: 3, BIF: 0, CLF: 4, CLP: 0, DJF: 0, GNF: 0, IQD: 3, ISK: 0, JOD: 3, JPY: 0, KMF: 0, KRW: 0, KWD: 3,

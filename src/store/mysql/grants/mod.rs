@@ -206,6 +206,23 @@ pub async fn unapplied(db: &Db, sale_id: &SaleId, epoch: u32) -> Result<Vec<Gran
     .await
 }
 
+/// A grant of a sale's epoch that Redis is not known to have; `None` when there is no such one.
+pub(crate) async fn unapplied_one(
+    db: &Db,
+    sale_id: &SaleId,
+    epoch: u32,
+    grant_id: &str,
+) -> Result<Option<Grant>, DbError> {
+    db.run("grant_unapplied_one", async |conn| {
+        let grant = stock_grants::table
+            .find((sale_id.as_str().as_bytes(), grant_id.as_bytes()))
+            .filter(stock_grants::epoch.eq(epoch))
+            .filter(stock_grants::applied_at.is_null());
+        Ok(grant.select(Grant::as_select()).first(conn).await.optional()?)
+    })
+    .await
+}
+
 /// Selling sales with a grant that Redis is not known to have, at most [`GRANTS_MAX`].
 pub(crate) async fn sales_with_unapplied(db: &Db) -> Result<Vec<SaleId>, DbError> {
     db.run("grant_sales_unapplied", async |conn| {

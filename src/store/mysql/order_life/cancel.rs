@@ -6,7 +6,7 @@
 use super::super::codes::cut;
 use super::super::fault::DbError;
 use super::super::pool::{Conn, Db};
-use super::super::schema::payments;
+use super::super::schema::{orders, payments};
 use super::acts::{self, DoneToOrder};
 use super::events::{self, NewOrderEvent, RefundNeeded};
 use super::lists::ListedOrder;
@@ -22,6 +22,9 @@ use diesel::prelude::*;
 use diesel::sql_types::{Bool, Text};
 use diesel_async::{AsyncConnection, RunQueryDsl};
 use serde_json::json;
+
+/// So many orders of a buyer and a sale give their limit back when they end unpaid; from then on those that the buyer cancels do not.
+const RETURNS_MAX: i64 = 10;
 
 /// Who cancels what, and why.
 #[derive(Debug, Clone, Copy)]
@@ -99,6 +102,28 @@ pub async fn cancel(db: &Db, request: CancelRequest<'_>) -> Result<Cancelled, Db
     Ok(cancelled)
 }
 
+/// The grant that carries the units of a cancelled order.
+pub(crate) fn cancel_grant(request_id: RequestId) -> String {
+    format!("cancel-{request_id}")
+}
+
+/// Whether the order stops counting against its buyer's limit: an unpaid one does where the sale says so, and a buyer's own cancellation
+/// only so often. A buyer who buys and cancels all the time would keep units from the others for ever.
+async fn returns_limit(conn: &mut Conn, order: &LockedOrder, request: &CancelRequest<'_>) -> Result<bool, DbError> {
+    if !order.limit_returns || order.state != Some(OrderState::Unpaid) {
+        return Ok(false);
+    }
+    if request.buyer.is_none() {
+        return Ok(true);
+    }
+    let returned = orders::table
+        .filter(orders::user_id.eq(order.user_id.as_str().as_bytes()))
+        .filter(orders::sale_id.eq(order.sale_id.as_str().as_bytes()))
+        .filter(orders::limit_returned.eq(true));
+    let returned: Vec<u64> = returned.select(orders::request_id).limit(RETURNS_MAX).load(conn).await?;
+    Ok(i64::try_from(returned.len()).unwrap_or(RETURNS_MAX) < RETURNS_MAX)
+}
+
 async fn in_transaction(
     conn: &mut Conn,
     order: &LockedOrder,
@@ -106,7 +131,7 @@ async fn in_transaction(
     event: OrderEvent,
     webhooks: &WebhookSubscriptions,
 ) -> Result<Vec<String>, DbError> {
-    let limit_returned = order.limit_returns && order.state == Some(OrderState::Unpaid);
+    let limit_returned = returns_limit(conn, order, request).await?;
     let condition = match order.state {
         Some(_) => format!("state IN {}", movable(event)),
         None => "state IS NULL AND cancelled_at IS NULL".to_owned(),
@@ -142,7 +167,7 @@ async fn in_transaction(
         units: order.quantity.into(),
         kind: "cancel",
         reference: order.request_id.to_string(),
-        grant_id: format!("cancel-{}", order.request_id),
+        grant_id: cancel_grant(order.request_id),
         limits: &limits,
         counted_by_buyer: order.limited,
     };

@@ -4,11 +4,9 @@
 //! event an order. An order expires once, so a batch's name is its own for ever. Any number of processes may work at the same time:
 //! the condition of the UPDATE decides, and a payment that was first keeps its order.
 //!
-//! A batch is written as it was read by [`super::overdue()`], without reading its orders again: nothing of them that the events tell can
-//! change but `version`, which is part of the condition. If one of them has moved meanwhile, nothing is written, and the batch is
-//! read again under locks.
+//! The orders of a batch are read again under locks, which pass over those that another transaction has: it holds up no neighbour.
 
-use super::super::fault::{DbError, Halt};
+use super::super::fault::DbError;
 use super::super::pool::{Conn, Db};
 use super::super::schema::orders;
 use super::events;
@@ -29,8 +27,8 @@ pub const BATCH_MAX: u16 = 1000;
 /// What an event tells of an order that expires.
 #[derive(Debug, Clone, PartialEq, Eq, QueryableByName)]
 #[diesel(table_name = orders)]
-pub(super) struct DueOrder {
-    pub(super) request_id: RequestId,
+struct DueOrder {
+    request_id: RequestId,
     user_id: UserId,
     quantity: u32,
     amount_cents: i64,
@@ -53,57 +51,34 @@ pub struct ExpiredBatch {
 /// # Errors
 /// [`DbError`]; after [`DbError::Unavailable`] and [`DbError::Timeout`] it is unknown, and a repeat finds out.
 pub async fn expire(db: &Db, sale_id: &SaleId, chosen: Vec<OverdueOrder>) -> Result<Option<ExpiredBatch>, DbError> {
-    let mut due: Vec<DueOrder> = chosen.into_iter().map(|order| order.due).collect();
-    due.sort_unstable_by_key(|order| order.request_id);
-    due.truncate(BATCH_MAX.into());
+    let mut asked: Vec<RequestId> = chosen.into_iter().map(|order| order.request_id).collect();
+    asked.sort_unstable();
+    asked.truncate(BATCH_MAX.into());
     crash_point!(ExpiryChosen);
     let batch = retried!(db.run("orders_expire", async |conn| {
-        let as_read = conn.transaction(async |conn| as_it_was_read(conn, sale_id, &due, db.webhooks()).await).await;
-        match as_read {
-            Err(Halt::Because(Moved)) => {
-                conn.transaction(async |conn| under_locks(conn, sale_id, &due, db.webhooks()).await).await
-            }
-            Err(Halt::Db(error)) => Err(error),
-            Ok(batch) => Ok(batch),
-        }
+        conn.transaction(async |conn| in_transaction(conn, sale_id, &asked, db.webhooks()).await).await
     }))?;
     crash_point!(ExpiryCommitted);
     Ok(batch)
 }
 
-/// An order of the batch is not as it was read.
-struct Moved;
-
-/// The whole batch, or nothing.
-async fn as_it_was_read(
+/// Those of the batch that are still due and that nobody else holds. The index is forced: along another one it would lock what is not
+/// asked for.
+async fn in_transaction(
     conn: &mut Conn,
     sale_id: &SaleId,
-    due: &[DueOrder],
-    webhooks: &WebhookSubscriptions,
-) -> Result<Option<ExpiredBatch>, Halt<Moved>> {
-    let Some(DueOrder { version, .. }) = due.first() else { return Ok(None) };
-    if due.iter().any(|order| order.version != *version) {
-        return Err(Halt::Because(Moved));
-    }
-    let terms = terms_of(conn, sale_id.as_str().as_bytes()).await?;
-    if mark(conn, due, Some(*version), terms.limit_returns).await? != due.len() && !left_out!(ExpiryCondition) {
-        return Err(Halt::Because(Moved));
-    }
-    Ok(write(conn, sale_id, due, &terms, webhooks).await?)
-}
-
-/// Those of the batch that are still due. The index is forced: along another one it would lock what is not asked for.
-async fn under_locks(
-    conn: &mut Conn,
-    sale_id: &SaleId,
-    asked: &[DueOrder],
+    asked: &[RequestId],
     webhooks: &WebhookSubscriptions,
 ) -> Result<Option<ExpiredBatch>, DbError> {
+    if asked.is_empty() {
+        return Ok(None);
+    }
     let query = format!(
         "/* order_life::still_due */ SELECT request_id, user_id, quantity, amount_cents, version FROM orders FORCE INDEX (PRIMARY) \
-         WHERE request_id IN ({}) AND {} ORDER BY request_id FOR UPDATE",
-        listed(asked),
-        due_condition()
+         WHERE request_id IN ({}) AND {} ORDER BY request_id FOR UPDATE{}",
+        listed(asked.iter()),
+        due_condition(),
+        if left_out!(ExpiryCondition) { "" } else { " SKIP LOCKED" }
     );
     let due: Vec<DueOrder> = diesel::sql_query(query).load(conn).await?;
     if due.len() < asked.len() {
@@ -111,7 +86,7 @@ async fn under_locks(
     }
     let terms = terms_of(conn, sale_id.as_str().as_bytes()).await?;
     if !due.is_empty() {
-        let matched = mark(conn, &due, None, terms.limit_returns).await?;
+        let matched = mark(conn, &due, terms.limit_returns).await?;
         if matched != due.len() {
             return Err(DbError::Other(format!(
                 "{matched} orders of {sale_id} expired where {} were locked",
@@ -123,40 +98,47 @@ async fn under_locks(
 }
 
 /// The conditional UPDATE. Returns how many orders met the condition. By the primary key, so that rows are locked in its order.
-async fn mark(conn: &mut Conn, due: &[DueOrder], version: Option<u32>, limit_returns: bool) -> Result<usize, DbError> {
+async fn mark(conn: &mut Conn, due: &[DueOrder], limit_returns: bool) -> Result<usize, DbError> {
     let limit = if limit_returns { ", limit_returned = 1, one_per_user_id = NULL" } else { "" };
-    let as_read = version.map(|version| format!(" AND version = {version}")).unwrap_or_default();
-    let condition = match left_out!(ExpiryCondition) {
-        true => String::new(),
-        false => format!(" AND {}{as_read}", due_condition()),
-    };
     let set = format!(
         "/* order_life::expire */ UPDATE orders FORCE INDEX (PRIMARY) SET state = 'EXPIRED', state_at = NOW(3), \
-         version = version + 1{limit} WHERE request_id IN ({}){condition}",
-        listed(due)
+         version = version + 1{limit} WHERE request_id IN ({}) AND {}",
+        listed(due.iter().map(|order| &order.request_id)),
+        due_condition()
     );
     Ok(diesel::sql_query(set).execute(conn).await?)
 }
 
 /// What makes an order expire, in SQL.
 fn due_condition() -> String {
+    if left_out!(ExpiryCondition) {
+        return "TRUE".to_owned();
+    }
     format!("state IN {} AND expire_at <= NOW(3) AND cancelled_at IS NULL", movable(OrderEvent::DeadlinePassed))
 }
 
 /// A build that knew no states cancels an order beside this one: it gives the unit back and leaves the state. The state follows,
-/// and nothing else.
-async fn close_cancelled(conn: &mut Conn, due: &[DueOrder]) -> Result<(), DbError> {
+/// and nothing else. They are looked for without a lock: an order that another transaction holds is not waited for.
+async fn close_cancelled(conn: &mut Conn, asked: &[RequestId]) -> Result<(), DbError> {
+    let condition = "state = 'UNPAID' AND cancelled_at IS NOT NULL";
+    let read = orders::table
+        .filter(orders::request_id.eq_any(asked.iter().map(|id| id.get())))
+        .filter(diesel::dsl::sql::<diesel::sql_types::Bool>(condition));
+    let cancelled: Vec<RequestId> = read.select(orders::request_id).load(conn).await?;
+    if cancelled.is_empty() {
+        return Ok(());
+    }
     let set = format!(
         "/* order_life::close_cancelled */ UPDATE orders FORCE INDEX (PRIMARY) SET state = 'CANCELLED', state_at = cancelled_at \
-         WHERE request_id IN ({}) AND state = 'UNPAID' AND cancelled_at IS NOT NULL",
-        listed(due)
+         WHERE request_id IN ({}) AND {condition}",
+        listed(cancelled.iter())
     );
     diesel::sql_query(set).execute(conn).await?;
     Ok(())
 }
 
-fn listed(due: &[DueOrder]) -> String {
-    let ids: Vec<String> = due.iter().map(|order| order.request_id.get().to_string()).collect();
+fn listed<'a>(ids: impl Iterator<Item = &'a RequestId>) -> String {
+    let ids: Vec<String> = ids.map(|id| id.get().to_string()).collect();
     ids.join(",")
 }
 

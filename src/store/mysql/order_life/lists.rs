@@ -2,18 +2,25 @@
 //!
 //! Newest first, by request id: ids grow with time, so a page begins where the last one ended. Each question has an index that
 //! answers it in this order (ix_orders_user, ix_orders_sale or the primary key). Orders of a sale in one state are found among its
-//! newest, or, where these are not enough, by the state (ix_orders_deadline), whose entries are sorted.
+//! newest, or, where these are not enough, by the state (ix_orders_deadline), whose entries are sorted. Orders that were accepted in a
+//! time are no range of ids: an id is made when a purchase token is issued. They are looked for among the ids that the time may have,
+//! a bounded number of orders for a page, which may have fewer orders than it could and say where the next one begins.
 
 use super::super::columns::{MaybeOrderState, MaybeUnixMs, UnixMs};
 use super::super::fault::DbError;
 use super::super::pool::{Conn, Db};
 use super::super::schema::{orders, sales};
+use super::in_time::in_time;
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::order_life::OrderState;
+use chrono::{DateTime, NaiveDateTime, Utc};
 use diesel::mysql::Mysql;
 use diesel::prelude::*;
-use diesel::sql_types::{BigInt, Binary, Text, Unsigned};
+use diesel::sql_types::{BigInt, Binary, Datetime, Text, Unsigned};
 use diesel_async::RunQueryDsl;
+
+/// The last time that a column holds, Unix milliseconds: the end of the year 9999.
+const TIME_MAX_MS: i64 = 253_402_300_799_999;
 
 /// Most orders of a page.
 pub const PAGE_MAX: u16 = 500;
@@ -34,6 +41,9 @@ pub struct ListedOrder {
     #[diesel(deserialize_as = MaybeOrderState)]
     /// Where it is; `None`: its sale has no payment step.
     pub state: Option<OrderState>,
+    #[diesel(deserialize_as = UnixMs)]
+    /// When Redis accepted it, Unix milliseconds by its clock.
+    pub accepted_at_ms: i64,
     #[diesel(deserialize_as = UnixMs)]
     /// When it was written, Unix milliseconds by the database's clock.
     pub created_at_ms: i64,
@@ -62,28 +72,59 @@ pub struct OrdersQuery {
     pub from: Option<RequestId>,
     /// Request ids below this one: where the page before ended, or the end of a time.
     pub before: Option<RequestId>,
+    /// Accepted from then on, Unix milliseconds by the clock of Redis.
+    pub accepted_from_ms: Option<i64>,
+    /// Accepted before then.
+    pub accepted_to_ms: Option<i64>,
     /// Most orders, 1 to [`PAGE_MAX`].
     pub limit: u16,
+}
+
+/// A page of orders, newest first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FoundOrders {
+    /// At most as many as were asked for; where a time was asked for it may be fewer although there are more.
+    pub orders: Vec<ListedOrder>,
+    /// `before` of the next page; `None` on the last one.
+    pub next: Option<RequestId>,
 }
 
 /// For a page of orders in one state so many times as many orders of the sale are read over.
 const READ_OVER: u32 = 50;
 /// What is read of an order.
-const COLUMNS: &str =
-    "o.request_id, o.sale_id, o.user_id, o.quantity, o.amount_cents, o.state, o.created_at, o.state_at, o.pay_by";
+const COLUMNS: &str = "o.request_id, o.sale_id, o.user_id, o.quantity, o.amount_cents, o.state, o.accepted_at, o.created_at, o.state_at, o.pay_by";
 
-/// One page, newest first. It comes from one statement, so that an order that changes meanwhile is neither missed nor told twice.
-pub async fn find(db: &Db, query: &OrdersQuery) -> Result<Vec<ListedOrder>, DbError> {
+/// One page, newest first. Where no time is asked for it comes from one statement, so that an order that changes meanwhile is neither
+/// missed nor told twice.
+pub async fn find(db: &Db, query: &OrdersQuery) -> Result<FoundOrders, DbError> {
     let limit = query.limit.clamp(1, PAGE_MAX);
     let of_sale = query.sale.is_some() && query.buyer.is_none();
     db.run("orders_find", async |conn| {
-        let rows = match query.state {
-            Some(_) if of_sale => in_state(conn, query, limit).await?,
-            Some(_) | None => first(conn, query, limit).await?,
+        // One more than the page has, to know whether there is another page.
+        let (mut rows, rest) = match (query.is_of_a_time(), query.state) {
+            (true, _) => in_time(conn, query, limit + 1).await?,
+            (false, Some(_)) if of_sale => (in_state(conn, query, limit + 1).await?, None),
+            (false, Some(_) | None) => (first(conn, query, limit + 1).await?, None),
         };
-        with_sales(conn, rows).await
+        let has_more = rows.len() > usize::from(limit);
+        rows.truncate(limit.into());
+        let next = if has_more { rows.last().map(|row| row.request_id) } else { rest };
+        Ok(FoundOrders { orders: with_sales(conn, rows).await?, next })
     })
     .await
+}
+
+impl OrdersQuery {
+    const fn is_of_a_time(&self) -> bool {
+        self.accepted_from_ms.is_some() || self.accepted_to_ms.is_some()
+    }
+}
+
+/// The request id so many places behind the first one that is asked for; `None` where there are fewer.
+pub(super) async fn last_of(conn: &mut Conn, query: &OrdersQuery, offset: u32) -> Result<Option<RequestId>, DbError> {
+    let text = format!("SELECT o.request_id {} ORDER BY o.request_id DESC LIMIT 1 OFFSET {offset}", chosen(query));
+    let row: Option<IdRow> = bound(query, &text).get_result(conn).await.optional()?;
+    Ok(row.map(|row| row.request_id))
 }
 
 #[derive(QueryableByName)]
@@ -96,13 +137,8 @@ struct IdRow {
 /// not rows.
 async fn in_state(conn: &mut Conn, query: &OrdersQuery, limit: u16) -> Result<Vec<OrderRow>, DbError> {
     let stateless = OrdersQuery { state: None, ..query.clone() };
-    let last_read = format!(
-        "SELECT o.request_id {} ORDER BY o.request_id DESC LIMIT 1 OFFSET {}",
-        chosen(&stateless),
-        u32::from(limit) * READ_OVER
-    );
-    let last_read: Option<IdRow> = bound(&stateless, &last_read).get_result(conn).await.optional()?;
-    let newest = OrdersQuery { from: last_read.map(|row| row.request_id).or(query.from), ..query.clone() };
+    let last_read = last_of(conn, &stateless, u32::from(limit) * READ_OVER).await?;
+    let newest = OrdersQuery { from: last_read.or(query.from), ..query.clone() };
     let rows = first(conn, &newest, limit).await?;
     if rows.len() >= usize::from(limit) || newest.from == query.from {
         return Ok(rows);
@@ -117,7 +153,7 @@ async fn in_state(conn: &mut Conn, query: &OrdersQuery, limit: u16) -> Result<Ve
 }
 
 /// The first of what is asked for, along one index.
-async fn first(conn: &mut Conn, query: &OrdersQuery, limit: u16) -> Result<Vec<OrderRow>, DbError> {
+pub(super) async fn first(conn: &mut Conn, query: &OrdersQuery, limit: u16) -> Result<Vec<OrderRow>, DbError> {
     let text = format!("SELECT {COLUMNS} {} ORDER BY o.request_id DESC LIMIT {limit}", chosen(query));
     Ok(bound(query, &text).load(conn).await?)
 }
@@ -141,6 +177,8 @@ fn conditions(query: &OrdersQuery) -> String {
     asked("o.request_id >= ?", query.from.is_some());
     asked("o.request_id < ?", query.before.is_some());
     asked("o.state = ?", query.state.is_some());
+    asked("o.accepted_at >= ?", query.accepted_from_ms.is_some());
+    asked("o.accepted_at < ?", query.accepted_to_ms.is_some());
     format!("WHERE {}", conditions.join(" AND "))
 }
 
@@ -158,19 +196,30 @@ fn bound(query: &OrdersQuery, text: &str) -> BoundQuery {
     if let Some(state) = query.state {
         page = page.bind::<Text, _>(state.code());
     }
+    for at_ms in query.accepted_from_ms.iter().chain(&query.accepted_to_ms) {
+        page = page.bind::<Datetime, _>(moment(*at_ms));
+    }
     page
+}
+
+/// A time as the database has it; one that it cannot hold is the nearest that there is.
+fn moment(unix_ms: i64) -> NaiveDateTime {
+    let nearest = if unix_ms < 0 { DateTime::UNIX_EPOCH } else { DateTime::<Utc>::MAX_UTC };
+    DateTime::from_timestamp_millis(unix_ms.clamp(0, TIME_MAX_MS)).unwrap_or(nearest).naive_utc()
 }
 
 #[derive(Queryable, Selectable, QueryableByName)]
 #[diesel(table_name = orders)]
-struct OrderRow {
-    request_id: RequestId,
+pub(super) struct OrderRow {
+    pub(super) request_id: RequestId,
     sale_id: SaleId,
     user_id: UserId,
     quantity: u32,
     amount_cents: i64,
     #[diesel(deserialize_as = MaybeOrderState)]
     state: Option<OrderState>,
+    #[diesel(column_name = accepted_at, deserialize_as = UnixMs)]
+    accepted_at_ms: i64,
     #[diesel(column_name = created_at, deserialize_as = UnixMs)]
     created_at_ms: i64,
     #[diesel(column_name = state_at, deserialize_as = MaybeUnixMs)]
@@ -202,6 +251,7 @@ async fn with_sales(conn: &mut Conn, rows: Vec<OrderRow>) -> Result<Vec<ListedOr
             quantity: row.quantity,
             amount_cents: row.amount_cents,
             state: row.state,
+            accepted_at_ms: row.accepted_at_ms,
             created_at_ms: row.created_at_ms,
             state_at_ms: row.state_at_ms,
             pay_by_ms: row.pay_by_ms,

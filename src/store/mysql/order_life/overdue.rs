@@ -6,8 +6,7 @@ use super::super::codes::read_sale_id;
 use super::super::fault::DbError;
 use super::super::persist::Values;
 use super::super::pool::Db;
-use super::super::schema::sales;
-use super::deadline::DueOrder;
+use super::super::schema::{orders, sales};
 use crate::domain::ids::{RequestId, SaleId};
 use chrono::NaiveDateTime;
 use diesel::mysql::Mysql;
@@ -30,7 +29,14 @@ pub struct OverdueOrder {
     /// The request that became the order.
     pub request_id: RequestId,
     expire_at: NaiveDateTime,
-    pub(super) due: DueOrder,
+}
+
+#[cfg(test)]
+impl OverdueOrder {
+    /// For tests about batches, without a deadline that means something.
+    pub(crate) fn of(request_id: RequestId) -> Self {
+        Self { request_id, expire_at: NaiveDateTime::default() }
+    }
 }
 
 /// Most sales that one call of [`overdue_sales`] names.
@@ -97,8 +103,8 @@ pub async fn overdue(
     // Two ranges of one index. Any number of orders may have the same deadline.
     let behind = if after.is_some() { "AND (expire_at > ? OR (expire_at = ? AND request_id > ?)) " } else { "" };
     let text = format!(
-        "/* order_life::overdue */ SELECT expire_at, request_id, user_id, quantity, amount_cents, version \
-         FROM orders FORCE INDEX (ix_orders_deadline) WHERE sale_id = ? AND state = 'UNPAID' AND expire_at <= NOW(3) {behind}\
+        "/* order_life::overdue */ SELECT expire_at, request_id FROM orders FORCE INDEX (ix_orders_deadline) \
+         WHERE sale_id = ? AND state = 'UNPAID' AND expire_at <= NOW(3) {behind}\
          ORDER BY expire_at, request_id LIMIT {limit}"
     );
     let rows: Vec<OverdueRow> = db
@@ -112,14 +118,14 @@ pub async fn overdue(
             Ok(query.load(conn).await?)
         })
         .await?;
-    let order = |OverdueRow { expire_at, due }| OverdueOrder { request_id: due.request_id, expire_at, due };
+    let order = |OverdueRow { expire_at, request_id }| OverdueOrder { request_id, expire_at };
     Ok(rows.into_iter().map(order).collect())
 }
 
 #[derive(QueryableByName)]
+#[diesel(table_name = orders)]
 struct OverdueRow {
     #[diesel(sql_type = Datetime)]
     expire_at: NaiveDateTime,
-    #[diesel(embed)]
-    due: DueOrder,
+    request_id: RequestId,
 }

@@ -4,7 +4,7 @@
 
 use super::super::codes::datetime;
 use super::super::fault::DbError;
-use super::super::pool::Db;
+use super::super::pool::{Conn, Db};
 use super::super::schema::payments;
 use super::acts;
 use super::payments::{Payment, by_id};
@@ -12,11 +12,12 @@ use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::operator::OperatorAct;
 use crate::domain::payment::PaymentState;
 use crate::faults::crash_point;
+use diesel::mysql::Mysql;
 use diesel::prelude::*;
-use diesel::sql_types::BigInt;
+use diesel::sql_types::{BigInt, Binary};
 use diesel_async::{AsyncConnection, RunQueryDsl};
 
-/// Most payments that [`refunds_needed_count`] counts.
+/// Most payments whose money has to go back that are counted.
 pub const REFUNDS_COUNTED_MAX: i64 = 10_000;
 
 /// Most payments of a page of [`refunds_needed`].
@@ -78,18 +79,27 @@ pub async fn refunded(
 
 /// How many payments there are whose money has to go back, at most [`REFUNDS_COUNTED_MAX`]: this is asked every second.
 pub async fn refunds_needed_count(db: &Db) -> Result<i64, DbError> {
+    db.run("refunds_needed_count", async |conn| count(conn, None).await).await
+}
+
+/// The same, of one sale or of all. Each open console asks: the entries of an index are counted up to a bound.
+async fn count(conn: &mut Conn, sale: Option<&SaleId>) -> Result<i64, DbError> {
     #[derive(QueryableByName)]
     struct Counted {
         #[diesel(sql_type = BigInt)]
         n: i64,
     }
-    let query = format!(
-        "/* order_life::refunds_needed_count */ SELECT COUNT(*) AS n FROM (SELECT 1 FROM payments WHERE state = '{}' \
+    let of_sale = if sale.is_some() { " AND sale_id = ?" } else { "" };
+    let text = format!(
+        "/* order_life::refunds_needed_count */ SELECT COUNT(*) AS n FROM (SELECT 1 FROM payments WHERE state = '{}'{of_sale} \
          LIMIT {REFUNDS_COUNTED_MAX}) AS first",
         PaymentState::RefundNeeded.code()
     );
-    let Counted { n } =
-        db.run("refunds_needed_count", async |conn| Ok(diesel::sql_query(&query).get_result(conn).await?)).await?;
+    let mut query = diesel::sql_query(text).into_boxed::<Mysql>();
+    if let Some(sale) = sale {
+        query = query.bind::<Binary, _>(sale.as_str().as_bytes());
+    }
+    let Counted { n } = query.get_result(conn).await?;
     Ok(n)
 }
 
@@ -118,7 +128,7 @@ pub struct RefundsFilter {
 pub struct NeededRefunds {
     /// One page of them.
     pub payments: Vec<Payment>,
-    /// How many there are on all pages.
+    /// How many there are on all pages, counted up to [`REFUNDS_COUNTED_MAX`].
     pub count: i64,
 }
 
@@ -142,7 +152,7 @@ pub async fn refunds_needed(db: &Db, query: &RefundsFilter) -> Result<NeededRefu
         let oldest = page.order((payments::state_at, payments::payment_id));
         let oldest = oldest.limit(query.limit.min(REFUNDS_PAGE_MAX).into());
         let payments = oldest.select(Payment::as_select()).load(conn).await?;
-        Ok(NeededRefunds { payments, count: needed().count().get_result(conn).await? })
+        Ok(NeededRefunds { payments, count: count(conn, query.sale.as_ref()).await? })
     })
     .await
 }

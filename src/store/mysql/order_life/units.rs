@@ -46,7 +46,12 @@ pub(super) async fn give_back(conn: &mut Conn, returned: &ReturnedUnits<'_>) -> 
         give_limits_back(conn, sale, returned.limits).await?;
     }
     let more = sales::stock.eq(sales::stock + returned.units);
-    diesel::update(sales::table.find(sale)).set(more).execute(conn).await?;
+    // Whoever holds this row holds up the whole sale, whichever order ends.
+    let of_the_sale = |error: diesel::result::Error| match DbError::from(error) {
+        DbError::LockWait => DbError::SaleLocked(returned.sale_id.clone()),
+        other => other,
+    };
+    diesel::update(sales::table.find(sale)).set(more).execute(conn).await.map_err(of_the_sale)?;
     // Behind the update, which holds the row: a removal that has not begun by now sees these units.
     if archive::is_there(conn, sale).await? {
         return Err(DbError::Other("the sale is being removed, its orders cannot change any more".to_owned()));

@@ -1,0 +1,86 @@
+//! The operator behind the commands that change sales: each change is recorded.
+//!
+//! Input: who it is, what is asked for. Output: what was done, in a line, and the act. A crash leaves what the change itself leaves.
+
+use super::{SaleCreateArgs, remark_on_times};
+use crate::cli::failure::Failure;
+use crate::cli::output;
+use crate::domain::ids::SaleId;
+use crate::domain::operator::{Actor, Operation};
+use crate::roles::Servers;
+use crate::sales::{SaleAct, SaleControl, SaleControlError};
+use crate::store::mysql::sales;
+use serde_json::Value;
+
+/// An operator who changes sales; every change is recorded.
+pub(super) struct SaleOperator {
+    pub(super) actor: Actor,
+    pub(super) control: SaleControl,
+}
+
+impl SaleOperator {
+    pub(super) async fn record<T>(
+        &self,
+        operation: Operation,
+        sale_id: &SaleId,
+        asked: Value,
+        work: impl Future<Output = Result<T, SaleControlError>>,
+    ) -> Result<T, SaleControlError> {
+        self.control.on_record(SaleAct { actor: &self.actor, operation, sale_id, asked }, work).await
+    }
+
+    pub(super) async fn change<T>(
+        &self,
+        operation: Operation,
+        sale_id: &SaleId,
+        work: impl Future<Output = Result<T, SaleControlError>>,
+    ) -> Result<T, SaleControlError> {
+        self.record(operation, sale_id, Value::Null, work).await
+    }
+
+    pub(super) async fn create(&self, create: SaleCreateArgs, servers: &Servers) -> Result<(), Failure> {
+        let warm = create.warm;
+        let sale = create.sale()?;
+        let id = &sale.sale_id;
+        let asked = serde_json::json!({ "units": sale.granted, "title": sale.title, "price_cents": sale.price_cents });
+        let creating = async { Ok(sales::create(&servers.db, &sale).await?) };
+        self.record(Operation::SaleCreate, id, asked, creating).await?;
+        output::line(&format!("created {id} with {} units", sale.stock));
+        remark_on_times(&sale);
+        if warm {
+            self.change(Operation::SaleWarm, id, self.control.warm(id)).await?;
+            output::line(&format!("warmed {id}"));
+        }
+        Ok(())
+    }
+
+    pub(super) async fn reclaim(&self, id: &SaleId) -> Result<(), Failure> {
+        output::line(&match self.change(Operation::SaleReclaim, id, self.control.reclaim(id)).await? {
+            Some(made) => format!(
+                "{id} sells {} units again, of {} failed requests and of what was written off (grant {})",
+                made.units, made.requests, made.grant_id
+            ),
+            None => format!("{id} has no units of final failures that are not on sale again"),
+        });
+        Ok(())
+    }
+
+    pub(super) async fn top_up(&self, id: &SaleId, units: u32, grant: Option<String>) -> Result<(), Failure> {
+        let grant = grant.unwrap_or_else(|| {
+            let name = format!("top-up-{:016x}", rand::random::<u64>());
+            // Printed before anything is done: the name must outlive a command that dies.
+            output::remark(&format!("if this fails, repeat it with --grant {name} and nothing is added twice"));
+            name
+        });
+        // Some errors come after the commit: without the name a repeat would add the units once more.
+        let failed = |error: SaleControlError| match error.leaves_open() {
+            true => Failure::Failed(format!("{error}; repeat it with --grant {grant} and nothing is added twice")),
+            false => error.into(),
+        };
+        let asked = serde_json::json!({ "units": units, "grant": grant });
+        let adding = self.control.top_up(id, &grant, units);
+        self.record(Operation::SaleTopUp, id, asked, adding).await.map_err(failed)?;
+        output::line(&format!("{id} has {units} units more (grant {grant})"));
+        Ok(())
+    }
+}
