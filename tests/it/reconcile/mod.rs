@@ -10,6 +10,7 @@ mod full_mq_dlq;
 mod grants;
 mod hidden_by_sums;
 mod isolation;
+mod journal;
 mod later_version;
 mod leaks;
 mod mq_dlq;
