@@ -1,6 +1,7 @@
 //! `growth_reconcile`: what a round of P5 costs beside a sale of ten thousand orders, and beside one of a million or more (E13).
 //!
-//! Each sale is filled in bulk: outcomes, orders, journal and Redis' counters, as if all of it had landed and been trimmed. Then
+//! Each sale is filled in bulk: outcomes, orders, journal and Redis' counters, as if all of it had landed and been trimmed, and as a payment
+//! step leaves it: of three orders one expired, and two have their payments. Then
 //! the reconciler's own code works, in this process and as leader: a first round that counts everything, as after a
 //! restart, and later ones before each of which some new orders were bought, relayed and landed. Told is what a later round
 //! takes, and how that of the large sale compares with that of the small one.
@@ -120,7 +121,10 @@ async fn filled(environment: &mut Environment, orders: u64, spinner: &Spinner) -
             spinner.tell(&format!("{written} of {orders} orders written"));
             let count = (last - number + 1).min(bulk::PIECE);
             let request_id = environment.numbers(count);
-            bulk::write(&db, Bulk { sale: &sale, shard, number, request_id, count }).await?;
+            let bulk = Bulk { sale: &sale, shard, number, request_id, count };
+            bulk::write(&db, bulk).await?;
+            let (grant, units) = (format!("return-{request_id}"), bulk::end(&db, bulk).await?);
+            redis::given_back(&environment.servers.redis, &sale, shard, (&grant, units)).await?;
             (number, written) = (number + count, written + count);
         }
         redis::settled(&environment.servers.redis, &sale, shard, of_shard).await?;

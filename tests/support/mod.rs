@@ -54,6 +54,7 @@ pub mod replicas;
 pub mod reserve_model;
 pub mod resp;
 pub mod retrying_buyers;
+pub mod rows_read;
 pub mod schema;
 pub mod script_model;
 pub mod second_world;

@@ -102,6 +102,31 @@ pub async fn write(db: &Db, bulk: Bulk<'_>) -> Result<(), DbError> {
     db.patient().run("bulk_write", async |conn| conn.transaction(async |conn| wrote(conn).await).await).await
 }
 
+/// Ends them as orders of a sale with a payment step end: of three one expired, in one batch, and the others were paid. Returns the units
+/// that came back, under the grant `return-<request_id>`; Redis is to be given them.
+///
+/// # Errors
+/// [`DbError`]; after an unknown outcome the sale is of no use then.
+pub async fn end(db: &Db, bulk: Bulk<'_>) -> Result<i64, DbError> {
+    let (sale, first, behind) = (bulk.sale, bulk.request_id, bulk.request_id + bulk.count);
+    let units = (behind - 1) / 3 - (first - 1) / 3;
+    let ago = "NOW(3) - INTERVAL 1 HOUR";
+    let ended = format!(
+        "/* bulk */ UPDATE orders SET state = IF(request_id % 3 = 0, 'EXPIRED', 'PAID'), state_at = {ago}, expire_at = {ago} \
+         WHERE request_id >= {first} AND request_id < {behind}; \
+         INSERT INTO payments (payment_id, request_id, sale_id, amount_cents, currency, state) \
+         SELECT CAST(request_id AS CHAR), request_id, sale_id, 100, 'CNY', 'APPLIED' FROM orders \
+         WHERE request_id >= {first} AND request_id < {behind} AND state = 'PAID'; \
+         INSERT INTO stock_flow (sale_id, delta, kind, ref, created_at) VALUES ('{sale}', {units}, 'expire', '{first}', {ago}); \
+         INSERT INTO stock_grants (sale_id, grant_id, kind, quantity, epoch, applied_at) \
+         VALUES ('{sale}', 'return-{first}', 'reclaim', {units}, 1, {ago}); \
+         UPDATE sales SET stock = stock + {units} WHERE sale_id = '{sale}'"
+    );
+    let write = async |conn: &mut AsyncMysqlConnection| Ok(conn.batch_execute(&ended).await?);
+    db.patient().run("bulk_end", async |conn| conn.transaction(async |conn| write(conn).await).await).await?;
+    Ok(i64::try_from(units).unwrap_or(i64::MAX))
+}
+
 /// Updates the tables' statistics, as a server does some time after they grew, and removes what [`prepare`] made.
 ///
 /// # Errors
@@ -110,7 +135,7 @@ pub async fn finish(db: &Db) -> Result<(), DbError> {
     db.patient()
         .run("bulk_finish", async |conn| {
             // Each answers with rows, which a batch may not.
-            for table in ["request_outcome", "orders", "stock_flow"] {
+            for table in ["request_outcome", "orders", "stock_flow", "payments"] {
                 let analyze = format!("ANALYZE TABLE {table}");
                 let _told: Vec<Analyzed> = diesel::sql_query(analyze).load(conn).await?;
             }

@@ -90,6 +90,22 @@ pub async fn settled(store: &RedisStore, sale: &SaleId, shard: u16, count: i64) 
     Ok(())
 }
 
+/// Gives one shard of a sale the units that came back under this grant, as `mysql_bulk` wrote it.
+///
+/// # Errors
+/// [`RedisFault`]; the sale is of no use then.
+pub async fn given_back(
+    store: &RedisStore,
+    sale: &SaleId,
+    shard: u16,
+    (grant, units): (&str, i64),
+) -> Result<(), RedisFault> {
+    let of_grant = vec![text(store.keys.grants(shard, sale)), text(grant.to_owned()), Value::Integer(units)];
+    store.command("HSET", 0, of_grant).await?;
+    store.command("INCRBY", 0, vec![text(store.keys.stock(shard, sale)), Value::Integer(units)]).await?;
+    Ok(())
+}
+
 /// Removes what the others left.
 ///
 /// # Errors

@@ -6,11 +6,12 @@
 //! After a crash the first round counts everything.
 
 use super::result::numbers_in;
+use crate::domain::balance::LifeCounts;
 use crate::domain::ids::SaleId;
 use crate::p5_reconcile::context::ReconcileError;
 use crate::store::mysql::Db;
 use crate::store::mysql::books::{
-    self, Books, BooksQuery, JournalSum, PIECE, Piece, Series, SeriesQuery, SeriesRead, Tally,
+    self, Books, BooksQuery, GrantsSum, JournalSum, OrdersTurn, PIECE, Piece, Series, SeriesQuery, SeriesRead, Tally,
 };
 use std::collections::HashMap;
 
@@ -20,7 +21,7 @@ const HOLES_MAX: usize = 256;
 const PIECES_MAX: u64 = 8;
 /// Acceptance numbers up to which a sale is small.
 const SMALL: u64 = 5 * PIECE;
-/// Audits of a large sale between two counts of its orders.
+/// Audits of a large sale between two counts of its orders, its payments, and the whole of its journal and grants.
 const AUDITS: u32 = 100;
 /// Tries of a count that turned out to be out of date.
 const TRIES: u32 = 3;
@@ -30,11 +31,14 @@ const TRIES: u32 = 3;
 pub(in crate::p5_reconcile) struct CountedOutcomes {
     series: HashMap<Series, SeriesMemory>,
     flow: JournalSum,
+    grants: GrantsSum,
     /// The piece that was counted again last.
     turn: usize,
     /// Audits since the orders were counted in their own table.
     audits: u32,
     orders: OrdersBesideOutcomes,
+    /// The orders by state and the payments, as they were counted then.
+    life: LifeCounts,
 }
 
 /// The orders compared with the outcomes that have a number, when they were counted in their own table last. Units.
@@ -173,20 +177,22 @@ impl CountedOutcomes {
         sale: &SaleId,
         wants: &[SeriesWanted],
     ) -> Result<Option<(Books, Vec<SeriesCounted>)>, ReconcileError> {
+        if self.audits == 0 {
+            (self.flow, self.grants) = (JournalSum::default(), GrantsSum::default());
+        }
+        let counts_all = self.counts_all(wants);
         for _ in 0..TRIES {
             for want in wants {
                 self.catch_up(db, sale, want).await?;
             }
             let asked: Vec<SeriesQuery> =
                 wants.iter().map(|want| self.series.entry(want.series).or_default().asked(want)).collect();
-            let orders_before = self.counts_orders(wants).then(|| self.remembered_orders());
-            let query = BooksQuery {
-                asked: &asked,
-                flow_after: self.flow.to,
-                cancelled_before: self.flow.cancelled,
-                orders_before,
+            let orders = match counts_all {
+                true => OrdersTurn::All { by_outcome: self.remembered_orders() },
+                false => OrdersTurn::Unpaid(self.life),
             };
-            let Some(mut books) = books::read(db, sale, query).await? else { return Ok(None) };
+            let query = BooksQuery { asked: &asked, flow_before: self.flow, grants_before: self.grants, orders };
+            let Some(books) = books::read(db, sale, query).await? else { return Ok(None) };
             let mut agrees = true;
             for (want, read) in wants.iter().zip(&books.series) {
                 agrees &= self.series.entry(want.series).or_default().agrees(read);
@@ -196,15 +202,15 @@ impl CountedOutcomes {
             }
             let reads: Vec<SeriesCounted> =
                 wants.iter().zip(&books.series).map(|(want, read)| self.sum(want, read)).collect();
-            self.sum_journal(&mut books);
+            (self.flow, self.grants, self.life) = (books.flow_settled, books.grants_settled, books.life);
             self.compare_orders(&books, &reads);
             return Ok(Some((books, reads)));
         }
         Err(ReconcileError::Moved)
     }
 
-    /// Whether to count the orders in their own table: always in a small sale, in a large one every 100 audits.
-    fn counts_orders(&mut self, wants: &[SeriesWanted]) -> bool {
+    /// Whether to count what grows with the sale, too: always in a small sale, in a large one every 100 audits.
+    fn counts_all(&mut self, wants: &[SeriesWanted]) -> bool {
         let numbers: u64 = wants.iter().map(|want| want.to).sum();
         let now = numbers <= SMALL || self.audits == 0;
         self.audits = (self.audits + 1) % AUDITS;
@@ -257,17 +263,5 @@ impl CountedOutcomes {
         sum.missing.extend(read.pieces.iter().flat_map(|piece| &piece.missing));
         counted.take(&read.pieces);
         sum
-    }
-
-    /// Adds the remembered sums of the journal, so that they are those from its beginning.
-    const fn sum_journal(&mut self, books: &mut Books) {
-        self.flow.to = books.flow.to;
-        self.flow.sum += books.flow.sum;
-        self.flow.cancelled += books.flow.cancelled;
-        books.flow = JournalSum {
-            to: self.flow.to,
-            sum: self.flow.sum + books.flow_young.sum,
-            cancelled: self.flow.cancelled + books.flow_young.cancelled,
-        };
     }
 }

@@ -62,9 +62,9 @@ fn sum_up(
     counted.granted = books.granted;
     counted.database_stock = books.stock;
     counted.flow = books.flow.sum;
-    counted.ordered = all_ordered + orders.unnumbered - books.flow.cancelled;
+    counted.ordered = all_ordered + orders.unnumbered - books.flow.returned();
     counted.without_outcome = orders.without_outcome;
-    counted.returned = books.flow.cancelled;
+    counted.returned = books.flow.returned();
     counted.life = books.life;
     counted.accepted = accepted;
     counted.accepted_ordered = ordered_now;

@@ -1,8 +1,10 @@
-//! The orders of a sale by what became of them, and its payments, counted for the books (L6). Orders are counted in an
-//! index; the row of one is read for each payment that was applied to it.
+//! The orders of a sale by what became of them, and its payments, counted for the books (L6). All orders are counted in an
+//! index, and the row of one is read for each payment that was applied to it: once in many rounds where a sale is large. In the others
+//! those that wait for their payment are counted, and ended ones are those of the journal. Reads only.
 
 use super::super::fault::DbError;
 use super::super::pool::Conn;
+use super::journal::JournalSum;
 use crate::domain::balance::LifeCounts;
 use crate::domain::order_life::OrderState;
 use diesel::sql_types::{BigInt, Binary, Text};
@@ -27,7 +29,7 @@ struct PaymentsRow {
 }
 
 #[derive(diesel::QueryableByName)]
-struct StatelessUnits {
+struct OrderUnits {
     #[diesel(sql_type = BigInt)]
     units: i64,
 }
@@ -44,6 +46,24 @@ const PAYMENTS: &str = "/* books::payments */ SELECT COUNT(*) AS applied, \
 /// Cancelled by a build that knew no states.
 const CANCELLED_WITHOUT_STATE: &str = "/* books::life_rows */ SELECT CAST(COALESCE(SUM(quantity), 0) AS SIGNED) AS units \
     FROM orders FORCE INDEX (ix_orders_deadline) WHERE sale_id = ? AND state IS NULL AND cancelled_at IS NOT NULL";
+
+/// Those that wait for their payment: as many as can be unpaid at a time, however many were.
+const UNPAID: &str = "/* books::unpaid */ SELECT CAST(COALESCE(SUM(quantity), 0) AS SIGNED) AS units \
+    FROM orders FORCE INDEX (ix_orders_deadline) WHERE sale_id >= ? AND sale_id <= ? AND state >= 'UNPAID' AND state <= 'UNPAID'";
+
+/// What can have changed since all of them were counted, as far as a decision depends on it: unpaid orders keep a sale open. What is
+/// paid is as it was.
+pub(super) async fn since(
+    conn: &mut Conn,
+    sale: &[u8],
+    counted: LifeCounts,
+    journal: &JournalSum,
+) -> Result<LifeCounts, DbError> {
+    let unpaid: OrderUnits =
+        diesel::sql_query(UNPAID).bind::<Binary, _>(sale).bind::<Binary, _>(sale).get_result(conn).await?;
+    let JournalSum { cancelled, expired, .. } = *journal;
+    Ok(LifeCounts { unpaid: unpaid.units, cancelled, expired, ..counted })
+}
 
 /// Counts them; `returned` are the units that the journal says came back. Only where those disagree, rows are read: a build of
 /// before may have cancelled an order without giving it a state.
@@ -66,7 +86,7 @@ pub(super) async fn by_state(conn: &mut Conn, sale: &[u8], returned: i64) -> Res
         }
     }
     if counted.expired + counted.cancelled != returned {
-        let stateless: StatelessUnits =
+        let stateless: OrderUnits =
             diesel::sql_query(CANCELLED_WITHOUT_STATE).bind::<Binary, _>(sale).get_result(conn).await?;
         counted.cancelled += stateless.units;
     }

@@ -1,14 +1,16 @@
 //! P5: what the database says of a sale's units and acceptance numbers, for the equations of the books (E11, E12).
 //!
-//! Reads only, with the patient connections of [`Db::patient`]. What grows with the sale is read in pieces (`series`), or from
-//! where it was read before (the journal); the caller remembers.
+//! Reads only, with the patient connections of [`Db::patient`]. What grows with the sale is read in pieces (`series`), from where it
+//! was read before (`journal`, `given`), or once in many rounds (`life`); the caller remembers.
 
 pub mod closing;
+mod given;
 mod journal;
 mod life;
 mod series;
 
-pub(crate) use journal::JournalSum;
+pub use given::GrantsSum;
+pub use journal::JournalSum;
 use journal::journal;
 pub(super) use series::of_series;
 pub use series::{PIECE, Series, SeriesQuery, age_above_ms, count};
@@ -52,12 +54,14 @@ pub struct Books {
     pub stock: i64,
     /// The present epoch, `sales.epoch`.
     pub epoch: u32,
-    /// The journal above the requested row, up to `JournalSum::to`, which may be remembered.
+    /// The journal.
     pub flow: JournalSum,
-    /// The same for the rest of it, which has to be read again.
-    pub flow_young: JournalSum,
+    /// The part of it that need not be read again.
+    pub flow_settled: JournalSum,
     /// Grants of the epoch, with the grant of its rebuild.
     pub grants: i64,
+    /// The part of them that need not be read again.
+    pub grants_settled: GrantsSum,
     /// Grants that Redis is not known to have.
     pub grants_unapplied: i64,
     /// Whether the grants of the epoch are all there: an epoch that was opened before grants had epochs lacks its first.
@@ -101,12 +105,24 @@ pub struct OrdersUnits {
 pub struct BooksQuery<'a> {
     /// The series whose numbers are counted.
     pub asked: &'a [SeriesQuery],
-    /// The journal above this row ([`JournalSum::to`]).
-    pub flow_after: u64,
-    /// Units that orders brought back up to that row.
-    pub cancelled_before: i64,
-    /// Count the orders in their own table, too, with the orders that were counted before by their outcomes.
-    pub orders_before: Option<u64>,
+    /// The part of the journal that was summed before.
+    pub flow_before: JournalSum,
+    /// The part of the grants that was summed before.
+    pub grants_before: GrantsSum,
+    /// What is counted of the orders' own table.
+    pub orders: OrdersTurn,
+}
+
+/// How much of the orders' own table is read: all of it grows with the sale.
+#[derive(Debug, Clone, Copy)]
+pub enum OrdersTurn {
+    /// Count all orders, by state too, and the payments.
+    All {
+        /// Orders that were counted before by their outcomes.
+        by_outcome: u64,
+    },
+    /// Only what waits for its payment. The rest is as it was counted.
+    Unpaid(LifeCounts),
 }
 
 /// A series that has ended, or one that the database has outcomes of.
@@ -183,24 +199,20 @@ async fn in_snapshot(conn: &mut Conn, sale: &[u8], query: BooksQuery<'_>) -> Res
     let of_sale = sales::table.find(sale).select((sales::granted, sales::stock, sales::epoch));
     let row: Option<(i64, i64, u32)> = of_sale.first(conn).await.optional()?;
     let Some((granted, stock, epoch)) = row else { return Ok(None) };
-    let BooksQuery { asked, flow_after, cancelled_before, orders_before } = query;
-    let [flow, flow_young] = journal(conn, sale, flow_after).await?;
-    let returned = cancelled_before + flow.cancelled + flow_young.cancelled;
-    let life = life::by_state(conn, sale, returned).await?;
-    let given: Grants = diesel::sql_query(GRANTS)
-        .bind::<Unsigned<Integer>, _>(epoch)
-        .bind::<Unsigned<Integer>, _>(epoch)
-        .bind::<Binary, _>(sale)
-        .get_result(conn)
-        .await?;
+    let journal = journal(conn, sale, query.flow_before).await?;
+    let life = match query.orders {
+        OrdersTurn::All { .. } => life::by_state(conn, sale, journal.all.returned()).await?,
+        OrdersTurn::Unpaid(counted) => life::since(conn, sale, counted, &journal.all).await?,
+    };
+    let given = given::given(conn, sale, epoch, query.grants_before).await?;
     let failures: Vec<Failures> = diesel::sql_query(FAILURES).bind::<Binary, _>(sale).load(conn).await?;
     let of = |wanted: fn(FailReason) -> bool| {
         let reason = |row: &&Failures| FailReason::from_code(&row.reason).is_some_and(wanted);
         failures.iter().filter(reason).map(|row| row.units).sum()
     };
     let closed = closed_by_persons(conn, sale).await?;
-    let mut read = Vec::with_capacity(asked.len());
-    for asked in asked {
+    let mut read = Vec::with_capacity(query.asked.len());
+    for asked in query.asked {
         read.push(series::read(conn, sale, asked).await?);
     }
     let by_outcome: u64 = read
@@ -208,19 +220,20 @@ async fn in_snapshot(conn: &mut Conn, sale: &[u8], query: BooksQuery<'_>) -> Res
         .flat_map(|read| read.pieces.iter().map(|piece| &piece.tally).chain([&read.above]))
         .map(|tally| tally.orders)
         .sum();
-    let orders = match orders_before {
-        Some(before) => Some(orders(conn, sale, before + by_outcome).await?),
-        None => None,
+    let orders = match query.orders {
+        OrdersTurn::All { by_outcome: before } => Some(orders(conn, sale, before + by_outcome).await?),
+        OrdersTurn::Unpaid(_) => None,
     };
     Ok(Some(Books {
         granted,
         stock,
         epoch,
-        flow,
-        flow_young,
-        grants: given.of_epoch,
+        flow: journal.all,
+        flow_settled: journal.settled,
+        grants: given.units,
+        grants_settled: given.settled,
         grants_unapplied: given.unapplied,
-        grants_known: epoch == 1 || given.rebuilds > 0,
+        grants_known: given.known,
         held: of(FailReason::has_unit),
         orders,
         life,
@@ -246,21 +259,6 @@ async fn closed_by_persons(conn: &mut Conn, sale: &[u8]) -> Result<Vec<Closed>, 
         .await?;
     Ok(closed)
 }
-
-#[derive(QueryableByName)]
-struct Grants {
-    #[diesel(sql_type = BigInt)]
-    of_epoch: i64,
-    #[diesel(sql_type = BigInt)]
-    unapplied: i64,
-    #[diesel(sql_type = BigInt)]
-    rebuilds: i64,
-}
-
-const GRANTS: &str = "/* books::grants */ SELECT \
-    CAST(COALESCE(SUM(IF(epoch = ?, quantity, 0)), 0) AS SIGNED) AS of_epoch, \
-    CAST(COALESCE(SUM(IF(applied_at IS NULL, quantity, 0)), 0) AS SIGNED) AS unapplied, \
-    CAST(COALESCE(SUM(kind = 'rebuild' AND epoch = ?), 0) AS SIGNED) AS rebuilds FROM stock_grants WHERE sale_id = ?";
 
 /// The orders of a sale in their own table: by index, and row by row only if there are not as many as their outcomes say.
 async fn orders(conn: &mut Conn, sale: &[u8], expected: u64) -> Result<OrdersCount, DbError> {
