@@ -255,13 +255,19 @@ impl Reconcile {
     }
 
     /// Marks decided requests, names the buyers of gaps, and persists overdue requests. Returns how many of these.
-    async fn repair(&self, sale: &Sale, audit: &SaleAudit) -> Result<usize, ReconcileError> {
+    async fn repair(&mut self, sale: &Sale, audit: &SaleAudit) -> Result<usize, ReconcileError> {
         mark_outcomes(&self.context.redis.ledger, audit).await?;
-        if audit.findings.iter().any(|finding| finding.kind == FindingKind::Gap) {
+        let (gaps, memory) = (audit.open_gaps(), self.memories.get_mut(&sale.sale_id));
+        let is_named = memory.as_ref().is_some_and(|memory| memory.named_gaps == gaps);
+        // All buyers are read for it. A buyer of the same gaps was named with them.
+        if !is_named && audit.findings.iter().any(|finding| finding.kind == FindingKind::Gap) {
             let one_per_user = sale.policy == PurchasePolicy::OnePerUser;
             let recorded = record_suspects(&self.context, audit, one_per_user).await?;
             if recorded > 0 {
                 tracing::warn!(phase = "p5_reconcile", sale = %sale.sale_id, recorded, "buyers of lost requests are among the failed requests");
+            }
+            if let Some(memory) = memory {
+                memory.named_gaps = gaps;
             }
         }
         match self.settings.compensate {

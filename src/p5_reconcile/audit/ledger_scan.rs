@@ -40,6 +40,19 @@ pub(super) struct LedgerScan {
     next_old_at_ms: Option<i64>,
     /// Settled records that are old.
     pub old: Vec<(RequestId, LedgerRecord)>,
+    /// The gaps, as an audit worked them out with this scan; with the scan before it until then.
+    pub gaps: KnownGaps,
+    /// Whether the scan saw a record of a number that was in a gap before.
+    pub gap_has_record: bool,
+}
+
+/// Acceptance numbers of a shard that have no outcome and no record. They stay so until a person does something.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct KnownGaps {
+    /// First and last of each run.
+    pub runs: Vec<(u64, u64)>,
+    /// Units accepted under them.
+    pub units: i64,
 }
 
 impl ScanMemory {
@@ -64,6 +77,19 @@ impl ScanMemory {
     pub(super) fn remember(&mut self, shard: u16, scan: LedgerScan) {
         self.shards.insert(shard, scan);
     }
+
+    /// The gaps when the ledger was scanned last, if that was in this epoch.
+    pub(super) fn gaps(&self, shard: u16, epoch: u32) -> KnownGaps {
+        let scan = self.shards.get(&shard).filter(|scan| scan.epoch == epoch);
+        scan.map(|scan| scan.gaps.clone()).unwrap_or_default()
+    }
+
+    /// Remembers the gaps that an audit worked out with the last scan.
+    pub(super) fn remember_gaps(&mut self, shard: u16, gaps: KnownGaps) {
+        if let Some(scan) = self.shards.get_mut(&shard) {
+            scan.gaps = gaps;
+        }
+    }
 }
 
 /// The ledger of one shard of a sale.
@@ -82,6 +108,7 @@ impl LedgerReader<'_> {
         self,
         counts: &ShardCount,
         retention_ms: Option<i64>,
+        gaps: KnownGaps,
     ) -> Result<(LedgerScan, Vec<(String, String)>), RedisFault> {
         let (number, epoch) = (counts.meta.number, counts.meta.epoch);
         let mut scan = LedgerScan {
@@ -94,6 +121,8 @@ impl LedgerReader<'_> {
             count: 0,
             next_old_at_ms: None,
             old: Vec::new(),
+            gaps,
+            gap_has_record: false,
         };
         let unreadable = each_record(self.ledger, self.sale, self.shard, |request_id, record| {
             if record.epoch == epoch && record.number > number {
@@ -102,6 +131,8 @@ impl LedgerReader<'_> {
             if record.epoch == epoch {
                 scan.count += 1;
                 scan.units += i64::from(record.quantity.get());
+                scan.gap_has_record |=
+                    scan.gaps.runs.iter().any(|(first, last)| (*first..=*last).contains(&record.number));
             }
             if record.state == LedgerState::Queued {
                 scan.wait_for_outcome(&record, retention_ms, self.now_ms);

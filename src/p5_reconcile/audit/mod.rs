@@ -110,5 +110,5 @@ async fn audit_once(
     for shard in 0..context.shards {
         shards::read(&mut run, &mut memory.scans, shard).await?;
     }
-    verdict::decide(run, &mut memory.outcomes).await
+    verdict::decide(run, memory).await
 }

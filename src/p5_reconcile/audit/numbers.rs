@@ -1,10 +1,11 @@
 //! The acceptance numbers: gaps, which have no outcome and no known request (E12), and the units behind them.
 
 use super::finding::FindingKind;
+use super::ledger_scan::KnownGaps;
 use super::options::Window;
 use super::outcome_counts::SeriesCounted;
 use super::result::{SeriesAudit, numbers_in};
-use super::run::AuditRun;
+use super::run::{AuditRun, ShardRead};
 use crate::faults::left_out;
 use crate::p5_reconcile::context::ReconcileError;
 use crate::store::mysql::books::{self, Books, Closed, Series};
@@ -23,26 +24,33 @@ pub(super) async fn compare(
     let none = UndecidedOfSeries::default();
     for (series, read) in series {
         let known = run.known.iter().find(|known| known.series == *series);
-        let current = run.current(*series).map(|shard| (shard.accepted(), shard.fresh, shard.scan.number));
+        let current = run.current(*series).map(CurrentShard::of);
         let in_ledger = undecided.get(series).unwrap_or(&none);
         // Without its counters a shard adds nothing to the sums: the units of its open requests are held like those of gaps.
         let open = if current.is_some() { in_ledger } else { &none };
         let number = read.tally.count + read.missing_count();
         let mut gaps = without(&read.missing, &open.numbers);
-        let accepted = match current {
-            Some((accepted, ..)) => Some(accepted),
+        let accepted = match &current {
+            Some(shard) => Some(shard.accepted),
             None => known.and_then(|known| known.accepted),
         };
-        let rest = accepted.map(|units| units - read.tally.ordered - read.tally.failed - open.units);
-        if let Some((_, false, scanned_to)) = current {
-            // Requests after the last scan are on their way: none can be overdue yet.
-            gaps.retain(|(first, _)| *first <= scanned_to);
-            if !gaps.is_empty() {
-                return Err(ReconcileError::Moved);
+        let mut rest = accepted.map(|units| units - read.tally.ordered - read.tally.failed - open.units);
+        match &current {
+            Some(CurrentShard { scanned_before: Some(scan), .. }) => {
+                // Requests after the last scan are on their way: none can be overdue yet.
+                gaps = up_to(&gaps, scan.number);
+                // All of them were there with that scan, or everything is read again.
+                if gaps != scan.gaps.runs {
+                    return Err(ReconcileError::Moved);
+                }
+                run.audit.counted.in_flight += rest.unwrap_or(0) - scan.gaps.units;
+                rest = Some(scan.gaps.units);
             }
-            run.audit.counted.in_flight += rest.unwrap_or(0);
-        } else if current.is_none() {
-            remove_young(run, *series, &mut gaps).await?;
+            Some(_) => {
+                let units = if gaps.is_empty() { 0 } else { rest.unwrap_or(0) };
+                run.gaps.push((series.shard, KnownGaps { runs: gaps.clone(), units }));
+            }
+            None => remove_young(run, *series, &mut gaps).await?,
         }
         compare_decided(run, *series, read.tally.count, open.numbers.len() as u64);
         let of_series = |closed: &&Closed| (closed.epoch, closed.shard) == (Some(series.epoch), Some(series.shard));
@@ -128,6 +136,32 @@ fn report_gaps(run: &mut AuditRun<'_>) {
     }
 }
 
+/// The shard of a series of the present epoch.
+struct CurrentShard {
+    /// Units ever accepted.
+    accepted: i64,
+    /// What an earlier audit found in its ledger, if this one did not scan it.
+    scanned_before: Option<ScannedBefore>,
+}
+
+struct ScannedBefore {
+    /// The last number then.
+    number: u64,
+    gaps: KnownGaps,
+}
+
+impl CurrentShard {
+    fn of(shard: &ShardRead) -> Self {
+        let before = || ScannedBefore { number: shard.scan.number, gaps: shard.scan.gaps.clone() };
+        Self { accepted: shard.accepted(), scanned_before: (!shard.fresh).then(before) }
+    }
+}
+
+/// The runs as far as `last`.
+fn up_to(runs: &[(u64, u64)], last: u64) -> Vec<(u64, u64)> {
+    runs.iter().filter(|(first, _)| *first <= last).map(|(first, end)| (*first, last.min(*end))).collect()
+}
+
 /// The undecided requests of a series.
 #[derive(Debug, Default)]
 pub(super) struct UndecidedOfSeries {
@@ -194,5 +228,6 @@ mod tests {
         assert_eq!(open_gaps(&gaps, &[&closed(5, 20)]), [(3, 4)]);
         assert_eq!(open_gaps(&gaps, &[&closed(5, 5), &closed(1, 3)]), [(4, 4), (6, 9), (12, 12)]);
         assert_eq!(numbers_in(&gaps), 8);
+        assert_eq!(up_to(&gaps, 5), [(3, 5)]);
     }
 }

@@ -5,6 +5,7 @@ use super::ledger_scan::ScanMemory;
 use super::outcome_counts::CountedOutcomes;
 use super::result::SaleAudit;
 use crate::p5_reconcile::dlq::MqDlqContents;
+use crate::store::mysql::books::Series;
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -53,6 +54,8 @@ pub(in crate::p5_reconcile) struct AuditMemory {
     pub outcomes: CountedOutcomes,
     /// What was read of the ledgers.
     pub scans: ScanMemory,
+    /// The gaps whose buyers were written down; as long as they are the same, no buyer is new.
+    pub named_gaps: Vec<(Series, Vec<(u64, u64)>)>,
 }
 
 impl AuditMemory {

@@ -137,6 +137,12 @@ impl SeriesCounted {
         numbers_in(&self.missing)
     }
 
+    /// How many of these numbers lack their outcome.
+    pub(crate) fn lacking_of(&self, runs: &[(u64, u64)]) -> u64 {
+        let common = |(a, b): (&(u64, u64), &(u64, u64))| (a.1.min(b.1) + 1).saturating_sub(a.0.max(b.0));
+        runs.iter().flat_map(|run| self.missing.iter().map(move |missing| (run, missing))).map(common).sum()
+    }
+
     pub(crate) fn lacks(&self, number: u64) -> bool {
         self.missing.iter().any(|(first, last)| (*first..=*last).contains(&number))
     }

@@ -5,6 +5,7 @@ use crate::domain::balance::{BalanceSheet, Equation};
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::ledger::LedgerRecord;
 use crate::domain::outcome::Outcome;
+use crate::store::mysql::books::Series;
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 
@@ -95,6 +96,12 @@ impl SaleAudit {
     #[must_use]
     pub fn consistent(&self) -> bool {
         self.findings.is_empty() && self.counted.consistent()
+    }
+
+    /// The numbers of each series that no person has closed and nothing is known of.
+    pub(in crate::p5_reconcile) fn open_gaps(&self) -> Vec<(Series, Vec<(u64, u64)>)> {
+        let open = self.series.iter().filter(|series| !series.gaps.is_empty());
+        open.map(|of| (Series { epoch: of.epoch, shard: of.shard }, of.gaps.clone())).collect()
     }
 
     /// Findings of this audit that a second one, made right after, does not have.

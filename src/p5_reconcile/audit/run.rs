@@ -1,7 +1,7 @@
 //! One audit under way: what was read so far, and what was found.
 
 use super::finding::{AuditFinding, FindingKind};
-use super::ledger_scan::LedgerScan;
+use super::ledger_scan::{KnownGaps, LedgerScan};
 use super::options::AuditOptions;
 use super::result::{OpenRequest, SaleAudit};
 use crate::domain::ids::RequestId;
@@ -21,6 +21,8 @@ pub(super) struct AuditRun<'a> {
     pub audit: SaleAudit,
     pub open: Vec<OpenRequest>,
     pub shards: HashMap<u16, ShardRead>,
+    /// The gaps of each shard whose ledger this audit scanned.
+    pub gaps: Vec<(u16, KnownGaps)>,
     /// Grants of the epoch that Redis was known to have before it was read.
     pub marked: Vec<GrantMark>,
 }
@@ -53,8 +55,8 @@ impl<'a> AuditRun<'a> {
         known: &'a [KnownSeries],
     ) -> Self {
         let audit = SaleAudit::new(sale.sale_id.clone());
-        let (open, shards, marked) = (Vec::new(), HashMap::new(), Vec::new());
-        Self { context, sale, options, known, audit, open, shards, marked }
+        let (open, shards, gaps, marked) = (Vec::new(), HashMap::new(), Vec::new(), Vec::new());
+        Self { context, sale, options, known, audit, open, shards, gaps, marked }
     }
 
     /// Adds a finding, or counts it when there are too many.

@@ -1,7 +1,7 @@
 //! Redis' side of an audit: what each shard holds, and which requests of its ledger are open.
 
 use super::finding::FindingKind;
-use super::ledger_scan::{LedgerReader, LedgerScan, ScanMemory};
+use super::ledger_scan::{KnownGaps, LedgerReader, LedgerScan, ScanMemory};
 use super::run::{AuditRun, ShardRead};
 use crate::domain::ids::RequestId;
 use crate::domain::sale::{MetaState, SaleStatus};
@@ -42,7 +42,8 @@ pub(super) async fn read(run: &mut AuditRun<'_>, memory: &mut ScanMemory, shard:
     let scan = match remembered {
         Some(scan) => scan,
         None => {
-            let scan = scan_ledger(run, shard, &counts, now_ms).await?;
+            let gaps = memory.gaps(shard, counts.meta.epoch);
+            let scan = scan_ledger(run, shard, &counts, (now_ms, gaps)).await?;
             memory.remember(shard, scan.clone());
             scan
         }
@@ -62,11 +63,12 @@ async fn scan_ledger(
     run: &mut AuditRun<'_>,
     shard: u16,
     counts: &ShardCount,
-    now_ms: i64,
+    (now_ms, gaps): (i64, KnownGaps),
 ) -> Result<LedgerScan, ReconcileError> {
     let (redis, sale) = (&run.context.redis, &run.sale.sale_id);
-    let (scan, unreadable) =
-        LedgerReader { ledger: &redis.ledger, sale, shard, now_ms }.scan(counts, run.options.retention_ms).await?;
+    let (scan, unreadable) = LedgerReader { ledger: &redis.ledger, sale, shard, now_ms }
+        .scan(counts, run.options.retention_ms, gaps)
+        .await?;
     for (field, text) in unreadable {
         let detail = format!("shard {shard}: record {text:?} of {field:?} is unreadable");
         run.find(FindingKind::LedgerDamaged, RequestId::parse(&field).ok(), detail);

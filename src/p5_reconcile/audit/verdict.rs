@@ -2,7 +2,8 @@
 
 use super::finding::FindingKind;
 use super::numbers::{self, UndecidedOfSeries};
-use super::outcome_counts::{CountedOutcomes, SeriesCounted, SeriesWanted};
+use super::options::AuditMemory;
+use super::outcome_counts::{SeriesCounted, SeriesWanted};
 use super::result::{OpenRequest, SaleAudit};
 use super::run::AuditRun;
 use super::{grants, ledger_scan, locate, parked, totals, transit};
@@ -15,7 +16,8 @@ use crate::store::mysql::outcomes::{self, RequestOutcome};
 use std::collections::{BTreeMap, HashMap};
 
 /// Reads the DLQs, then the database, and completes the audit.
-pub(super) async fn decide(mut run: AuditRun<'_>, counted: &mut CountedOutcomes) -> Result<SaleAudit, ReconcileError> {
+pub(super) async fn decide(mut run: AuditRun<'_>, memory: &mut AuditMemory) -> Result<SaleAudit, ReconcileError> {
+    let counted = &mut memory.outcomes;
     let (context, sale_id) = (run.context, &run.sale.sale_id);
     let parked = match run.open.is_empty() {
         true => parked::ParkedRequests { unseen_count: Some(0), ..Default::default() },
@@ -37,6 +39,9 @@ pub(super) async fn decide(mut run: AuditRun<'_>, counted: &mut CountedOutcomes)
     let undecided = judge_open(&mut run, &series, &decided);
     report_leaks(&mut run, parked.unseen_count).await;
     numbers::compare(&mut run, &series, &books, &undecided).await?;
+    for (shard, gaps) in std::mem::take(&mut run.gaps) {
+        memory.scans.remember_gaps(shard, gaps);
+    }
     collect_old(&mut run, &series);
     totals::balance(&mut run, &books, &series, counted.orders_beside_outcomes());
     if books.grants_known && !left_out!(UnitBridge) {
@@ -68,7 +73,9 @@ async fn add_forgotten(run: &mut AuditRun<'_>, series: &BTreeMap<Series, SeriesC
         let open = of_shard.filter(|open| counted.lacks(open.record.number)).count();
         let lacking: u64 =
             counted.missing.iter().map(|(first, last)| (*last).min(number).saturating_sub(first - 1)).sum();
-        if lacking > open as u64 && !left_out!(NumberEquation) {
+        // Numbers that had no record at the scan before, and got none since, need not be looked for.
+        let gaps = if shard.scan.gap_has_record { 0 } else { counted.lacking_of(&shard.scan.gaps.runs) };
+        if lacking > open as u64 + gaps && !left_out!(NumberEquation) {
             let (ledger, sale) = (&run.context.redis.ledger, &run.sale.sale_id);
             let reader = ledger_scan::LedgerReader { ledger, sale, shard: series.shard, now_ms: shard.now_ms };
             found.extend(reader.settled(series.epoch, |number| counted.lacks(number)).await?);

@@ -8,6 +8,7 @@ mod dlq_crash;
 mod findings;
 mod full_mq_dlq;
 mod grants;
+mod growth;
 mod hidden_by_sums;
 mod isolation;
 mod journal;
