@@ -5,14 +5,19 @@ use super::{context, output};
 use crate::config::Layers;
 use crate::domain::ids::SaleId;
 use crate::domain::sale::Sale;
-use crate::p5_reconcile::{SaleAudit, Suspect, Window, audit_sale_confirmed, gap_suspects};
+use crate::p5_reconcile::{ReconcileContext, SaleAudit, Suspect, Window, audit_sale_confirmed, gap_suspects};
 use crate::roles::Servers;
 use crate::store::mysql::{archive, sales};
 use indicatif::ProgressBar;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// Buyers named one by one; `--json` has them all.
 const SUSPECTS_SHOWN_MAX: usize = 20;
+/// Between two lines that say what an audit does.
+const WORDS_EVERY: Duration = Duration::from_secs(3);
+/// Longest audit of one sale: a sale of ten million orders takes a minute or two.
+const AUDIT_MAX: Duration = Duration::from_secs(600);
 
 #[derive(Debug, clap::Args)]
 pub(super) struct AuditArgs {
@@ -32,13 +37,13 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, args: &AuditArgs) -> R
     let sales = wanted(&servers, args.sale.as_ref()).await?;
     let window = if args.now { Window::Now } else { Window::Ms(settings.p5_reconcile.window_ms) };
     let context = servers.reconcile_context(&settings);
-    let progress = ProgressBar::new(sales.len() as u64);
+    let waiting = Waiting { progress: ProgressBar::new(sales.len() as u64), says_so: !args.json };
     let mut audits = Vec::with_capacity(sales.len());
     for sale in &sales {
-        audits.push(audit_sale_confirmed(&context, sale, window).await?.0);
-        progress.inc(1);
+        audits.push(waiting.audited(&context, sale, window).await?);
+        waiting.progress.inc(1);
     }
-    progress.finish_and_clear();
+    waiting.progress.finish_and_clear();
     let mut suspects = Vec::new();
     for audit in &audits {
         suspects.push(gap_suspects(&context, audit).await?);
@@ -57,6 +62,38 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, args: &AuditArgs) -> R
         print(&audits, &suspects, consistent);
     }
     Ok(if consistent { 0 } else { INCONSISTENT })
+}
+
+/// What a person sees on stderr while an audit lasts; programs that read the JSON see nothing.
+struct Waiting {
+    progress: ProgressBar,
+    says_so: bool,
+}
+
+impl Waiting {
+    /// Audits one sale, and says every few seconds what it does. It ends in any case.
+    async fn audited(&self, context: &ReconcileContext, sale: &Sale, window: Window) -> Result<SaleAudit, Failure> {
+        let begun = Instant::now();
+        let audit = audit_sale_confirmed(context, sale, window);
+        tokio::pin!(audit);
+        let mut words = tokio::time::interval_at((begun + WORDS_EVERY).into(), WORDS_EVERY);
+        loop {
+            tokio::select! {
+                done = &mut audit => return Ok(done?.0),
+                _ = words.tick() => {}
+            }
+            let (stage, seconds) = (*context.stage.borrow(), begun.elapsed().as_secs());
+            if begun.elapsed() > AUDIT_MAX {
+                return Err(Failure::Failed(format!(
+                    "the audit of sale {} was given up after {seconds} s ({stage}); run it again when less is on its way",
+                    sale.sale_id
+                )));
+            }
+            if self.says_so {
+                self.progress.suspend(|| output::remark(&format!("sale {}, {seconds} s: {stage}", sale.sale_id)));
+            }
+        }
+    }
 }
 
 async fn wanted(servers: &Servers, only: Option<&SaleId>) -> Result<Vec<Sale>, Failure> {

@@ -1,5 +1,6 @@
 //! What every part of P5 may touch, and why a part could not do its work.
 
+use super::audit::AuditStage;
 use crate::config::Settings;
 use crate::domain::fault::MayBeOutage;
 use crate::domain::ids::SaleId;
@@ -12,6 +13,7 @@ use crate::store::redis::Stock;
 use crate::store::redis::{
     Buyers, Outbox, RebuildKeys, RedisFault, RedisHealth, RelayDlq, RequestLedger, SaleCache, SaleKeys, Transfers,
 };
+use tokio::sync::watch;
 
 /// Messages of the MQ DLQ read by an audit outside of P5's rounds. A round reads the queue once for all of its audits, and P5
 /// copies it into the failed requests: only messages younger than its last round are found nowhere else.
@@ -65,6 +67,8 @@ pub struct ReconcileContext {
     pub findings_max: usize,
     /// Most messages of the MQ DLQ read in one audit; tests set fewer.
     pub mq_dlq_max: usize,
+    /// Where the audit is that is made with this context or a copy of it.
+    pub stage: watch::Sender<AuditStage>,
 }
 
 /// Why an audit or a repair could not be made.
@@ -104,7 +108,7 @@ impl ReconcileContext {
     #[must_use]
     pub fn new(db: Db, redis: ReconcileHandles, rabbit: RabbitConfig, settings: &Settings) -> Self {
         let (shards, findings_max) = (settings.redis.shards, settings.p5_reconcile.findings_max);
-        Self { db, redis, rabbit, shards, findings_max, mq_dlq_max: MQ_DLQ_MAX }
+        Self { db, redis, rabbit, shards, findings_max, mq_dlq_max: MQ_DLQ_MAX, stage: watch::Sender::default() }
     }
 
     /// Refuses a sale that was warmed for another number of shards: every count would be wrong, and a repair too.

@@ -24,7 +24,7 @@ mod request_history;
 mod turns;
 mod worker;
 
-pub use audit::{FindingKind, SaleAudit, Window, audit_sale, audit_sale_confirmed};
+pub use audit::{AuditStage, FindingKind, SaleAudit, Window, audit_sale, audit_sale_confirmed};
 pub(crate) use audit::{Suspect, gap_suspects};
 pub use compensation::{compensate, finish_transfers, mark_outcomes, trim_all};
 pub use context::ReconcileContext;

@@ -20,7 +20,6 @@ use crate::domain::fault::{Fault, Progress};
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::policy::PurchasePolicy;
 use crate::domain::sale::{Sale, SaleStatus};
-use crate::faults::slow_audit;
 use crate::runtime::{Worker, now_ms};
 use crate::sales::grants;
 use crate::store::mysql::leader_election::{LeaderElection, LedWork};
@@ -216,7 +215,6 @@ impl Reconcile {
         grants::apply_open(&context.db, &context.redis.of_sale(), context.shards, &sale.sale_id).await?;
         finish_transfers(&context.redis.transfers, context.shards, sale).await?;
         let started_at_ms = now_ms();
-        slow_audit().await;
         let options = AuditOptions {
             window: Window::Ms(self.settings.window_ms),
             mq_dlq: Some(mq_dlq),

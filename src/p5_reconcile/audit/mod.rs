@@ -25,6 +25,7 @@ mod report;
 mod result;
 mod run;
 mod shards;
+mod stage;
 mod totals;
 mod transit;
 mod verdict;
@@ -36,6 +37,7 @@ pub use options::Window;
 pub(super) use options::{AuditMemory, AuditOptions};
 pub(super) use report::{AuditReporter, count_false_alarms, show_figures};
 pub use result::SaleAudit;
+pub use stage::AuditStage;
 
 use super::context::{ReconcileContext, ReconcileError};
 use crate::domain::sale::Sale;
@@ -61,7 +63,10 @@ pub(super) async fn audit_with(
     context.check_shards(&sale.sale_id).await?;
     for _ in 1..TRIES {
         match audit_once(context, sale, options, memory).await {
-            Err(ReconcileError::Moved) => memory.forget(),
+            Err(ReconcileError::Moved) => {
+                context.stage.send_replace(AuditStage::Again);
+                memory.forget();
+            }
             done => return done,
         }
     }
@@ -108,6 +113,7 @@ async fn audit_once(
     let mut run = AuditRun::new(context, sale, options, &known);
     grants::read_marks(&mut run).await?;
     for shard in 0..context.shards {
+        context.stage.send_replace(AuditStage::Ledger { shard });
         shards::read(&mut run, &mut memory.scans, shard).await?;
     }
     verdict::decide(run, memory).await

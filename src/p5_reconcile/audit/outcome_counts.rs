@@ -118,8 +118,19 @@ pub(super) struct SeriesWanted {
     pub series: Series,
     /// The last known number.
     pub to: u64,
+    /// The highest number that had an outcome before Redis was read.
+    pub landed: u64,
     /// Count also the numbers above it: the series still grows.
     pub above: bool,
+}
+
+impl SeriesWanted {
+    /// Numbers up to here hardly get an outcome any more. Above, where orders land at this moment, a count made before the snapshot
+    /// would be out of date in it: those numbers are counted in the snapshot, and not remembered.
+    fn quiet_to(&self) -> u64 {
+        let on_the_way = self.to.saturating_sub(self.landed);
+        if on_the_way == 0 { self.to } else { self.landed.saturating_sub(on_the_way.min(PIECE)) }
+    }
 }
 
 /// The counts of a series.
@@ -248,9 +259,9 @@ impl CountedOutcomes {
         if want.to < counted.to() {
             *counted = SeriesMemory::default();
         }
-        while counted.to() + PIECE <= want.to {
+        while counted.to() + PIECE <= want.quiet_to() {
             let before = counted.to();
-            let to = (before + PIECES_MAX * PIECE).min(want.to / PIECE * PIECE);
+            let to = (before + PIECES_MAX * PIECE).min(want.quiet_to() / PIECE * PIECE);
             let asked = SeriesQuery { to, holes: Vec::new(), above: false, ..counted.asked(want) };
             counted.take(&books::count(db, sale, &asked).await?.pieces);
             if counted.to() < to {
@@ -267,7 +278,8 @@ impl CountedOutcomes {
             sum.tally += tally;
         }
         sum.missing.extend(read.pieces.iter().flat_map(|piece| &piece.missing));
-        counted.take(&read.pieces);
+        let quiet = read.pieces.iter().take_while(|piece| piece.to <= want.quiet_to()).count();
+        counted.take(&read.pieces[..quiet]);
         sum
     }
 }

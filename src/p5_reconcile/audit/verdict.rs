@@ -6,10 +6,11 @@ use super::options::AuditMemory;
 use super::outcome_counts::{SeriesCounted, SeriesWanted};
 use super::result::{OpenRequest, SaleAudit};
 use super::run::AuditRun;
+use super::stage::AuditStage;
 use super::{grants, ledger_scan, locate, parked, totals, transit};
 use crate::domain::ids::RequestId;
 use crate::domain::ledger::LedgerState;
-use crate::faults::left_out;
+use crate::faults::{left_out, slow_audit};
 use crate::p5_reconcile::context::ReconcileError;
 use crate::store::mysql::books::Series;
 use crate::store::mysql::outcomes::{self, RequestOutcome};
@@ -21,10 +22,15 @@ pub(super) async fn decide(mut run: AuditRun<'_>, memory: &mut AuditMemory) -> R
     let (context, sale_id) = (run.context, &run.sale.sale_id);
     let parked = match run.open.is_empty() {
         true => parked::ParkedRequests { unseen_count: Some(0), ..Default::default() },
-        false => parked::parked_requests(context, sale_id, run.options.mq_dlq).await?,
+        false => {
+            context.stage.send_replace(AuditStage::DeadLetters);
+            parked::parked_requests(context, sale_id, run.options.mq_dlq).await?
+        }
     };
     run.audit.mq_dlq_unseen_count = parked.unseen_count.unwrap_or(0);
     let wanted = wanted(&run);
+    context.stage.send_replace(AuditStage::Outcomes);
+    slow_audit().await;
     let Some((books, series)) = counted.read(&context.db, sale_id, &wanted).await? else { return Ok(run.audit) };
     if books.epoch != run.sale.epoch {
         return Err(ReconcileError::Moved);
@@ -32,6 +38,7 @@ pub(super) async fn decide(mut run: AuditRun<'_>, memory: &mut AuditMemory) -> R
     let series: BTreeMap<Series, SeriesCounted> = wanted.iter().map(|wanted| wanted.series).zip(series).collect();
     add_forgotten(&mut run, &series).await?;
     let open_ids: Vec<RequestId> = run.open.iter().map(|open| open.request_id).collect();
+    context.stage.send_replace(AuditStage::Undecided { count: open_ids.len() });
     let decided = outcomes::outcomes_of(&context.db, &open_ids).await?;
     for open in &mut run.open {
         open.parked = parked.ids.contains(&open.request_id);
@@ -59,7 +66,8 @@ fn wanted(run: &AuditRun<'_>) -> Vec<SeriesWanted> {
             wanted.insert(Series { epoch: run.sale.epoch, shard: *shard }, read.counts.meta.number);
         }
     }
-    let want = |(series, to)| SeriesWanted { series, to, above: run.current(series).is_some() };
+    let landed = |series| run.known.iter().find(|known| known.series == series).map_or(0, |known| known.number);
+    let want = |(series, to)| SeriesWanted { series, to, landed: landed(series), above: run.current(series).is_some() };
     wanted.into_iter().map(want).collect()
 }
 

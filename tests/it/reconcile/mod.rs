@@ -14,6 +14,7 @@ mod isolation;
 mod journal;
 mod later_version;
 mod leaks;
+mod long_audit;
 mod mq_dlq;
 mod query_plans;
 mod rebuild_and_grants;
