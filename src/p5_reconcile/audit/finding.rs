@@ -68,7 +68,12 @@ impl FindingKind {
 }
 
 /// What makes two findings the same one; their words contain ages and counts, which change.
-pub(super) type FindingKey = (FindingKind, Option<RequestId>);
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(in crate::p5_reconcile) struct FindingKey {
+    kind: FindingKind,
+    request_id: Option<RequestId>,
+    part: String,
+}
 
 /// One thing that is wrong.
 #[derive(Debug, Clone, Serialize)]
@@ -79,10 +84,14 @@ pub struct AuditFinding {
     pub request_id: Option<RequestId>,
     /// Words for an operator.
     pub detail: String,
+    /// Which of several of its kind: the equation, the shard, the numbers, the grant. Empty: the sale can have one of the kind, or one
+    /// for each request.
+    #[serde(skip)]
+    pub(super) part: String,
 }
 
 impl AuditFinding {
-    pub(super) const fn key(&self) -> FindingKey {
-        (self.kind, self.request_id)
+    pub(super) fn key(&self) -> FindingKey {
+        FindingKey { kind: self.kind, request_id: self.request_id, part: self.part.clone() }
     }
 }

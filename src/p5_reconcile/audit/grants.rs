@@ -50,7 +50,7 @@ pub(super) async fn compare(run: &mut AuditRun<'_>) -> Result<(), ReconcileError
                 "grant {} of {} units: redis was given it by its mark, and {has}",
                 grant.grant_id, grant.quantity
             );
-            run.find(FindingKind::Unbalanced, None, detail);
+            run.find_part(FindingKind::Unbalanced, format!("mark of grant {}", grant.grant_id), detail);
         }
     }
     let known: HashMap<&str, i64> = known.iter().map(|grant| (grant.grant_id.as_str(), grant.quantity)).collect();
@@ -59,7 +59,7 @@ pub(super) async fn compare(run: &mut AuditRun<'_>) -> Result<(), ReconcileError
         if *units > most {
             let detail =
                 format!("redis was given {units} units of grant {name}, the database knows of {most} in this epoch");
-            run.find(FindingKind::Unbalanced, None, detail);
+            run.find_part(FindingKind::Unbalanced, format!("units of grant {name}"), detail);
         }
     }
     Ok(())
@@ -72,6 +72,6 @@ fn compare_sums(run: &mut AuditRun<'_>) {
     if open < 0 {
         let known = given + open;
         let detail = format!("redis was given {given} units of grants, the database knows of {known} in this epoch");
-        run.find(FindingKind::Unbalanced, None, detail);
+        run.find_part(FindingKind::Unbalanced, "units of all grants", detail);
     }
 }

@@ -199,3 +199,80 @@ impl LedgerScan {
         self.next_old_at_ms = Some(self.next_old_at_ms.map_or(at_ms, |before| before.min(at_ms)));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::ids::UserId;
+    use crate::domain::policy::Quantity;
+    use crate::domain::sale::MetaState;
+    use crate::store::redis::{Meta, Trimmed};
+
+    const WINDOW: Duration = Duration::from_secs(60);
+    const NOW_MS: i64 = 1_000_000;
+
+    fn counts(number: u64) -> ShardCount {
+        ShardCount {
+            meta: Meta { state: MetaState::Open, epoch: 1, number },
+            stock: 0,
+            granted: 0,
+            in_transit: 0,
+            grants: 1,
+            trimmed: Trimmed::default(),
+            accepted: Some(0),
+        }
+    }
+
+    fn open(number: u64) -> OpenRequest {
+        let record = LedgerRecord {
+            state: LedgerState::Queued,
+            number,
+            quantity: Quantity::new(1).expect("one"),
+            epoch: 1,
+            accepted_at_ms: 0,
+            user_id: UserId::parse("u").expect("a user"),
+        };
+        OpenRequest { request_id: RequestId::new(number).expect("an id"), shard: 0, record, age_ms: 0, parked: false }
+    }
+
+    /// A scan of 10 numbers, so many windows ago.
+    fn scanned(windows: u32, open_count: usize) -> ScanMemory {
+        let scan = LedgerScan {
+            at: Instant::now().checked_sub(WINDOW * windows).expect("a machine that runs for some minutes"),
+            epoch: 1,
+            number: 10,
+            trimmed_count: 0,
+            open: (1..=open_count as u64).map(open).collect(),
+            units: 10,
+            count: 10,
+            next_old_at_ms: Some(NOW_MS + 1),
+            old: Vec::new(),
+            gaps: KnownGaps::default(),
+            gap_has_record: false,
+        };
+        ScanMemory { shards: HashMap::from([(0, scan)]) }
+    }
+
+    #[test]
+    fn a_scan_is_good_until_there_is_news_or_four_windows_are_over() {
+        let good =
+            |memory: &ScanMemory, counts: &ShardCount, now_ms| memory.still_good(0, counts, WINDOW, now_ms).is_some();
+        assert!(good(&scanned(WINDOWS - 1, 0), &counts(10), NOW_MS));
+        assert!(!good(&scanned(WINDOWS, 0), &counts(10), NOW_MS), "not for ever");
+        assert!(good(&scanned(0, 0), &counts(11), NOW_MS), "no new request can be overdue yet");
+        assert!(!good(&scanned(1, 0), &counts(11), NOW_MS));
+        assert!(!good(&scanned(0, 0), &counts(10), NOW_MS + 1), "a record has become old");
+        assert!(good(&scanned(0, OPEN_MAX - 1), &counts(10), NOW_MS));
+        assert!(!good(&scanned(0, OPEN_MAX), &counts(10), NOW_MS), "too many to remember");
+    }
+
+    #[test]
+    fn gaps_are_those_of_the_last_scan_of_the_same_epoch() {
+        let mut memory = scanned(0, 0);
+        let gaps = KnownGaps { runs: vec![(3, 4)], units: 2 };
+        memory.remember_gaps(0, gaps.clone());
+        assert_eq!(memory.gaps(0, 1), gaps);
+        assert_eq!(memory.gaps(0, 2), KnownGaps::default());
+        assert_eq!(memory.gaps(1, 1), KnownGaps::default());
+    }
+}

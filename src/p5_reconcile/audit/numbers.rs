@@ -83,7 +83,7 @@ fn compare_decided(run: &mut AuditRun<'_>, series: Series, decided: u64, undecid
         let missing = decided - settled;
         let detail =
             format!("shard {}: the database decided {missing} requests the ledger does not have", series.shard);
-        run.find(FindingKind::Orphan, None, detail);
+        run.find_part(FindingKind::Orphan, format!("shard {}, decided", series.shard), detail);
     }
 }
 
@@ -128,11 +128,11 @@ fn report_gaps(run: &mut AuditRun<'_>) {
         let numbers =
             if first == last { format!("number {first} has") } else { format!("numbers {first} to {last} have") };
         let detail = format!("shard {shard}, epoch {epoch}: {numbers} no outcome, and no ledger knows the request");
-        run.find(FindingKind::Gap, None, detail);
+        run.find_part(FindingKind::Gap, format!("shard {shard}, epoch {epoch}, from {first}"), detail);
     }
     if all.len() > GAPS_REPORTED_MAX {
         let detail = format!("{} runs of numbers more have no outcome; see --json", all.len() - GAPS_REPORTED_MAX);
-        run.find(FindingKind::Gap, None, detail);
+        run.find_part(FindingKind::Gap, "more", detail);
     }
 }
 

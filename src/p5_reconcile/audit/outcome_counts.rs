@@ -283,3 +283,6 @@ impl CountedOutcomes {
         sum
     }
 }
+
+#[cfg(test)]
+mod tests;

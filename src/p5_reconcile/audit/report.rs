@@ -54,7 +54,7 @@ impl ReportedRows {
         if self.is_over(now, period) {
             (self.since, self.all) = (Some(now), HashSet::new());
         }
-        self.all.extend(keys.iter().copied());
+        self.all.extend(keys.iter().cloned());
         self.last = keys;
     }
 }
@@ -173,9 +173,14 @@ mod tests {
     #[test]
     fn a_finding_that_comes_and_goes_has_one_row_and_one_when_it_went() {
         let (begun, period) = (Instant::now(), Duration::from_secs(300));
-        let keys = |kinds: &[FindingKind]| kinds.iter().map(|kind| (*kind, None)).collect::<HashSet<FindingKey>>();
-        let (none, leak, both) =
-            (keys(&[]), keys(&[FindingKind::ALL[0]]), keys(&[FindingKind::ALL[0], FindingKind::ALL[1]]));
+        let finding = |part: &str| AuditFinding {
+            kind: FindingKind::Gap,
+            request_id: None,
+            detail: String::new(),
+            part: part.to_owned(),
+        };
+        let keys = |parts: &[&str]| parts.iter().map(|part| finding(part).key()).collect::<HashSet<FindingKey>>();
+        let (none, leak, both) = (keys(&[]), keys(&["from 5"]), keys(&["from 5", "from 9"]));
         let mut written = ReportedRows::default();
         let mut rows = |keys: &HashSet<FindingKey>, after_s: u64| {
             let now = begun + Duration::from_secs(after_s);

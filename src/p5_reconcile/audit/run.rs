@@ -59,10 +59,20 @@ impl<'a> AuditRun<'a> {
         Self { context, sale, options, known, audit, open, shards, gaps, marked }
     }
 
-    /// Adds a finding, or counts it when there are too many.
+    /// Adds a finding of which the sale, or the request, can have one.
     pub(crate) fn find(&mut self, kind: FindingKind, request_id: Option<RequestId>, detail: String) {
+        self.add(AuditFinding { kind, request_id, detail, part: String::new() });
+    }
+
+    /// Adds a finding of which the sale can have several: `part` says which one it is, the same in each audit.
+    pub(crate) fn find_part(&mut self, kind: FindingKind, part: impl Into<String>, detail: String) {
+        self.add(AuditFinding { kind, request_id: None, detail, part: part.into() });
+    }
+
+    /// Or counts it when there are too many.
+    fn add(&mut self, finding: AuditFinding) {
         if self.audit.findings.len() < self.context.findings_max {
-            self.audit.findings.push(AuditFinding { kind, request_id, detail });
+            self.audit.findings.push(finding);
         } else {
             self.audit.findings_left_out_count += 1;
         }

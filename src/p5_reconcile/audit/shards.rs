@@ -18,7 +18,7 @@ pub(super) async fn read(run: &mut AuditRun<'_>, memory: &mut ScanMemory, shard:
             let detail = format!(
                 "shard {shard}: the sale was warmed but redis has no keys of it; it stays closed until it is rebuilt"
             );
-            run.find(FindingKind::KeysLost, None, detail);
+            run.find_part(FindingKind::KeysLost, format!("shard {shard}"), detail);
             let now_ms = redis.health.clock_ms(shard).await?;
             run.open.append(&mut LedgerReader { ledger: &redis.ledger, sale: id, shard, now_ms }.all().await?);
         }
@@ -33,7 +33,7 @@ pub(super) async fn read(run: &mut AuditRun<'_>, memory: &mut ScanMemory, shard:
         let detail = format!(
             "shard {shard}: one of the sale's keys is missing or of another kind; it stays closed until it is rebuilt"
         );
-        run.find(FindingKind::KeysLost, None, detail);
+        run.find_part(FindingKind::KeysLost, format!("shard {shard}"), detail);
     }
     compare_epochs_and_numbers(run, shard, &counts);
     let now_ms = redis.health.clock_ms(shard).await?;
@@ -71,7 +71,10 @@ async fn scan_ledger(
         .await?;
     for (field, text) in unreadable {
         let detail = format!("shard {shard}: record {text:?} of {field:?} is unreadable");
-        run.find(FindingKind::LedgerDamaged, RequestId::parse(&field).ok(), detail);
+        match RequestId::parse(&field) {
+            Ok(request_id) => run.find(FindingKind::LedgerDamaged, Some(request_id), detail),
+            Err(_no_id) => run.find_part(FindingKind::LedgerDamaged, format!("shard {shard}, field {field}"), detail),
+        }
     }
     // Records that were trimmed meanwhile are missing in this scan and not lost. The next audit reads whole numbers.
     let trimmed_now = redis.sale_keys.count(sale, shard).await?.map(|counts| counts.trimmed);
@@ -82,12 +85,12 @@ async fn scan_ledger(
     let known = scan.count + trimmed.count;
     if known != number {
         let detail = format!("shard {shard}: {number} requests were accepted, the ledger has {known}");
-        run.find(FindingKind::LedgerDamaged, None, detail);
+        run.find_part(FindingKind::LedgerDamaged, format!("shard {shard}, requests"), detail);
     }
     let units = scan.units + trimmed.ordered + trimmed.failed;
     if let Some(accepted) = counts.accepted.filter(|accepted| known == number && *accepted != units) {
         let detail = format!("shard {shard}: {accepted} units were accepted, the ledger has {units}");
-        run.find(FindingKind::LedgerDamaged, None, detail);
+        run.find_part(FindingKind::LedgerDamaged, format!("shard {shard}, units"), detail);
     }
     Ok(scan)
 }
@@ -98,7 +101,7 @@ fn compare_epochs_and_numbers(run: &mut AuditRun<'_>, shard: u16, counts: &Shard
     if theirs > ours {
         let detail =
             format!("shard {shard}: redis is in epoch {theirs}, the database in epoch {ours}: the database went back");
-        run.find(FindingKind::Unbalanced, None, detail);
+        run.find_part(FindingKind::Unbalanced, format!("shard {shard}, epoch"), detail);
         return;
     }
     let series = Series { epoch: ours, shard };
@@ -108,7 +111,7 @@ fn compare_epochs_and_numbers(run: &mut AuditRun<'_>, shard: u16, counts: &Shard
             "shard {shard}: redis accepted {} requests, the database decided number {highest}",
             counts.meta.number
         );
-        run.find(FindingKind::Orphan, None, detail);
+        run.find_part(FindingKind::Orphan, format!("shard {shard}, highest number"), detail);
     }
 }
 

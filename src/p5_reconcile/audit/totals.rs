@@ -31,7 +31,7 @@ pub(super) fn balance(
     run.audit.equations = counted.equations();
     for equation in run.audit.equations.clone().into_iter().filter(|equation| !equation.holds()) {
         let detail = format!("{}: {} against {}", equation.name, equation.left, equation.right);
-        run.find(FindingKind::Unbalanced, None, detail);
+        run.find_part(FindingKind::Unbalanced, equation.name, detail);
     }
 }
 

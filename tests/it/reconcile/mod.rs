@@ -18,4 +18,5 @@ mod long_audit;
 mod mq_dlq;
 mod query_plans;
 mod rebuild_and_grants;
+mod second_findings;
 mod top_up;
