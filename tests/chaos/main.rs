@@ -19,6 +19,7 @@ mod deployment;
 mod dump;
 #[path = "../support/files.rs"]
 mod files;
+mod floors;
 mod link_conditions;
 mod loss;
 mod meter;
@@ -85,6 +86,8 @@ fn a_short_chaos_run_loses_nothing() {
         eprintln!("{}", finished.summary());
         eprintln!("report: {}", report.display());
         assert!(finished.is_green(), "{}", finished.complaints());
+        let short = finished.shortfalls();
+        assert!(short.is_empty(), "the run proves too little: {}", short.join("; "));
         finished.deployment.finish().await;
     });
 }

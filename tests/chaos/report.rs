@@ -8,7 +8,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 
 /// The promises, and the checker's rules that would show one broken.
-const PROMISES: [(&str, &[&str]); 8] = [
+const PROMISES: [(&str, &[&str]); 9] = [
     ("acknowledged and lost", &["C3-lost", "C3-limbo", "C3-torn", "C6"]),
     ("duplicate orders, or above the limit", &["C2"]),
     ("oversold", &["C1"]),
@@ -17,6 +17,7 @@ const PROMISES: [(&str, &[&str]); 8] = [
     ("wrong answers (sold out, unknown)", &["C5", "C7"]),
     ("Redis' side does not add up", &["C8"]),
     ("events that downstream systems never got", &["C12"]),
+    ("findings of the audit that nothing confirms", &["C13"]),
 ];
 
 /// Writes the report, with the schedule and what became of it beside it, and says where.

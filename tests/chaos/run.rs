@@ -5,6 +5,7 @@ use crate::clients::final_status::SETTLE_MAX_MS;
 use crate::clients::{Backend, Clients, Load, SaleSpec, Totals};
 use crate::deployment::{Deployment, Options, PREFIX};
 use crate::dump::{DumpUrls, dump_with_told, told};
+use crate::floors;
 use crate::meter::{Counts, Meter};
 use crate::nemesis::{self, Record};
 use crate::probe::{self, Probe};
@@ -73,6 +74,11 @@ impl Finished {
     /// Whether nothing was lost and everything came to rest.
     pub fn is_green(&self) -> bool {
         self.verdict.is_green() && self.unrest.is_none()
+    }
+
+    /// What there was too little of.
+    pub fn shortfalls(&self) -> Vec<String> {
+        floors::shortfalls(self.orders.length_ms, self.totals.accepted, &self.faults)
     }
 
     /// What is wrong.

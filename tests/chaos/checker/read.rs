@@ -69,6 +69,8 @@ lines! {
     Entry { shard: u16, entry: String, rid: Option<String>, #[serde(default)] body: Option<Body>, }
     /// A message in a queue.
     Message { queue: String, kind: String, #[serde(default)] message_id: Option<String>, #[serde(default)] body: Option<Body>, }
+    /// What the product's audit reported.
+    Reported { sale_id: Option<String>, code: String, detail: String, }
     /// An event that downstream systems got.
     Told { rid: String, status: String, version: Option<u64>, payment_id: Option<String>, }
     /// A fault that destroyed messages of the broker: when it began and when it was over, Unix milliseconds.
@@ -102,6 +104,7 @@ pub struct Input {
     pub rabbit: Vec<Message>,
     pub told: Vec<Told>,
     pub destroyed: Vec<Destroyed>,
+    pub findings: Vec<Reported>,
     pub drain_ms: Option<u64>,
 }
 
@@ -114,6 +117,7 @@ impl Input {
             attempts: history(dir, found),
             samples: lines(dir, "samples", found),
             rabbit: lines(dir, "rabbit", found),
+            findings: lines(dir, "audit_findings", found),
             drain_ms: drain.as_ref().map(|drain| drain.drain_ms),
             destroyed: drain.map(|drain| drain.destroyed).unwrap_or_default(),
             ..Self::stores(dir, found)

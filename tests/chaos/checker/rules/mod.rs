@@ -1,6 +1,7 @@
 //! The rules, each group in its own file.
 
 pub mod answers;
+pub mod audits;
 pub mod converged;
 pub mod limits;
 pub mod numbers;

@@ -1,5 +1,6 @@
-//! Rules about the answers that clients got: C5, C6, C7.
+//! Rules about the answers that clients got, C5, C6, C7, and about what the audit reported, C13.
 
+use super::super::read::Reported;
 use super::{SampleRun, broken, verdict};
 
 #[test]
@@ -58,4 +59,20 @@ fn c7_it_never_became_certain_or_the_database_says_otherwise() {
         let told = run.input.attempts.iter_mut().find(|attempt| attempt.reason.is_some()).unwrap();
         told.reason = Some("SOLD_OUT".into());
     });
+}
+
+#[test]
+fn c13_the_audit_cried_wolf() {
+    let reported = |code: &str| Reported {
+        sale_id: Some("many".into()),
+        code: code.into(),
+        detail: "database stock = sum of stock_flow: 5 against 7".into(),
+    };
+    broken("C13", "5 against 7", |run| run.input.findings.push(reported("UNBALANCED")));
+    let mut run = SampleRun::correct();
+    run.input.findings.push(reported("P5-RC1"));
+    assert!(verdict(&run).is_green(), "a leak that was mended");
+    run.input.findings.push(reported("UNBALANCED"));
+    run.sale_of("many").granted += 1;
+    assert_eq!(verdict(&run).rules(), ["C1"], "an audit that is right");
 }

@@ -19,8 +19,7 @@ pub struct SampleRun {
 }
 
 impl SampleRun {
-    /// Everything that happens in a run: sold out, limits, silence that turned out either way, a failure, a parked request,
-    /// a rebuilt sale. Nothing of it breaks a promise.
+    /// Sold out, limits, silence that turned out either way, a failure, a parked request, a rebuilt sale: no promise is broken.
     pub fn correct() -> Self {
         let mut run = Self::default();
         run.sale("one", 3, Some(1));
@@ -288,13 +287,14 @@ impl SampleRun {
         put(&dir, "redis_relay_dlq", &input.relay_dlq);
         put(&dir, "rabbit", &input.rabbit);
         put(&dir, "told", &input.told);
-        let drain = serde_json::json!({ "drain_ms": 0, "destroyed": input.destroyed });
-        std::fs::write(dir.join("drain.json"), drain.to_string()).expect("a file");
+        put(&dir, "audit_findings", &input.findings);
+        let drain = serde_json::json!({ "drain_ms": 0, "destroyed": input.destroyed }).to_string();
+        std::fs::write(dir.join("drain.json"), drain).expect("a file");
         dir
     }
 }
 
 fn put<T: Serialize>(dir: &Path, name: &str, values: &[T]) {
-    let lines: Vec<String> = values.iter().map(|value| serde_json::to_string(value).expect("json") + "\n").collect();
-    std::fs::write(dir.join(format!("{name}.jsonl")), lines.concat()).expect("a file");
+    let lines: String = values.iter().map(|value| serde_json::to_string(value).expect("json") + "\n").collect();
+    std::fs::write(dir.join(format!("{name}.jsonl")), lines).expect("a file");
 }
