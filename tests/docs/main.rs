@@ -17,6 +17,7 @@ use crate::markdown::root;
 #[path = "../support/asyncapi.rs"]
 mod asyncapi;
 mod compatibility;
+mod constants;
 mod events;
 mod figures;
 mod hosts;
