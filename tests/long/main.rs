@@ -7,6 +7,7 @@
     reason = "tests fail by panicking"
 )]
 
+mod audits;
 mod bench;
 mod clusters;
 mod many_orders;
