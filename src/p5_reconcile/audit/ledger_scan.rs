@@ -42,6 +42,8 @@ pub(super) struct LedgerScan {
     pub old: Vec<(RequestId, LedgerRecord)>,
     /// The gaps, as an audit worked them out with this scan; with the scan before it until then.
     pub gaps: KnownGaps,
+    /// Whether something of it is a finding. It stands in every round, so the ledger is scanned in every round.
+    pub damaged: bool,
     /// Whether the scan saw a record of a number that was in a gap before.
     pub gap_has_record: bool,
 }
@@ -71,7 +73,8 @@ impl ScanMemory {
         let nothing_old = scan.next_old_at_ms.is_none_or(|at_ms| now_ms < at_ms);
         // Not for ever: a Redis that went back and came to the same numbers again has other records behind them.
         let young = scan.open.len() < OPEN_MAX && scan.at.elapsed() < window * WINDOWS;
-        (same_keys && nothing_new && nothing_old && young && counts.accepted.is_some()).then_some(scan)
+        let whole = counts.accepted.is_some() && !scan.damaged;
+        (same_keys && nothing_new && nothing_old && young && whole).then_some(scan)
     }
 
     pub(super) fn remember(&mut self, shard: u16, scan: LedgerScan) {
@@ -82,6 +85,13 @@ impl ScanMemory {
     pub(super) fn gaps(&self, shard: u16, epoch: u32) -> KnownGaps {
         let scan = self.shards.get(&shard).filter(|scan| scan.epoch == epoch);
         scan.map(|scan| scan.gaps.clone()).unwrap_or_default()
+    }
+
+    /// The database contradicts the last scan.
+    pub(super) fn doubt(&mut self, shard: u16) {
+        if let Some(scan) = self.shards.get_mut(&shard) {
+            scan.damaged = true;
+        }
     }
 
     /// Remembers the gaps that an audit worked out with the last scan.
@@ -122,6 +132,7 @@ impl LedgerReader<'_> {
             next_old_at_ms: None,
             old: Vec::new(),
             gaps,
+            damaged: false,
             gap_has_record: false,
         };
         let unreadable = each_record(self.ledger, self.sale, self.shard, |request_id, record| {
@@ -248,6 +259,7 @@ mod tests {
             next_old_at_ms: Some(NOW_MS + 1),
             old: Vec::new(),
             gaps: KnownGaps::default(),
+            damaged: false,
             gap_has_record: false,
         };
         ScanMemory { shards: HashMap::from([(0, scan)]) }
@@ -264,6 +276,9 @@ mod tests {
         assert!(!good(&scanned(0, 0), &counts(10), NOW_MS + 1), "a record has become old");
         assert!(good(&scanned(0, OPEN_MAX - 1), &counts(10), NOW_MS));
         assert!(!good(&scanned(0, OPEN_MAX), &counts(10), NOW_MS), "too many to remember");
+        let mut doubted = scanned(0, 0);
+        doubted.doubt(0);
+        assert!(!good(&doubted, &counts(10), NOW_MS), "a finding of the ledger stands");
     }
 
     #[test]

@@ -84,6 +84,7 @@ fn compare_decided(run: &mut AuditRun<'_>, series: Series, decided: u64, undecid
         let detail =
             format!("shard {}: the database decided {missing} requests the ledger does not have", series.shard);
         run.find_part(FindingKind::Orphan, format!("shard {}, decided", series.shard), detail);
+        run.orphaned.push(series.shard);
     }
 }
 

@@ -23,6 +23,8 @@ pub(super) struct AuditRun<'a> {
     pub shards: HashMap<u16, ShardRead>,
     /// The gaps of each shard whose ledger this audit scanned.
     pub gaps: Vec<(u16, KnownGaps)>,
+    /// Shards whose ledger lacks requests that the database decided.
+    pub orphaned: Vec<u16>,
     /// Grants of the epoch that Redis was known to have before it was read.
     pub marked: Vec<GrantMark>,
 }
@@ -55,8 +57,8 @@ impl<'a> AuditRun<'a> {
         known: &'a [KnownSeries],
     ) -> Self {
         let audit = SaleAudit::new(sale.sale_id.clone());
-        let (open, shards, gaps, marked) = (Vec::new(), HashMap::new(), Vec::new(), Vec::new());
-        Self { context, sale, options, known, audit, open, shards, gaps, marked }
+        let (open, shards, gaps, orphaned, marked) = (Vec::new(), HashMap::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { context, sale, options, known, audit, open, shards, gaps, orphaned, marked }
     }
 
     /// Adds a finding of which the sale, or the request, can have one.

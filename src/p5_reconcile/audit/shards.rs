@@ -66,9 +66,10 @@ async fn scan_ledger(
     (now_ms, gaps): (i64, KnownGaps),
 ) -> Result<LedgerScan, ReconcileError> {
     let (redis, sale) = (&run.context.redis, &run.sale.sale_id);
-    let (scan, unreadable) = LedgerReader { ledger: &redis.ledger, sale, shard, now_ms }
+    let (mut scan, unreadable) = LedgerReader { ledger: &redis.ledger, sale, shard, now_ms }
         .scan(counts, run.options.retention_ms, gaps)
         .await?;
+    scan.damaged = !unreadable.is_empty();
     for (field, text) in unreadable {
         let detail = format!("shard {shard}: record {text:?} of {field:?} is unreadable");
         match RequestId::parse(&field) {
@@ -84,11 +85,13 @@ async fn scan_ledger(
     let (number, trimmed) = (counts.meta.number, counts.trimmed);
     let known = scan.count + trimmed.count;
     if known != number {
+        scan.damaged = true;
         let detail = format!("shard {shard}: {number} requests were accepted, the ledger has {known}");
         run.find_part(FindingKind::LedgerDamaged, format!("shard {shard}, requests"), detail);
     }
     let units = scan.units + trimmed.ordered + trimmed.failed;
     if let Some(accepted) = counts.accepted.filter(|accepted| known == number && *accepted != units) {
+        scan.damaged = true;
         let detail = format!("shard {shard}: {accepted} units were accepted, the ledger has {units}");
         run.find_part(FindingKind::LedgerDamaged, format!("shard {shard}, units"), detail);
     }

@@ -49,6 +49,7 @@ pub(super) async fn decide(mut run: AuditRun<'_>, memory: &mut AuditMemory) -> R
     for (shard, gaps) in std::mem::take(&mut run.gaps) {
         memory.scans.remember_gaps(shard, gaps);
     }
+    run.orphaned.iter().for_each(|shard| memory.scans.doubt(*shard));
     collect_old(&mut run, &series);
     totals::balance(&mut run, &books, &series, counted.orders_beside_outcomes());
     if books.grants_known && !left_out!(UnitBridge) {

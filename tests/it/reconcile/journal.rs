@@ -72,6 +72,7 @@ fn a_young_row_below_an_old_one_is_read_again() {
                 "INSERT INTO stock_flow (sale_id, delta, kind, ref, created_at) VALUES ('order', 7, 'correction', '{name}', NOW(3) - INTERVAL {age_s} SECOND); "
             )
         };
+        world.sql("UPDATE stock_flow SET created_at = created_at - INTERVAL 1 HOUR").await;
         world.sql(&(row("a", 300) + &row("b", 0) + &row("c", 300) + &row("d", 0))).await;
         let first = read(&world, &sale, JournalSum::default()).await;
         assert_eq!(first.flow.sum, 128);

@@ -33,7 +33,7 @@ pub(super) struct Given {
     pub units: i64,
     /// Whether the grants of the epoch are all there.
     pub known: bool,
-    /// Units that Redis is not known to have, all epochs; read only where the grants of the epoch are not all there.
+    /// Units that Redis is not known to have: of the epoch, or of all epochs where the grants of the epoch are not all there.
     pub unapplied: i64,
 }
 
@@ -43,6 +43,8 @@ struct GivenRow {
     units: i64,
     #[diesel(sql_type = BigInt)]
     settled: i64,
+    #[diesel(sql_type = BigInt)]
+    unapplied: i64,
     #[diesel(sql_type = Datetime)]
     border: NaiveDateTime,
 }
@@ -65,6 +67,7 @@ pub(super) async fn given(conn: &mut Conn, sale: &[u8], epoch: u32, before: Gran
     let query = format!(
         "/* books::grants */ SELECT CAST(COALESCE(SUM(quantity), 0) AS SIGNED) AS units, \
          CAST(COALESCE(SUM(IF(applied_at <= NOW(3) - INTERVAL {YOUNG_S} SECOND, quantity, 0)), 0) AS SIGNED) AS settled, \
+         CAST(COALESCE(SUM(IF(applied_at IS NULL, quantity, 0)), 0) AS SIGNED) AS unapplied, \
          NOW(3) - INTERVAL {YOUNG_S} SECOND AS border FROM stock_grants FORCE INDEX (ix_grants_epoch) \
          WHERE sale_id >= ? AND sale_id <= ? AND epoch >= ? AND epoch <= ? AND (applied_at IS NULL OR applied_at > ?)"
     );
@@ -79,7 +82,7 @@ pub(super) async fn given(conn: &mut Conn, sale: &[u8], epoch: u32, before: Gran
     let settled = GrantsSum { epoch, to: row.border.max(before.to), units: before.units + row.settled };
     let units = before.units + row.units;
     let known = epoch == 1 || is_rebuilt(conn, sale, epoch).await?;
-    let unapplied = if known { 0 } else { unapplied(conn, sale).await? };
+    let unapplied = if known { row.unapplied } else { unapplied(conn, sale).await? };
     Ok(Given { settled, units, known, unapplied })
 }
 
