@@ -37,7 +37,7 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, args: &AuditArgs) -> R
     let sales = wanted(&servers, args.sale.as_ref()).await?;
     let window = if args.now { Window::Now } else { Window::Ms(settings.p5_reconcile.window_ms) };
     let context = servers.reconcile_context(&settings);
-    let waiting = Waiting { progress: ProgressBar::new(sales.len() as u64), says_so: !args.json };
+    let waiting = WaitingPerson { progress: ProgressBar::new(sales.len() as u64), says_so: !args.json };
     let mut audits = Vec::with_capacity(sales.len());
     for sale in &sales {
         audits.push(waiting.audited(&context, sale, window).await?);
@@ -65,12 +65,12 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, args: &AuditArgs) -> R
 }
 
 /// What a person sees on stderr while an audit lasts; programs that read the JSON see nothing.
-struct Waiting {
+struct WaitingPerson {
     progress: ProgressBar,
     says_so: bool,
 }
 
-impl Waiting {
+impl WaitingPerson {
     /// Audits one sale, and says every few seconds what it does. It ends in any case.
     async fn audited(&self, context: &ReconcileContext, sale: &Sale, window: Window) -> Result<SaleAudit, Failure> {
         let begun = Instant::now();
