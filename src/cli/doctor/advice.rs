@@ -51,14 +51,9 @@ pub(super) fn mysql(name: &str) -> Advice {
         "innodb_doublewrite" => {
             ("a torn page after a power failure would lose orders", "innodb_doublewrite = ON in my.cnf, restart", true)
         }
-        "sql_mode" => (
-            "without strict mode a value that does not fit is cut instead of refused",
-            "seckill sets it for its own sessions; a proxy must not change it",
-            true,
-        ),
-        "transaction isolation" => (
-            "a repeated read that sees an old snapshot takes a landed request for a new one",
-            "seckill sets it for its own sessions; a proxy must not change it",
+        "binlog_format" => (
+            "our sessions read committed rows, and statements of theirs cannot be logged as such: nothing can be written",
+            "SET GLOBAL binlog_format = 'ROW', and the same in my.cnf",
             true,
         ),
         "max_allowed_packet" => (
@@ -74,6 +69,34 @@ pub(super) fn mysql(name: &str) -> Advice {
         "ck_sales_stock" => (
             "the last net against overselling: stock may not go below zero",
             "ALTER TABLE sales ADD CONSTRAINT ck_sales_stock CHECK (stock >= 0)",
+            true,
+        ),
+        _ => return of_session(name),
+    };
+    Advice { why, change, required }
+}
+
+/// About what our sessions have, whatever the server's defaults are.
+fn of_session(name: &str) -> Advice {
+    let (why, change, required) = match name {
+        "settings of the session" => (
+            "with other values commits are not made, repairs are refused, or rows are left out of answers",
+            "seckill sets them for its own sessions; a proxy must not change them, nor keep them from the server",
+            true,
+        ),
+        "SHOW VARIABLES" => (
+            "rows were cut off the answer, so nothing can be said of the settings, and other answers may lack rows, too",
+            "let the account and any proxy read the whole answer; then run doctor again",
+            true,
+        ),
+        "sql_mode" => (
+            "without strict mode a value that does not fit is cut instead of refused",
+            "seckill sets it for its own sessions; a proxy must not change it",
+            true,
+        ),
+        "transaction isolation" => (
+            "a repeated read that sees an old snapshot takes a landed request for a new one",
+            "seckill sets it for its own sessions; a proxy must not change it",
             true,
         ),
         _ => return of_cluster(name),

@@ -3,22 +3,22 @@
 //! Input: the settings. Output: connections, and which server they are to. The certificates are read once for each
 //! [`DatabaseAddress`]. A crash leaves nothing.
 
-use super::checks::{self, Check};
-use super::database_state::DatabaseState;
+use super::checks::Check;
+use super::database_server::{DatabaseServer, Established};
 use crate::config::Mysql;
 use crate::store::address_in_use::AddressInUse;
-use crate::store::tls::{ClientCertificate, TlsError, TlsFiles, Trust, advised};
+use crate::store::tls::{ClientCertificate, TlsError, TlsFiles, Trust};
 use diesel::{ConnectionError, ConnectionResult};
-use diesel_async::{AsyncConnection, AsyncMysqlConnection};
-use mysql_async::{ClientIdentity, Opts, OptsBuilder, SslOpts};
+use mysql_async::{ClientIdentity, SslOpts};
 use pkcs8::{ObjectIdentifier, PrivateKeyInfo};
 use rustls::pki_types::PrivateKeyDer;
 use std::sync::Arc;
 use std::time::Duration;
-use url::Url;
 
 /// The scheme of an encrypted connection.
 const ENCRYPTED: &str = "mysqls://";
+const ADDRESS: &str =
+    "mysql://USER:PASSWORD@HOST:PORT/DATABASE, what is no letter or digit of the password percent-encoded";
 const RSA_KEY: &str = "an RSA key (openssl genrsa): the database's driver takes no other";
 const RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
 
@@ -38,23 +38,6 @@ pub struct DatabaseAddress {
     connect_timeout: Duration,
 }
 
-struct DatabaseServer {
-    /// As the driver reads it.
-    url: String,
-    /// The options with the certificates; they share one TLS configuration.
-    encrypted: Option<Result<Opts, String>>,
-}
-
-/// A new connection, and what its server is.
-pub(super) struct Established {
-    pub(super) conn: AsyncMysqlConnection,
-    /// The server's place in the list.
-    pub(super) server: usize,
-    /// Whether it is a node of a Galera cluster.
-    pub(super) is_galera: bool,
-    is_read_only: bool,
-}
-
 impl DatabaseAddress {
     /// From `mysql.url` or `mysql.urls`, and the certificates they need.
     pub fn new(settings: &Mysql) -> Result<Self, TlsError> {
@@ -72,7 +55,11 @@ impl DatabaseAddress {
             None => url.expose().to_owned(),
         });
         let connect_timeout = Duration::from_millis(settings.connect_timeout_ms);
-        Ok(Self { connect_timeout, ..Self::of(urls.collect(), tls) })
+        let address = Self { connect_timeout, ..Self::of(urls.collect(), tls) };
+        match address.servers.iter().find_map(DatabaseServer::unreadable) {
+            Some(problem) => Err(TlsError::new("mysql", "url", problem.to_owned(), ADDRESS)),
+            None => Ok(address),
+        }
     }
 
     fn of(urls: Vec<String>, tls: Option<SslOpts>) -> Self {
@@ -83,12 +70,12 @@ impl DatabaseAddress {
 
     /// The URL of the first server, as the driver reads it.
     pub(super) fn url(&self) -> &str {
-        self.servers.first().map_or("", |server| &server.url)
+        self.servers.first().map_or("", |server| server.url())
     }
 
     /// The same servers with other URLs.
     pub(super) fn map(&self, change: impl Fn(&str) -> Option<String>) -> Option<Self> {
-        let urls = self.servers.iter().map(|server| change(&server.url)).collect::<Option<Vec<String>>>()?;
+        let urls = self.servers.iter().map(|server| change(server.url())).collect::<Option<Vec<String>>>()?;
         Some(Self { connect_timeout: self.connect_timeout, ..Self::of(urls, self.tls.clone()) })
     }
 
@@ -143,7 +130,6 @@ impl DatabaseAddress {
                     }
                     return Ok(established);
                 }
-                Ok(Err(error)) if self.servers.len() == 1 => return Err(error),
                 Ok(Err(error)) => error.to_string(),
                 Err(_elapsed) => "connecting took too long".to_owned(),
             };
@@ -180,68 +166,6 @@ impl DatabaseAddress {
     }
 }
 
-impl DatabaseServer {
-    fn new(url: String, tls: Option<&SslOpts>) -> Self {
-        let url = over_the_network(url);
-        // As diesel's own `establish` does it, which knows no certificates.
-        let encrypted = tls.map(|tls| {
-            let options = Opts::from_url(&url).map_err(|error| error.to_string())?;
-            let options = OptsBuilder::from_opts(options).stmt_cache_size(0).client_found_rows(true);
-            Ok(options.ssl_opts(tls.clone()).into())
-        });
-        Self { url, encrypted }
-    }
-
-    /// Host and port, fit for a message.
-    fn shown(&self) -> String {
-        let url = Url::parse(&self.url).ok();
-        let host = url.as_ref().and_then(Url::host_str).unwrap_or("unreadable address").to_owned();
-        url.and_then(|url| url.port()).map_or(host.clone(), |port| format!("{host}:{port}"))
-    }
-
-    /// What it is, and its settings.
-    async fn state(&self, server: usize) -> Result<(&'static str, Vec<Check>), String> {
-        let mut established = self.connect(server, false).await.map_err(|error| error.to_string())?;
-        let found = match &established {
-            Established { is_galera: true, .. } => "node of Galera",
-            Established { is_read_only: true, .. } => "read-only",
-            Established { .. } => "takes writes",
-        };
-        let of_disk = checks::of_server(&mut established.conn).await.map_err(|error| error.to_string())?;
-        Ok((found, of_disk))
-    }
-
-    async fn connect(&self, server: usize, must_write: bool) -> ConnectionResult<Established> {
-        let mut conn = match &self.encrypted {
-            None => AsyncMysqlConnection::establish(&self.url).await.map_err(|error| explained(false, &error))?,
-            Some(options) => {
-                let options = options.clone().map_err(ConnectionError::InvalidConnectionUrl)?;
-                let conn = mysql_async::Conn::new(options).await.map_err(|error| explained(true, &error))?;
-                AsyncMysqlConnection::try_from(conn).await?
-            }
-        };
-        let state = DatabaseState::of(&mut conn).await.map_err(ConnectionError::CouldntSetupConfiguration)?;
-        if must_write && state.is_read_only {
-            return Err(ConnectionError::BadConnection("is read-only".to_owned()));
-        }
-        Ok(Established { conn, server, is_galera: state.is_galera, is_read_only: state.is_read_only })
-    }
-}
-
-/// The address as it stands is meant. Left alone, the driver asks the server for its Unix socket and connects again over the path
-/// of that name on this machine: another server, where this machine has one of its own, and without TLS.
-/// Source: mysql_async 0.36, `Opts::prefer_socket`.
-fn over_the_network(url: String) -> String {
-    const CHOICE: &str = "prefer_socket";
-    match Url::parse(&url) {
-        Ok(mut parsed) if !parsed.query_pairs().any(|(name, _)| name == CHOICE) => {
-            parsed.query_pairs_mut().append_pair(CHOICE, "false");
-            parsed.into()
-        }
-        Ok(_) | Err(_) => url,
-    }
-}
-
 /// Without certificates; `mysqls://` is refused by the driver then.
 impl From<&str> for DatabaseAddress {
     fn from(url: &str) -> Self {
@@ -259,10 +183,6 @@ impl From<&String> for DatabaseAddress {
     fn from(url: &String) -> Self {
         Self::from(url.as_str())
     }
-}
-
-fn explained(encrypted: bool, error: &impl ToString) -> ConnectionError {
-    ConnectionError::BadConnection(advised("mysql", encrypted, &error.to_string()))
 }
 
 fn options(trust: &Trust) -> Result<SslOpts, TlsError> {

@@ -38,9 +38,24 @@ struct CountRow {
 }
 
 const VARIABLES: &str = "SHOW VARIABLES WHERE Variable_name IN ('innodb_flush_log_at_trx_commit', 'sync_binlog', \
-    'log_bin', 'read_only', 'super_read_only', 'sql_mode', 'innodb_doublewrite', 'max_allowed_packet', \
+    'log_bin', 'binlog_format', 'autocommit', 'completion_type', 'sql_safe_updates', 'sql_select_limit', 'unique_checks', \
+    'transaction_read_only', 'tx_read_only', 'read_only', 'super_read_only', 'sql_mode', 'innodb_doublewrite', 'max_allowed_packet', \
     'transaction_isolation', 'tx_isolation', 'version', 'wsrep_on', 'wsrep_sync_wait', \
     'rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled')";
+
+/// Variables that each server has.
+const EVERYWHERE: [&str; 5] =
+    ["version", "read_only", "sql_mode", "max_allowed_packet", "innodb_flush_log_at_trx_commit"];
+
+/// What our sessions set (`database_server.rs`) and a proxy may keep from the server: names, of which a server has one, and values.
+const OF_SESSION: [(&[&str], &str); 6] = [
+    (&["autocommit"], "ON"),
+    (&["completion_type"], "NO_CHAIN"),
+    (&["sql_safe_updates"], "OFF"),
+    (&["sql_select_limit"], "18446744073709551615"),
+    (&["unique_checks"], "ON"),
+    (&["transaction_read_only", "tx_read_only"], "OFF"),
+];
 
 /// What the server says of the others: Galera's view of its cluster, and who acknowledges commits.
 const STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_cluster_status', 'wsrep_cluster_size', \
@@ -69,6 +84,9 @@ pub async fn checks(db: &Db) -> Result<Vec<Check>, DbError> {
             Ok((variables, status, folding.found, stock.found))
         })
         .await?;
+    if let Some(short) = short_answer(&variables) {
+        return Ok(vec![short]);
+    }
     variables.extend(status);
     let variables: HashMap<String, String> = variables.into_iter().map(|v| (v.name, v.value)).collect();
     let value = |name: &str| variables.get(name).cloned().unwrap_or_default();
@@ -84,6 +102,7 @@ pub async fn checks(db: &Db) -> Result<Vec<Check>, DbError> {
     let isolation = isolation.unwrap_or_else(|| value("tx_isolation"));
     let committed = isolation == "READ-COMMITTED";
     checks.push(Check { name: "transaction isolation", ok: committed, value: isolation, expected: "READ-COMMITTED" });
+    checks.push(of_session(&value));
     let packet = value("max_allowed_packet");
     let enough = packet.parse::<u64>().is_ok_and(|bytes| bytes >= 4 << 20);
     checks.push(Check { name: "max_allowed_packet", ok: enough, value: packet, expected: "4194304 or more" });
@@ -108,11 +127,36 @@ fn is(value: &impl Fn(&str) -> String, name: &'static str, expected: &'static st
     Check { name, ok: value.eq_ignore_ascii_case(expected), value, expected }
 }
 
-/// Whether a commit that was answered is on this server's disk: also of a server that a fail-over would promote.
+/// An answer from which rows are missing: of it nothing can be said.
+fn short_answer(variables: &[Variable]) -> Option<Check> {
+    let missing = EVERYWHERE.iter().filter(|name| !variables.iter().any(|variable| variable.name == **name));
+    let missing: Vec<&str> = missing.copied().collect();
+    let value = format!("an answer without {}", missing.join(", "));
+    let short = Check { name: "SHOW VARIABLES", value, expected: "one with every variable", ok: false };
+    (!missing.is_empty()).then_some(short)
+}
+
+/// Whether the session is as it was set up.
+fn of_session(value: &impl Fn(&str) -> String) -> Check {
+    let other = OF_SESSION.iter().filter_map(|(names, expected)| {
+        let (name, has) = names.iter().map(|name| (name, value(name))).find(|(_, has)| !has.is_empty())?;
+        (has != *expected).then(|| format!("{name} is {has}"))
+    });
+    let other: Vec<String> = other.collect();
+    let ok = other.is_empty();
+    let value = if ok { "as seckill sets them".to_owned() } else { other.join(", ") };
+    Check { name: "settings of the session", value, expected: "as seckill sets them", ok }
+}
+
+/// Whether a commit that was answered is on this server's disk, and whether the server takes what our sessions commit: also of a server that a fail-over would promote.
 fn of_disk(value: &impl Fn(&str) -> String) -> Vec<Check> {
     let mut checks = vec![is(value, "innodb_flush_log_at_trx_commit", "1")];
     if value("log_bin").eq_ignore_ascii_case("ON") {
         checks.push(is(value, "sync_binlog", "1"));
+        // Newer servers may have no such variable: they log rows.
+        let format = value("binlog_format");
+        let ok = !format.eq_ignore_ascii_case("STATEMENT");
+        checks.push(Check { name: "binlog_format", ok, value: format, expected: "ROW or MIXED" });
     }
     let doublewrite = value("innodb_doublewrite");
     checks.push(Check {
@@ -194,47 +238,4 @@ pub async fn identity(db: &Db) -> Result<ServerIdentity, DbError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{doublewrite_mends_pages, of_cluster};
-
-    #[test]
-    fn a_galera_node_and_its_settings_are_judged_by_what_they_promise() {
-        let bad = |changed: (&str, &str)| {
-            let value = |name: &str| {
-                let whole = [
-                    ("wsrep_on", "ON"),
-                    ("wsrep_cluster_status", "Primary"),
-                    ("wsrep_local_state_comment", "Synced"),
-                    ("wsrep_cluster_size", "3"),
-                    ("wsrep_sync_wait", "1"),
-                ];
-                let found = std::iter::once(changed).chain(whole).find(|(known, _)| *known == name);
-                found.map(|(_, value)| value.to_owned()).unwrap_or_default()
-            };
-            let checks = of_cluster(&value);
-            checks.into_iter().filter(|check| !check.ok).map(|check| check.name).collect::<Vec<_>>()
-        };
-        assert_eq!(bad(("", "")), [""; 0]);
-        assert_eq!(bad(("wsrep_on", "OFF")), [""; 0], "no node of a cluster");
-        assert_eq!(bad(("wsrep_sync_wait", "7")), [""; 0], "reads wait, and more");
-        for (name, value) in [
-            ("wsrep_cluster_status", "non-Primary"),
-            ("wsrep_local_state_comment", "Donor/Desynced"),
-            ("wsrep_cluster_size", "2"),
-            ("wsrep_sync_wait", "0"),
-        ] {
-            assert_eq!(bad((name, value)), [name], "{value}");
-        }
-    }
-
-    #[test]
-    fn a_doublewrite_that_only_detects_a_torn_page_mends_none() {
-        // MariaDB; MySQL before 8.0.30; MySQL since.
-        for mends in ["ON", "1", "DETECT_AND_RECOVER"] {
-            assert!(doublewrite_mends_pages(mends), "{mends}");
-        }
-        for weak in ["OFF", "0", "DETECT_ONLY"] {
-            assert!(!doublewrite_mends_pages(weak), "{weak}");
-        }
-    }
-}
+mod tests;

@@ -6,7 +6,7 @@ use super::fault::DbError;
 use super::pool::{Conn, Db};
 use diesel::migration::MigrationSource;
 use diesel::mysql::Mysql;
-use diesel::sql_types::{Integer, Nullable, Text};
+use diesel::sql_types::{BigInt, Integer, Nullable, Text};
 use diesel_async::{AsyncMigrationHarness, RunQueryDsl};
 use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
 use percent_encoding::percent_decode_str;
@@ -78,6 +78,12 @@ struct AppliedVersion {
     version: String,
 }
 
+#[derive(diesel::QueryableByName)]
+struct Counted {
+    #[diesel(sql_type = BigInt)]
+    count: i64,
+}
+
 /// Names of the migrations that this build needs and the database does not have. Changes nothing.
 pub(crate) async fn pending(db: &Db) -> Result<Vec<String>, DbError> {
     db.run("migrations_applied", async |conn| missing(conn).await).await
@@ -89,6 +95,15 @@ async fn missing(conn: &mut Conn) -> Result<Vec<String>, DbError> {
     let mut applied: Vec<AppliedVersion> = diesel::sql_query(TABLE).load(conn).await?;
     if !applied.is_empty() {
         applied = diesel::sql_query("SELECT version FROM __diesel_schema_migrations").load(conn).await?;
+        let count: Counted =
+            diesel::sql_query("SELECT COUNT(*) AS count FROM __diesel_schema_migrations").get_result(conn).await?;
+        if usize::try_from(count.count) != Ok(applied.len()) {
+            return Err(DbError::Other(format!(
+                "{} of {} rows of __diesel_schema_migrations are in the answer: a proxy, or sql_select_limit, cuts answers",
+                applied.len(),
+                count.count
+            )));
+        }
     }
     let known = MigrationSource::<Mysql>::migrations(&MIGRATIONS);
     let known = known.map_err(|error| DbError::Other(format!("migrations of this build: {error}")))?;

@@ -12,6 +12,7 @@ pub mod books;
 pub mod checks;
 pub mod codes;
 mod columns;
+mod database_server;
 mod database_state;
 mod db_config;
 pub mod decided;

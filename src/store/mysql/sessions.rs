@@ -3,7 +3,8 @@
 //! Input: the address. Output: sessions for the pool and for the leader's lock. A process that crashes, hangs or vanishes with
 //! its host leaves sessions that the server ends after [`IDLE_S`], with a rollback: until then it holds what they have locked.
 
-use super::address::{DatabaseAddress, Established};
+use super::address::DatabaseAddress;
+use super::database_server::Established;
 use super::database_state::DatabaseState;
 use super::fault::DbError;
 use deadpool::managed::{Manager, Metrics, PoolError, RecycleError, RecycleResult, TimeoutType};
@@ -128,8 +129,9 @@ pub(super) fn pool_error(error: &PoolError<DbError>) -> DbError {
     }
 }
 
-/// Opens a connection and sets the session up the same way on both servers; returns its server's place, too. The commented parts
-/// are read by one of them only: `/*M! … */` by MariaDB, `/*!80000 … */` by MySQL.
+/// Opens a connection whose session waits as long as its statements may; returns its server's place, too. What every session has
+/// alike, [`DatabaseAddress`] has set. The commented parts are read by one of the two servers only: `/*M! … */` by MariaDB,
+/// `/*!80000 … */` by MySQL.
 pub(super) async fn open_session(
     address: &DatabaseAddress,
     statement_timeout_ms: u64,
@@ -139,16 +141,12 @@ pub(super) async fn open_session(
     // A read on one node of Galera waits for what was committed on the others: "no outcome" decides what is written.
     let reads_all = if is_galera { ", wsrep_sync_wait = 1" } else { "" };
     let lock_wait_s = lock_wait_s(statement_timeout_ms);
-    let session = format!(
-        "SET SESSION sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION,NO_ZERO_DATE,\
-         NO_ZERO_IN_DATE', time_zone = '+00:00', lc_messages = 'en_US', innodb_lock_wait_timeout = {lock_wait_s}, \
-         wait_timeout = {IDLE_S}, net_read_timeout = {IDLE_S}{reads_all} \
+    let waits = format!(
+        "SET SESSION innodb_lock_wait_timeout = {lock_wait_s}, wait_timeout = {IDLE_S}, net_read_timeout = {IDLE_S}{reads_all} \
          /*M! , max_statement_time = {seconds}, idle_write_transaction_timeout = {IDLE_IN_WRITE_S} */ \
          /*!80000 , max_execution_time = {statement_timeout_ms} */"
     );
-    for statement in ["SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", &session] {
-        conn.batch_execute(statement).await.map_err(diesel::ConnectionError::CouldntSetupConfiguration)?;
-    }
+    conn.batch_execute(&waits).await.map_err(diesel::ConnectionError::CouldntSetupConfiguration)?;
     Ok((conn, server))
 }
 
