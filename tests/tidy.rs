@@ -3,6 +3,8 @@
 
 #[path = "tidy/names.rs"]
 mod names;
+#[path = "tidy/programs.rs"]
+mod programs;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -45,12 +45,29 @@ fn every_relative_link_leads_to_a_file_and_to_a_heading_of_it() {
     no_complaints(&complaints);
 }
 
-/// Whether `span` can be nothing but a path of ours: it begins with a folder of the root or of `src/`.
-fn is_path(span: &str) -> bool {
+/// Whether `span` can be nothing but a path of ours: it begins with a folder of the root or of `src/`, and not with one that a
+/// command makes there: `make run` leaves `.seckill`, cargo `target`.
+fn is_path(root: &Path, span: &str) -> bool {
     let plain = span.chars().all(|c| c.is_ascii_alphanumeric() || "_-./:".contains(c));
     let (first, rest) = span.split_once('/').unwrap_or((span, ""));
-    let folder = !first.is_empty() && [root().to_owned(), root().join("src")].iter().any(|at| at.join(first).is_dir());
-    plain && folder && !rest.is_empty() && first != "target" && !first.starts_with("..")
+    let ignored = fs::read_to_string(root.join(".gitignore")).unwrap_or_default();
+    let ours = !first.starts_with("..") && !ignored.lines().any(|line| line.trim_matches('/') == first);
+    let folder = !first.is_empty() && [root.to_owned(), root.join("src")].iter().any(|at| at.join(first).is_dir());
+    plain && ours && folder && !rest.is_empty()
+}
+
+/// As after `make run` and Ctrl-C: its folder is there, and `dev.json` is not.
+#[test]
+fn the_pages_are_judged_alike_before_and_after_make_run() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("docs-root-{}", std::process::id()));
+    for made in [".seckill", "target", "src/cli", "docs"] {
+        fs::create_dir_all(folder.join(made)).unwrap();
+    }
+    fs::copy(root().join(".gitignore"), folder.join(".gitignore")).unwrap();
+    let paths = [".seckill/dev.json", "target/chaos/report.md", "docs/proof.md", "cli/run.rs:7", "deploy/x.toml"];
+    let judged: Vec<&str> = paths.into_iter().filter(|path| is_path(&folder, path)).collect();
+    fs::remove_dir_all(&folder).unwrap();
+    assert_eq!(judged, ["docs/proof.md", "cli/run.rs:7"]);
 }
 
 #[test]
@@ -58,7 +75,7 @@ fn every_path_in_backticks_names_a_file_and_a_line_within_it() {
     let mut complaints = Vec::new();
     // The changelog says what was where, then.
     for page in pages().iter().filter(|page| page.name != "CHANGELOG.md") {
-        for (at, span) in page.spans().into_iter().filter(|(_, span)| is_path(span)) {
+        for (at, span) in page.spans().into_iter().filter(|(_, span)| is_path(root(), span)) {
             let (path, line) = split_line(span);
             let wrong = [root().join(path), root().join("src").join(path)].map(|path| missing(&path, line));
             if let [Some(wrong), Some(_)] = wrong {

@@ -6,7 +6,9 @@ use std::process::Command;
 /// Where tests put the servers' files: `TEST_DATA_DIR`, which `make test` sets to a folder in memory, or cargo's temporary
 /// folder.
 fn parent() -> PathBuf {
-    std::env::var_os("TEST_DATA_DIR").map_or_else(|| PathBuf::from(env!("CARGO_TARGET_TMPDIR")), PathBuf::from)
+    let named =
+        std::env::var_os("TEST_DATA_DIR").map_or_else(|| PathBuf::from(env!("CARGO_TARGET_TMPDIR")), PathBuf::from);
+    std::path::absolute(named).expect("a folder")
 }
 
 /// A folder for a test's files.
@@ -58,9 +60,12 @@ pub fn seckill(args: &[&str]) -> Command {
     without_surroundings(Path::new(env!("CARGO_BIN_EXE_seckill")), args)
 }
 
-/// The same of another build.
+/// The same of another build. Nor does it run in this checkout, whose `.seckill` may be of a `make run`: commands find the stack of
+/// the folder in which they are.
 pub fn without_surroundings(program: &Path, args: &[&str]) -> Command {
-    let mut command = Command::new(program);
+    let mut command = Command::new(std::path::absolute(program).expect("a program"));
+    std::fs::create_dir_all(parent()).expect("a folder");
+    command.current_dir(parent());
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("SECKILL")) {
         command.env_remove(name);
     }

@@ -1,10 +1,9 @@
 //! Which system a command works on: what was named goes before a running local stack, and the
 //! command says which it is. No server is needed: the address that does not answer is in the error.
 
-use crate::support::programs::scratch;
+use crate::support::programs::{scratch, seckill};
 use serde_json::json;
 use std::path::Path;
-use std::process::Command;
 
 /// The running stack's Redis is at port 1.
 fn folder_of_a_running_stack() -> std::path::PathBuf {
@@ -28,11 +27,8 @@ fn folder_of_a_running_stack() -> std::path::PathBuf {
 
 /// What `seckill audit` says of the Redis that it did not find, and of the system.
 fn audit(data_dir: &Path, args: &[&str], env: &[(&str, &str)]) -> String {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_seckill"));
-    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("SECKILL_")) {
-        command.env_remove(name);
-    }
-    command.arg("--data-dir").arg(data_dir).args(args).arg("audit").envs(env.iter().copied());
+    let mut command = seckill(&["--data-dir", data_dir.to_str().unwrap()]);
+    command.args(args).arg("audit").envs(env.iter().copied());
     let output = command.output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(!output.status.success(), "{said}");
