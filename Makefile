@@ -24,9 +24,10 @@ run: deps ## Everything on this machine: private servers, all roles, a demo sale
 	$(CARGO) build --locked --features faults
 	$(ON_SERVERS) target/debug/seckill dev $(ARGS)
 
+# A red binary stops no other one: one run shows all that is red, and ends with an error.
 test: deps-test ## The tests of CI, on private servers that the tests start; TESTS="--test it relay::" for some, SERVERS=newest|valkey
 	$(CARGO) build --locked --features faults
-	$(ON_SERVERS) scripts/in-memory.sh $(CARGO) test --locked $(TESTS)
+	$(ON_SERVERS) scripts/in-memory.sh $(CARGO) test --locked --no-fail-fast $(TESTS)
 
 record: deps-test ## The whole suite, and a record of it for docs/compatibility.md; SERVERS=newest|valkey
 	@CARGO="$(CARGO)" scripts/record-run.py $(SERVERS)
@@ -55,13 +56,19 @@ hosts: deps-test build ## Three hosts as network namespaces, any one vanishes: S
 	@CARGO="$(CARGO)" SCENES="$(SCENES)" HOSTS_SEED=$(SEED) HOSTS_MINUTES=$(MINUTES) HOSTS_WAY=$(WAY) \
 		scripts/hosts.sh $(if $(SEED)$(MINUTES),faults_by_a_seed,$(or $(ON),each_scene))
 
+# cargo-deny reads every crate of Cargo.lock, also those of other systems, which no build downloads: `fetch` does, once.
 # --all-targets are those that `cargo test` runs without being asked.
 check: deps ## Formatting, lints, and the dependencies' licences and sources where cargo-deny is installed
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --all-targets --locked -- -D warnings
 	$(CARGO) clippy --test long --test containers --test upgrade --test hosts --locked -- -D warnings
-	@command -v cargo-deny >/dev/null || echo "cargo-deny is not installed: licences and sources of the dependencies are not checked"
-	@! command -v cargo-deny >/dev/null || $(CARGO) deny --offline --locked check --hide-inclusion-graph bans licenses sources
+	@if ! command -v cargo-deny >/dev/null; then \
+		echo "cargo-deny is not installed: licences and sources of the dependencies are not checked"; \
+	elif ! $(CARGO) fetch --locked --quiet; then \
+		echo "crates of other targets were never downloaded and cannot be now: licences and sources are not checked"; \
+	else \
+		$(CARGO) deny --locked check --hide-inclusion-graph bans licenses sources; \
+	fi
 
 model: deps ## The protocol's model in larger configurations (a few minutes)
 	SECKILL_MODEL=bigger $(CARGO) test --locked --test model -- --nocapture
