@@ -1,7 +1,7 @@
 //! `seckill dev`: the whole system on this machine, for trying out and for developing.
 
 use super::failure::Failure;
-use super::{output, run};
+use super::{DATA_DIR, output, run};
 use crate::config::{Layers, Settings};
 use crate::dev::stack::{Stack, StackError, StackPlan};
 use crate::dev::{self, DEMO_SALE, ServerProgress};
@@ -65,8 +65,33 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, args: &DevArgs) -> Res
     let stack = started?;
     greet(&stack, data_dir, plan.demo);
     stack.until_stopped(&plan, &stopper).await?;
-    output::remark("stopped; the data are kept: make run ARGS=--keep (seckill dev --keep) goes on with them");
+    let again = if data_dir == Path::new(DATA_DIR) {
+        "make run ARGS=--keep (seckill dev --keep)"
+    } else {
+        &hint("dev --keep", data_dir)
+    };
+    output::remark(&format!("stopped; the data are kept: {again} goes on with them"));
     Ok(0)
+}
+
+/// This program with a subcommand on the stack in `data_dir`, fit for a shell.
+fn hint(command: &str, data_dir: &Path) -> String {
+    let program = std::env::args().next().unwrap_or_else(|| "seckill".to_owned());
+    let program = quoted(&program);
+    if data_dir == Path::new(DATA_DIR) {
+        return format!("{program} {command}");
+    }
+    format!("{program} --data-dir {} {command}", quoted(&data_dir.to_string_lossy()))
+}
+
+/// A word as a shell takes it for one.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+=,".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
 }
 
 fn greet(stack: &Stack, data_dir: &Path, demo: bool) {
@@ -85,14 +110,13 @@ fn greet(stack: &Stack, data_dir: &Path, demo: bool) {
     if !demo {
         return;
     }
-    let program = std::env::args().next().unwrap_or_else(|| "seckill".to_owned());
     output::line("\nBuy something, in another terminal in this folder:\n");
-    output::line(&format!("  TOKEN=$({program} token mint --sub alice)"));
+    output::line(&format!("  TOKEN=$({})", hint("token mint --sub alice", data_dir)));
     output::line(&format!(
         "  curl -si {}/v1/sales/{DEMO_SALE}/orders -H \"Authorization: Bearer $TOKEN\" -H 'Content-Type: application/json' -d '{{\"quantity\":1}}'",
         state.api
     ));
-    output::line(&format!("  {program} audit\n"));
+    output::line(&format!("  {}\n", hint("audit", data_dir)));
 }
 
 /// One spinner a server while it starts.

@@ -4,6 +4,8 @@ use crate::config::ConfigError;
 use crate::roles::RoleError;
 use std::io::ErrorKind;
 
+/// Exit code of a command that failed.
+pub(super) const FAILED: u8 = 1;
 /// Exit code of a usage or configuration error (`EX_USAGE`).
 pub(super) const USAGE: u8 = 64;
 /// Exit code of an inconsistent system.

@@ -23,11 +23,14 @@ use crate::config::Layers;
 use crate::roles::Role;
 use crate::telemetry;
 use clap::{Parser, Subcommand};
-use failure::USAGE;
+use failure::{FAILED, USAGE};
 pub use failure::{Failure, INCONSISTENT};
 pub use run::on_signal;
 use std::path::PathBuf;
 use std::process::ExitCode;
+
+/// Folder of the local stack, unless another is named.
+const DATA_DIR: &str = ".seckill";
 
 const AFTER_HELP: &str = "\
 Start here:
@@ -69,7 +72,7 @@ struct SeckillCli {
     #[arg(long, hide = true)]
     demo_shop: bool,
     /// Folder of the local stack: data of the private servers and dev.json
-    #[arg(long, value_name = "DIR", default_value = ".seckill", global = true)]
+    #[arg(long, value_name = "DIR", default_value = DATA_DIR, global = true)]
     data_dir: PathBuf,
     #[arg(long, value_name = "NAME", global = true, help = "Who acts, for the record of acts [default: user@host]")]
     by: Option<String>,
@@ -145,9 +148,12 @@ pub fn main_of<Words: Parser, Work: Future<Output = Result<u8, Failure>>>(
         Ok(words) => words,
         Err(error) => {
             // clap's own code for a usage error is 2, which means inconsistent here.
-            let code = if error.use_stderr() { USAGE } else { 0 };
-            drop(error.print());
-            return ExitCode::from(code);
+            if error.use_stderr() {
+                drop(error.print());
+                return ExitCode::from(USAGE);
+            }
+            output::note(error.print());
+            return ExitCode::from(output::ended(0));
         }
     };
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
@@ -160,7 +166,7 @@ pub fn main_of<Words: Parser, Work: Future<Output = Result<u8, Failure>>>(
     let code = match runtime.block_on(work(words)) {
         Ok(code) => {
             telemetry::last_words(None);
-            ExitCode::from(code)
+            code
         }
         Err(failure) => {
             // Behind the log's last lines, and like them never waited for.
@@ -168,14 +174,15 @@ pub fn main_of<Words: Parser, Work: Future<Output = Result<u8, Failure>>>(
                 output::complain(&failure.to_string());
             }
             match failure {
-                Failure::Usage(_) => ExitCode::from(USAGE),
-                Failure::Failed(_) => ExitCode::FAILURE,
+                Failure::Usage(_) => USAGE,
+                Failure::Failed(_) => FAILED,
             }
         }
     };
+    let code = output::ended(code);
     // Whatever still runs in the background has had its time.
     runtime.shutdown_timeout(std::time::Duration::from_millis(200));
-    code
+    ExitCode::from(code)
 }
 
 async fn dispatch(cli: SeckillCli) -> Result<u8, Failure> {

@@ -93,22 +93,39 @@ pub(super) async fn roles(layers: &Layers, roles: &[Role], demo_shop: bool) -> R
     Ok(0)
 }
 
-/// Pulls the stopper on SIGINT or SIGTERM; a second signal ends the process at once.
+/// Pulls the stopper on SIGINT, SIGTERM or SIGHUP; a second SIGINT or SIGTERM ends the process at once.
 pub fn on_signal(stopper: Stopper) -> Result<(), Failure> {
     use tokio::signal::unix::{SignalKind, signal};
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    // A terminal that closes may send several, and a supervisor one right behind SIGTERM: none of them hurries.
+    let mut hangup = if hangup_is_ignored() { None } else { Some(signal(SignalKind::hangup())?) };
     tokio::spawn(async move {
-        for signals in 0..2 {
+        let mut signals = 0;
+        while signals < 2 {
+            let hung_up = async {
+                match &mut hangup {
+                    Some(hangup) => hangup.recv().await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
-            }
-            if signals > 0 {
-                // 128 + SIGINT, as in a shell.
-                std::process::exit(130);
+                _ = interrupt.recv() => signals += 1,
+                _ = terminate.recv() => signals += 1,
+                _ = hung_up => {}
             }
             stopper.stop();
         }
+        // 128 + SIGINT, as in a shell.
+        std::process::exit(130);
     });
     Ok(())
+}
+
+/// `nohup` and supervisors start programs that are to survive a hangup; a handler would take that back.
+fn hangup_is_ignored() -> bool {
+    // SAFETY: asks for the disposition and changes nothing; all zeros are a valid sigaction.
+    unsafe {
+        let mut now: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(libc::SIGHUP, std::ptr::null(), &raw mut now) == 0 && now.sa_sigaction == libc::SIG_IGN
+    }
 }

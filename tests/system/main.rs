@@ -32,10 +32,12 @@ mod open_files;
 mod processes;
 mod repeated_questions;
 mod sale_changes;
+mod server_defaults;
 mod settings;
 #[allow(dead_code, unused_imports, reason = "each binary uses a part of it")]
 #[path = "../support/mod.rs"]
 mod support;
+mod terminal;
 mod timed;
 mod tls;
 mod traces;

@@ -78,7 +78,7 @@ pub(super) async fn export(layers: &Layers, data_dir: &Path, filter: &OrderFilte
             let line = serde_json::to_string(&OrderDocument::with_buyer(order));
             output::line(&line.map_err(|error| Failure::Failed(error.to_string()))?);
         }
-        if page.next.is_none() {
+        if page.next.is_none() || output::is_lost() {
             return Ok(0);
         }
         query.before = page.next;

@@ -15,6 +15,7 @@ mod doctor;
 mod ended_sales;
 mod metrics;
 mod operator_acts;
+mod output;
 mod readiness;
 mod sale_auto_close;
 mod sale_changes;
