@@ -199,6 +199,11 @@ impl Authenticator {
         if !validation.algorithms.contains(&header.alg) {
             return Err(AccessDenied::algorithm());
         }
+        // RFC 7515 4.1.11: a token whose issuer wants something understood that is not is refused; nothing is here. The library
+        // reads the member and leaves it at that. A header that was refused is never known to the short way.
+        if header.crit.is_some() {
+            return Err(AccessDenied::critical());
+        }
         if first.algorithm != Algorithm::Hs256 {
             insecure_decode_claims::<AccessClaims>(token).map_err(|_| AccessDenied::malformed())?;
         }

@@ -47,6 +47,13 @@ impl AccessDenied {
         Self::new(TokenRefusal::Malformed, "access token is malformed")
     }
 
+    pub(super) fn critical() -> Self {
+        Self::new(
+            TokenRefusal::Malformed,
+            "access token names an extension as critical (crit), which this service does not know",
+        )
+    }
+
     pub(super) fn algorithm() -> Self {
         Self::new(TokenRefusal::Algorithm, "access token uses another algorithm than this service accepts")
     }

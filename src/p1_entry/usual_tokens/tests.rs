@@ -4,6 +4,7 @@ use super::*;
 use crate::config::{Layers, Settings};
 use crate::p1_entry::access_tokens::{AccessDenied, Authenticator};
 use crate::p1_entry::key_set::HEADERS_MAX;
+use crate::p1_entry::refusals::TokenRefusal;
 use crate::runtime::now_ms;
 use aws_lc_rs::encoding::{AsDer, PublicKeyX509Der};
 use aws_lc_rs::hmac;
@@ -194,6 +195,10 @@ const HEADERS: &[&str] = &[
     r#"{"alg":"HS256","kid":"1"}"#,
     r#"{"alg":"EdDSA","kid":"1"}"#,
     r#"{"alg":"none"}"#,
+    r#"{"alg":"HS256","crit":["exp2"],"exp2":1}"#,
+    r#"{"alg":"EdDSA","crit":["exp2"],"exp2":1}"#,
+    r#"{"alg":"HS256","crit":[]}"#,
+    r#"{"alg":"EdDSA","crit":7}"#,
     r#"{"alg":"HS512"}"#,
     r#"{"alg":"RS256"}"#,
     "{}",
@@ -249,6 +254,25 @@ fn the_usual_token_needs_no_judge_and_any_other_one_does() {
         let listed = signed(&gateway.header, listed, &gateway.sign);
         assert_eq!(gateway.fate(&listed, now_s), of_good_signature, "{name}");
         assert!(gateway.passed.check("a.b").is_err());
+    }
+}
+
+#[test]
+fn a_token_that_names_a_critical_extension_is_refused_for_the_same_reason_each_time() {
+    let exp = now_s() + 60;
+    let claims = format!(r#"{{"sub":"alice","iss":"gateway","aud":"seckill","exp":{exp}}}"#);
+    for (gateway, algorithm) in [(Gateway::with_secret(), "HS256"), (Gateway::ed(), "EdDSA")] {
+        for crit in [r#""crit":["exp2"],"exp2":1"#, r#""b64":false,"crit":["b64"]"#, r#""crit":[]"#] {
+            let token = signed(&format!(r#"{{"alg":"{algorithm}",{crit}}}"#), &claims, &gateway.sign);
+            for _ in 0..2 {
+                let refused = gateway.passed.check(&token).unwrap_err();
+                assert!(
+                    refused.refusal == TokenRefusal::Malformed && refused.to_string().contains("crit"),
+                    "{crit}: {refused}"
+                );
+            }
+        }
+        gateway.passed.check(&gateway.token(exp)).unwrap();
     }
 }
 
