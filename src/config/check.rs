@@ -74,6 +74,8 @@ fn addresses(s: &Settings, found: &mut Vec<String>) {
             found.push(format!(
                 "{key}: {url:?} has scheme {scheme:?}, expected {plain}:// or, to encrypt, {encrypted}://"
             ));
+        } else if let Some(problem) = url.problem() {
+            found.push(format!("{key}: {problem}"));
         }
     }
     found.extend(url_list::complaints("rabbitmq", &s.rabbitmq.urls));
@@ -90,6 +92,9 @@ fn addresses(s: &Settings, found: &mut Vec<String>) {
     }
     found.extend(s.admin.tokens.complaints().into_iter().map(|why| format!("admin.tokens: {why}")));
     found.extend(admin_tokens::complaints_about_the_first(s.admin.token.expose(), &s.admin.tokens));
+    if s.admin.token.has_stray_ends() {
+        found.push("admin.token: begins or ends with a blank or a newline".into());
+    }
 }
 
 /// What is wrong with a collector's address; nothing when there is none.

@@ -25,6 +25,12 @@ impl Secret {
         self.0.expose_secret()
     }
 
+    /// Whether a blank or a newline stands at one of its ends: of a file that was made with `echo`, nearly always.
+    #[must_use]
+    pub(super) fn has_stray_ends(&self) -> bool {
+        self.expose().trim() != self.expose()
+    }
+
     fn shown(&self) -> &'static str {
         if self.expose().is_empty() { "" } else { SHOWN }
     }
@@ -45,6 +51,13 @@ impl Serialize for Secret {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_newline_at_an_end_is_noticed() {
+        for (text, stray) in [("x\n", true), (" x", true), ("x\r\n", true), ("x y", false), ("", false)] {
+            assert_eq!(Secret::new(text.into()).has_stray_ends(), stray, "{text:?}");
+        }
+    }
 
     #[test]
     fn a_secret_never_shows() {

@@ -99,8 +99,7 @@ impl<'a> SecretKeys<'a> {
             if text.len() < 32 {
                 return Some(format!("{name}: has {} bytes, 32 or more are needed", text.len()));
             }
-            let stray = !self.list.0.is_empty() && text.trim() != text;
-            stray.then(|| format!("{name}: begins or ends with a blank"))
+            secret.has_stray_ends().then(|| format!("{name}: begins or ends with a blank or a newline"))
         };
         secrets.iter().enumerate().filter_map(complaint).collect()
     }
@@ -207,11 +206,26 @@ mod tests {
         for (access, purchase, word) in [
             (format!("{NEW},short"), format!("{NEW}p"), "auth.secrets: number 2: has 5 bytes"),
             (NEW.to_owned(), format!("{NEW}p,short"), "p1_entry.token_secrets: number 2: has 5 bytes"),
-            (format!("{NEW}, {OLD}"), format!("{NEW}p"), "auth.secrets: number 2: begins or ends with a blank"),
+            (
+                format!("{NEW}, {OLD}"),
+                format!("{NEW}p"),
+                "auth.secrets: number 2: begins or ends with a blank or a newline",
+            ),
+            (
+                format!("{NEW},{OLD}\n"),
+                format!("{NEW}p"),
+                "auth.secrets: number 2: begins or ends with a blank or a newline",
+            ),
             (format!("{NEW},{OLD}"), format!("{NEW}p,{OLD}"), "p1_entry.token_secrets: is the same as auth.secrets"),
         ] {
             let found = complaints(&[format!("auth.secrets={access}"), format!("p1_entry.token_secrets={purchase}")]);
             assert!(found.contains(word) && !found.contains("hunter2"), "{word}: {found}");
+        }
+        for [one, _] in PAIRS {
+            let set =
+                [format!("auth.secret={NEW}"), format!("p1_entry.token_secret={OLD}"), format!("{one}={NEW}{one}\n")];
+            let word = format!("{one}: begins or ends with a blank or a newline");
+            assert_eq!(complaints(&set), word, "as a file that was made with echo has it");
         }
         let public = ["auth.algorithm=RS256".to_owned(), "auth.key_file=k".to_owned(), format!("auth.secrets={NEW}")];
         assert!(complaints(&public).contains("auth.secret, auth.secrets: must be empty"), "{}", complaints(&public));

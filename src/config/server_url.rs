@@ -12,6 +12,10 @@ const SHOWN: &str = "***";
 /// The parameter with the password of the sentinels.
 const SENTINEL_PASSWORD: &str = "sentinelPassword=";
 
+const SENTINEL_USER: &str = "sentinelUsername=";
+const EXPECTED: &str =
+    "expected SCHEME://USER:PASSWORD@HOST:PORT/…, with # / ? @ and % of a password written as %23 %2F %3F %40 and %25";
+
 /// A server address whose password is not shown.
 #[derive(Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
@@ -34,6 +38,18 @@ impl ServerUrl {
     #[must_use]
     pub(crate) fn scheme(&self) -> &str {
         self.0.split_once("://").map_or("", |(scheme, _)| scheme)
+    }
+
+    /// Why nobody can read it, or would read another address than was meant. Shows nothing of it.
+    pub(super) fn problem(&self) -> Option<String> {
+        let url = match Url::parse(&self.0) {
+            Ok(url) => url,
+            Err(error) => return Some(format!("cannot be read ({error}), {EXPECTED}")),
+        };
+        if url.host_str().unwrap_or_default().is_empty() {
+            return Some(format!("names no host, {EXPECTED}"));
+        }
+        is_cut(&url).then(|| format!("is cut at a # / or ? of its password, {EXPECTED}"))
     }
 
     /// What stands behind the host: the database, or the virtual host.
@@ -68,6 +84,9 @@ impl ServerUrl {
     #[must_use]
     pub(crate) fn redacted(&self) -> String {
         let Ok(mut url) = Url::parse(&self.0) else { return SHOWN.to_owned() };
+        if is_cut(&url) {
+            return format!("{}://{SHOWN}", url.scheme());
+        }
         if url.password().is_some() && url.set_password(Some(SHOWN)).is_err() {
             return SHOWN.to_owned();
         }
@@ -80,6 +99,14 @@ impl ServerUrl {
         url.set_query(query.as_deref());
         url.into()
     }
+}
+
+/// Whether a part of the password stands behind the host: an unescaped `#`, `/` or `?` in it ends the host too early. Addresses of
+/// servers have no fragment, and neither a path nor a parameter of theirs has an `@`, but for the login of sentinels.
+fn is_cut(url: &Url) -> bool {
+    let login = |part: &&str| part.starts_with(SENTINEL_PASSWORD) || part.starts_with(SENTINEL_USER);
+    let mut parts = url.query().unwrap_or_default().split('&').filter(|part| !login(part));
+    url.fragment().is_some() || url.path().contains('@') || parts.any(|part| part.contains('@'))
 }
 
 /// Whether its host is this machine.
@@ -114,6 +141,35 @@ mod tests {
         }
         assert_eq!(ServerUrl::new("amqps://me:p@h/v".into()).user(), "me");
         assert_eq!(ServerUrl::new("redis://h:1".into()).user(), "");
+    }
+
+    #[test]
+    fn an_address_that_is_cut_by_its_own_password_is_a_mistake_and_shows_nothing_of_it() {
+        for scheme in ["redis", "amqp", "mysql"] {
+            for mark in ["#", "/", "?"] {
+                for (user, password) in [
+                    ("u", format!("12{mark}hunter")),
+                    ("u", format!("hunter{mark}34")),
+                    ("u", format!("p@ss{mark}hunter")),
+                ] {
+                    let url = ServerUrl::new(format!("{scheme}://{user}:{password}@h:1/v"));
+                    assert!(url.problem().is_some(), "{scheme} {password}");
+                    let shown = format!("{url:?} {}", url.problem().unwrap());
+                    assert!(!["hunter", "34", "12", "p@ss"].iter().any(|part| shown.contains(part)), "{shown}");
+                }
+                let escaped = format!("{scheme}://u:p%23%2F%3F@h:1/v");
+                assert_eq!(ServerUrl::new(escaped).problem(), None);
+            }
+        }
+        for good in [
+            "redis-sentinel://h:1?sentinelServiceName=m&sentinelPassword=p@ss&node=h:2",
+            "amqp://u:p@ss@h/%2f",
+            "amqps://[::1]",
+            "mysql://root@[::1]:1/s?prefer_socket=false",
+        ] {
+            assert_eq!(ServerUrl::new(good.into()).problem(), None, "{good}");
+        }
+        assert!(ServerUrl::new("mysql://".into()).problem().is_some());
     }
 
     #[test]

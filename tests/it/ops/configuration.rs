@@ -33,6 +33,31 @@ fn mistakes_in_the_configuration_end_with_64_and_name_the_key() {
     assert!(code == Some(1) && stderr.contains("admin.listen"), "{code:?} {stderr}");
 }
 
+/// Each of the three was fine to `config check` once, and a consumer with such a `mysql.url` ran for ever.
+#[test]
+fn an_address_that_nobody_can_read_ends_every_role_and_shows_nothing_of_its_password() {
+    for (key, url) in [
+        ("redis.url", "redis://:hunter#2@127.0.0.1:1"),
+        ("redis.url", "redis://:p@ss/hunter@127.0.0.1:1"),
+        ("rabbitmq.url", "amqp://u:12?hunter@127.0.0.1:1/v"),
+        ("mysql.url", "mysql://root:hunter#2@127.0.0.1:1/s"),
+        ("mysql.url", "mysql://root:12/hunter@127.0.0.1:1/s"),
+    ] {
+        let set = format!("{key}={url}");
+        let role = ["--set", &set, "--set", "admin.listen=127.0.0.1:0", "--role", "consumer"];
+        for args in [&["--set", &set, "config", "check"][..], &["--set", &set, "config", "show"], &role] {
+            let (code, stdout, stderr) = call(args);
+            assert!(code == Some(64) && stderr.contains(&format!("{key}: ")), "{args:?}: {code:?} {stderr}");
+            assert!(!format!("{stdout}{stderr}").contains("hunter"), "{args:?}: {stdout}{stderr}");
+        }
+    }
+    let parameter = ["--set", "mysql.url=mysql://root@127.0.0.1:1/s?hunter=2", "--set", "admin.listen=127.0.0.1:0"];
+    let (code, _, stderr) = call(&[&parameter[..], &["--role", "consumer"]].concat());
+    assert!(code == Some(64) && stderr.contains("mysql.url: ") && !stderr.contains("hunter"), "{code:?} {stderr}");
+    let (code, _, stderr) = call(&["--set", "admin.token=a-token-of-32-bytes-or-even-more\n", "config", "check"]);
+    assert!(code == Some(64) && stderr.contains("admin.token: begins or ends"), "{code:?} {stderr}");
+}
+
 /// What `config show --json` prints of `p3_relay.window_max` and `redis.url`, with these arguments and this environment.
 fn in_effect(args: &[&str], env: &[(&str, &str)]) -> (Value, String) {
     let output = seckill(args).args(["config", "show", "--json"]).envs(env.iter().copied()).output().unwrap();
