@@ -156,10 +156,14 @@ fn print(audits: &[SaleAudit], suspects: &[Vec<Suspect>], consistent: bool) {
             ));
         }
     }
-    output::line(if consistent {
-        "consistent: every accepted unit is an order, a recorded failure, or on its way"
-    } else {
-        "INCONSISTENT: see the findings above and docs/operations.md"
+    let parked: i64 = audits.iter().map(|audit| audit.counted.parked).sum();
+    output::line(&match (consistent, parked) {
+        (true, 0) => "consistent: every accepted unit is an order, a recorded failure, or on its way".to_owned(),
+        (true, parked) => format!(
+            "consistent: every accepted unit is an order, a recorded failure, or on its way; of these are parked, and wait for an \
+             operator: {parked} (seckill dlq list)"
+        ),
+        (false, _) => "INCONSISTENT: see the findings above and docs/operations.md".to_owned(),
     });
 }
 

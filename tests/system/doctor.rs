@@ -70,6 +70,31 @@ async fn weak_doublewrite(world: &World) {
     }
 }
 
+/// Settings that `redis.wait_replicas = 0` does not ask for: now in the way, and before a sale.
+async fn what_stops_the_writes_is_named(world: &World) {
+    world.config_set("min-replicas-to-write", "1").await;
+    finds(world, &[], "takes writes");
+    let (_, checks) = doctor(world, &[]);
+    let line = checks.iter().find(|line| line["name"] == "takes writes").expect("a line");
+    assert!(line["value"].as_str().is_some_and(|value| value.contains("NOREPLICAS")), "{line:#}");
+    assert!(warned(&checks).iter().any(|name| name.starts_with("min-replicas-to-write of ")), "{checks:#?}");
+    world.config_set("min-replicas-to-write", "0").await;
+    // As the packaged redis.conf has it.
+    world.config_set("save", "3600 1 300 100").await;
+    let (code, checks) = doctor(world, &[]);
+    let named = matches!(warned(&checks)[..], [name] if name.starts_with("snapshots of "));
+    assert!(code == Some(0) && named, "{checks:#?}");
+    world.config_set("stop-writes-on-bgsave-error", "no").await;
+    is_well(world);
+    world.config_set("save", "").await;
+    world.config_set("stop-writes-on-bgsave-error", "yes").await;
+}
+
+fn warned(checks: &[Value]) -> Vec<&str> {
+    let warnings = checks.iter().filter(|line| line["verdict"] == "warning");
+    warnings.map(|line| line["name"].as_str().expect("a name")).collect()
+}
+
 #[test]
 fn a_good_set_up_is_well_and_each_bad_setting_is_named() {
     run_waiting(async {
@@ -91,6 +116,7 @@ fn a_good_set_up_is_well_and_each_bad_setting_is_named() {
             world.config_set(name, good).await;
         }
         finds(&world, &["redis.wait_replicas=1".to_owned()], "connected replicas");
+        what_stops_the_writes_is_named(&world).await;
 
         for (name, bad, good) in [("innodb_flush_log_at_trx_commit", "2", "1"), ("read_only", "1", "0")] {
             world.sql(&format!("SET GLOBAL {name} = {bad}")).await;

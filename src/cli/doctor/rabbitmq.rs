@@ -33,7 +33,17 @@ pub(super) async fn check_rabbitmq(config: &RabbitConfig) -> Vec<DoctorCheck> {
     if config.queue_type == QueueType::Quorum {
         found.push(members());
     }
+    found.push(policies());
     found
+}
+
+/// A policy beats what a queue was declared with, and a connection of a client does not show it.
+fn policies() -> DoctorCheck {
+    DoctorCheck::new("rabbitmq", "policies", "not shown to clients", "").noted(
+        "none may match these queues with message-ttl, max-length, overflow or expires: it beats the queues' own arguments, and \
+         orders vanish without a word until P5 writes them",
+        "rabbitmqctl list_policies -p VHOST; rabbitmqctl list_operator_policies -p VHOST",
+    )
 }
 
 /// A connection of a client learns neither who leads a queue nor who has a copy of it.

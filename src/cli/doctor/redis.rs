@@ -2,7 +2,7 @@
 
 use super::advice;
 use super::check::{CheckVerdict, DoctorCheck, at_least, dlq_check};
-use crate::store::redis::{RedisStore, Weight};
+use crate::store::redis::{RedisStore, Weight, WriteStops};
 
 pub(super) async fn check_redis(redis: &RedisStore, connected: bool, shards: u16) -> Vec<DoctorCheck> {
     const SERVER: &str = "redis";
@@ -33,6 +33,7 @@ pub(super) async fn check_redis(redis: &RedisStore, connected: bool, shards: u16
             "permit CONFIG GET to this user, or make sure of noeviction, appendonly yes and appendfsync always",
         )),
     }
+    found.extend(writes(redis).await);
     found.extend(replicas(redis).await);
     found.extend(places(redis));
     for shard in 0..shards {
@@ -42,6 +43,55 @@ pub(super) async fn check_redis(redis: &RedisStore, connected: bool, shards: u16
         let value = format!("{} orders; {} entries are read and not done", outbox.0, outbox.1);
         found.push(DoctorCheck::new(SERVER, format!("outbox of shard {shard}"), value, "for information"));
         found.push(dlq_check(SERVER, format!("relay DLQ of shard {shard}"), parked));
+    }
+    found
+}
+
+/// Whether purchases can be written now, and what may end that in mid-sale.
+async fn writes(redis: &RedisStore) -> Vec<DoctorCheck> {
+    let refused = match redis.health.refused_writes().await {
+        Ok(refused) => refused,
+        Err(error) => return vec![DoctorCheck::away("redis", &error)],
+    };
+    let value = if refused.is_empty() { "yes".to_owned() } else { refused.join("; ") };
+    let mut found = vec![DoctorCheck::new("redis", "takes writes", value, "yes").judged(
+        refused.is_empty(),
+        CheckVerdict::Wrong,
+        "each purchase writes: all are answered 503 while it is so",
+        "NOREPLICAS: start the replicas or lower min-replicas-to-write; MISCONF: mend the disk, then BGSAVE; OOM: raise maxmemory; \
+         READONLY: point redis.url at the primary",
+    )];
+    // Where they cannot be read, the settings' own line says so.
+    for stops in redis.health.write_stops().await.unwrap_or_default() {
+        found.extend(write_stops(&stops, redis.health.wait_replicas()));
+    }
+    found
+}
+
+/// Nothing of a server that nothing but a full memory or disk stops.
+fn write_stops(stops: &WriteStops, wait_replicas: u16) -> Vec<DoctorCheck> {
+    let mut found = Vec::new();
+    if let Some(times) = &stops.snapshots {
+        let last = if stops.is_saved { "the last one was made" } else { "the last one FAILED" };
+        let value = format!("save {times}, {last}");
+        found.push(DoctorCheck::new("redis", format!("snapshots of {}", stops.address), value, "none").judged(
+            false,
+            CheckVerdict::Warning,
+            "a snapshot that fails (a full disk, no memory for the fork) stops every purchase: stop-writes-on-bgsave-error is yes, \
+             and the append-only file is what counts",
+            "CONFIG SET save \"\", and the same in redis.conf; or stop-writes-on-bgsave-error no",
+        ));
+    }
+    if stops.replicas_min > 0 && wait_replicas == 0 {
+        let name = format!("min-replicas-to-write of {}", stops.address);
+        found.push(
+            DoctorCheck::new("redis", name, stops.replicas_min.to_string(), "0, as redis.wait_replicas is").judged(
+                false,
+                CheckVerdict::Warning,
+                "the loss of a replica stops every purchase, and accepts wait for none: a price without what it buys",
+                "CONFIG SET min-replicas-to-write 0, or set redis.wait_replicas in all processes",
+            ),
+        );
     }
     found
 }

@@ -80,7 +80,9 @@ async fn in_broker(rabbit: &RabbitConfig, dlq_read: bool) -> String {
         *sum += depth.ready;
     }
     match (orders, retries) {
-        (0, 0) if dlq_read => "nothing waits in the broker: nowhere but in the ledger".to_owned(),
+        (0, 0) if dlq_read => {
+            "nothing waits in the broker: nowhere but in the ledger, or in a consumer's hand".to_owned()
+        }
         (0, 0) => "nothing waits in the broker's order and retry queues".to_owned(),
         (orders, retries) => format!("perhaps among {orders} waiting and {retries} retried messages of the broker"),
     }

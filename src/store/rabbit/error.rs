@@ -106,9 +106,42 @@ impl MayBeOutage for RabbitError {
     }
 }
 
+/// The broker's words, and the number before them, out of the library's dump of a refusal at the opening of a connection; the text
+/// as it stands when there are none in it.
+pub(super) fn broker_words(text: &str) -> String {
+    let behind = |mark: &str| text.split_once(mark).map(|(_, rest)| rest);
+    let code: String = behind("reply_code: ").unwrap_or_default().chars().take_while(char::is_ascii_digit).collect();
+    // A short string is dumped as `ShortStr(length, "text")`, in some builds as `"text"`.
+    let quoted =
+        behind("reply_text: ").and_then(|rest| rest.split_once('"')).and_then(|(_, rest)| rest.split_once('"'));
+    match quoted {
+        Some((words, _)) if !words.is_empty() => format!("the broker refused: {words} ({code})"),
+        Some(_) | None => text.to_owned(),
+    }
+}
+
 impl RabbitError {
     /// A task of ours in which the client library panicked, or which the runtime's end took away.
     pub(crate) fn library_failed(join: &tokio::task::JoinError) -> Self {
         Self::Closed(format!("the client library failed: {join}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::broker_words;
+
+    #[test]
+    fn a_refusal_at_the_opening_is_read_out_of_the_librarys_dump() {
+        let dump = "AMQP connection open error: failed to open connection, reason: Close(MethodHeader { class_id: 10, method_id: 50 }, \
+                    Close { reply_code: 530, reply_text: ShortStr(70, \"NOT_ALLOWED - access to vhost 'x' refused for user 'guest': \
+                    connection limit (2) is reached\"), class_id: 10, method_id: 40 })";
+        assert_eq!(
+            broker_words(dump),
+            "the broker refused: NOT_ALLOWED - access to vhost 'x' refused for user 'guest': connection limit (2) is reached (530)"
+        );
+        for other in ["connection refused", "reply_code: 1, reply_text: none"] {
+            assert_eq!(broker_words(other), other);
+        }
     }
 }

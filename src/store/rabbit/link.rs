@@ -8,7 +8,7 @@
 //! the socket until the broker wakes or dies. That is one socket a freeze, as a new connection to a frozen broker fails.
 
 use super::config::{BrokerAddress, RabbitConfig};
-use super::error::{RabbitError, RabbitResult};
+use super::error::{RabbitError, RabbitResult, broker_words};
 use super::signals::{Gone, Reporter, Signal, SignalSender};
 use crate::store::address_in_use::AddressInUse;
 use crate::store::tls::advised;
@@ -148,7 +148,7 @@ impl Link {
         let address = BrokerAddress::parse(config.urls.get(node).map_or("", String::as_str))?;
         let failed = |error: amqprs::error::Error| RabbitError::Connect {
             address: address.host_and_port(),
-            reason: advised("rabbitmq", address.encrypted, &error.to_string()),
+            reason: advised("rabbitmq", address.encrypted, &broker_words(&error.to_string())),
         };
         let name = format!("{} {role} {}", config.prefix, std::process::id());
         let mut arguments = OpenConnectionArguments::new(&address.host, address.port, &address.user, &address.password)

@@ -282,7 +282,7 @@ impl RedisHealth {
     }
 }
 
-async fn config_value(node: &Node, name: &'static str) -> Result<String, RedisFault> {
+pub(super) async fn config_value(node: &Node, name: &'static str) -> Result<String, RedisFault> {
     let reply = list(node.command("CONFIG", vec![text("GET"), text(name)]).await?)?;
     Ok(reply.get(1).and_then(optional_text).unwrap_or_default())
 }

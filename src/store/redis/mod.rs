@@ -25,6 +25,7 @@ mod sale_keys;
 mod scripts;
 mod stock;
 mod transfers;
+mod write_health;
 
 pub(crate) use boot_fence::BootFence;
 pub use buyers::{Buyer, Buyers};
@@ -48,6 +49,7 @@ pub(crate) use sale_keys::{SaleKeys, ShardCount};
 pub(crate) use stock::ReservedGroup;
 pub use stock::{Stock, TokensOfGroup};
 pub use transfers::{Between, Bucket, Given, Taken, Transfer, Transfers};
+pub(crate) use write_health::WriteStops;
 
 use crate::config::Redis;
 use crate::store::tls::Trust;

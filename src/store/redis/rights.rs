@@ -9,7 +9,7 @@ use fred::types::Value;
 use std::sync::Arc;
 
 /// Begin of Redis' answer when an account may not.
-const DENIED: &str = "NOPERM";
+pub(super) const DENIED: &str = "NOPERM";
 
 impl RedisHealth {
     /// Commands that the account may not use, on any of the servers.
@@ -24,11 +24,7 @@ impl RedisHealth {
     }
 
     async fn try_on(&self, node: &Arc<Node>, refused: &mut Vec<String>) -> Result<(), RedisFault> {
-        // A key of a shard that this server has, and that is never written.
-        let shard = (0..self.redis.shards)
-            .find(|shard| self.redis.node_of_shard(*shard).is_ok_and(|of| Arc::ptr_eq(&of, node)));
-        let Some(shard) = shard else { return Ok(()) };
-        let key = format!("{}:{{{shard}}}:doctor", self.redis.keys.prefix());
+        let Some(key) = self.key_on(node) else { return Ok(()) };
         let key = key.as_str();
         let no_script = "0".repeat(40);
         let mut calls: Vec<(&'static str, Vec<&str>)> = vec![
