@@ -3,6 +3,7 @@
 use crate::support::refusals::refused;
 use crate::support::world::{World, eventually, run};
 use seckill::roles::Role;
+use seckill::store::rabbit::declare;
 use serde_json::Value;
 
 #[test]
@@ -51,6 +52,28 @@ fn the_settings_in_effect_are_shown_without_their_secrets() {
             assert!(shown.contains("321") && shown.contains("window_max"), "{shown}");
             assert!(!shown.contains(&secret), "a secret is shown: {shown}");
         }
+        world.finish().await;
+    });
+}
+
+#[test]
+fn an_audit_of_parked_requests_is_consistent_and_counts_what_waits_for_an_operator() {
+    run(async {
+        let world = World::with(&[Role::Api], &[]).await;
+        declare(&world.servers.rabbit).await.expect("queues");
+        let sale = world.sale("parked", 5, Some(1)).await;
+        for user in ["alice", "bob"] {
+            world.bought(&sale, user).await;
+        }
+        world.park_the_outbox().await;
+        let audit = world.cli(&["audit", "--now"]).exits(0).out;
+        assert!(
+            audit.contains("consistent: ") && audit.contains("wait for an operator: 2 (seckill dlq list)"),
+            "{audit}"
+        );
+        world.cli(&["dlq", "replay", "--all"]).exits(0);
+        let audit = world.cli(&["audit", "--now"]).exits(0).out;
+        assert!(audit.contains("consistent: ") && !audit.contains("operator"), "{audit}");
         world.finish().await;
     });
 }
