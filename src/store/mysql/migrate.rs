@@ -79,7 +79,7 @@ struct AppliedVersion {
 }
 
 #[derive(diesel::QueryableByName)]
-struct Counted {
+struct AppliedCount {
     #[diesel(sql_type = BigInt)]
     count: i64,
 }
@@ -95,7 +95,7 @@ async fn missing(conn: &mut Conn) -> Result<Vec<String>, DbError> {
     let mut applied: Vec<AppliedVersion> = diesel::sql_query(TABLE).load(conn).await?;
     if !applied.is_empty() {
         applied = diesel::sql_query("SELECT version FROM __diesel_schema_migrations").load(conn).await?;
-        let count: Counted =
+        let count: AppliedCount =
             diesel::sql_query("SELECT COUNT(*) AS count FROM __diesel_schema_migrations").get_result(conn).await?;
         if usize::try_from(count.count) != Ok(applied.len()) {
             return Err(DbError::Other(format!(
