@@ -76,7 +76,7 @@ fn a_role_is_ready_when_it_has_reached_what_it_needs() {
 /// A server that was there and is silent is no reason to take the process out of service: the others would all go with it. Silence
 /// is what a vanished host is; a connection that is refused is noticed at once, and would show less.
 #[test]
-fn a_shared_server_that_falls_silent_leaves_every_role_ready_and_the_api_sells_what_it_may() {
+fn a_shared_server_that_goes_away_leaves_every_role_ready_and_the_api_sells_what_it_may() {
     run(async {
         let world = World::with(&[], &[]).await;
         let sale = world.sale("away", 100, None).await;
