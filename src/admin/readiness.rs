@@ -47,7 +47,7 @@ pub struct Readiness {
 impl Readiness {
     /// Probes what `roles` need, in the runtime this is called in, until it is dropped; unready once the stopper is pulled.
     #[must_use]
-    pub fn new(servers: Servers, roles: Vec<Role>, stopper: Stopper) -> Self {
+    pub fn new(servers: &Servers, roles: &[Role], stopper: Stopper) -> Self {
         let needed_by = |by: &[Role]| roles.iter().any(|role| by.contains(role));
         let mut kinds = Vec::new();
         if needed_by(&[Role::Api, Role::Relay, Role::Reconcile]) {
@@ -60,7 +60,7 @@ impl Readiness {
         if needed_by(&[Role::Api, Role::Consumer, Role::Reconcile]) {
             kinds.push(ProbeKind::Mysql);
         }
-        Self { probes: ServerProbes::start(&servers, &kinds), keys: None, stopper }
+        Self { probes: ServerProbes::start(servers, &kinds), keys: None, stopper }
     }
 
     /// The same, with the keys that this process checks access tokens with.

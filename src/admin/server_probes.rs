@@ -86,7 +86,7 @@ impl ServerProbes {
             results.push(last.clone());
             let server = match *kind {
                 ProbeKind::Redis { sells } => ProbedServer::Redis { health: servers.redis.health.clone(), sells },
-                ProbeKind::Rabbit => ProbedServer::Rabbit(BrokerProbe::new(servers.rabbit.clone())),
+                ProbeKind::Rabbit => ProbedServer::Rabbit(Box::new(BrokerProbe::new(servers.rabbit.clone()))),
                 ProbeKind::Mysql => ProbedServer::Mysql(servers.db.clone()),
             };
             let prober = Prober { server, last, was_reached: false };
@@ -107,7 +107,7 @@ impl ServerProbes {
 /// A server and what a probe of it needs.
 enum ProbedServer {
     Redis { health: RedisHealth, sells: bool },
-    Rabbit(BrokerProbe),
+    Rabbit(Box<BrokerProbe>),
     Mysql(Db),
 }
 

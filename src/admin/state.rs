@@ -62,7 +62,7 @@ impl Admin {
     pub fn new(settings: &Settings, servers: &Servers, roles: &[Role], stopper: &Stopper) -> Self {
         Self {
             sign_in: SignIn::new(&settings.admin),
-            readiness: Readiness::new(servers.clone(), roles.to_vec(), stopper.clone()),
+            readiness: Readiness::new(servers, roles, stopper.clone()),
             context: servers.reconcile_context(settings),
             fulfil: servers.fulfil_context(settings),
             servers: servers.clone(),

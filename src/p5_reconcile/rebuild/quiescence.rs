@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Default)]
 pub(in crate::p5_reconcile) struct QuiescenceTimer {
     since: HashMap<SaleId, (Instant, u64)>,
-    waits: HashMap<SaleId, Waiting>,
+    waits: HashMap<SaleId, RebuildWaits>,
 }
 
 /// What a rebuild waits for.
 #[derive(Debug)]
-struct Waiting {
+struct RebuildWaits {
     code: &'static str,
     /// Codes that were logged since the sale is broken: a message that circles would else be logged each time.
     logged: HashSet<&'static str>,
@@ -40,7 +40,7 @@ impl QuiescenceTimer {
     /// Notes what a rebuild waits for. Each kind of reason is logged once; the quiet time belongs to every rebuild.
     pub(super) fn waits(&mut self, sale: &SaleId, reason: &WaitsFor) {
         let code = reason.code();
-        let waiting = self.waits.entry(sale.clone()).or_insert_with(|| Waiting { code, logged: HashSet::new() });
+        let waiting = self.waits.entry(sale.clone()).or_insert_with(|| RebuildWaits { code, logged: HashSet::new() });
         waiting.code = code;
         if *reason != WaitsFor::Quiet && waiting.logged.insert(code) {
             tracing::warn!(phase = "p5_reconcile", %sale, "the sale is stopped, its rebuild waits for {reason}");

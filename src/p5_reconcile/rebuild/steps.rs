@@ -80,22 +80,22 @@ pub(in crate::p5_reconcile) async fn rebuild(
     }
     let began = Instant::now();
     match rebuild_now(context, sale, options).await? {
-        Attempt::Rebuilt => {
+        RebuildAttempt::Rebuilt => {
             timer.reset(id);
             metrics::counter!("seckill_p5_reconcile_rebuilds_total").increment(1);
             tracing::warn!(phase = "p5_reconcile", sale = %id, took_ms = began.elapsed().as_secs_f64() * 1000.0, "rebuilt from the database, the sale goes on");
             Ok(true)
         }
-        Attempt::Waits(reason) => {
+        RebuildAttempt::Waits(reason) => {
             timer.waits(id, &reason);
             Ok(false)
         }
-        Attempt::Overtaken => Ok(false),
+        RebuildAttempt::Overtaken => Ok(false),
     }
 }
 
 /// What became of an attempt.
-enum Attempt {
+enum RebuildAttempt {
     /// The sale sells again.
     Rebuilt,
     /// Something of the sale may still come.
@@ -122,7 +122,7 @@ async fn rebuild_now(
     context: &ReconcileContext,
     sale: &Sale,
     options: RebuildOptions<'_>,
-) -> Result<Attempt, ReconcileError> {
+) -> Result<RebuildAttempt, ReconcileError> {
     let id = &sale.sale_id;
     // All of the MQ DLQ: a request that only this queue has needs its unit, too.
     let mut all = MqDlqContents::default();
@@ -136,10 +136,10 @@ async fn rebuild_now(
     };
     if options.mq_dlq.unseen_count != Some(0) {
         tracing::warn!(phase = "p5_reconcile", sale = %id, unseen = options.mq_dlq.unseen_count, "rebuild waits: the MQ DLQ is too long to be read as a whole; replay or give up its messages");
-        return Ok(Attempt::Waits(WaitsFor::DeadLetters));
+        return Ok(RebuildAttempt::Waits(WaitsFor::DeadLetters));
     }
     let began_at_ms = decided::now_ms(&context.db).await?;
-    let Some(epoch) = next_epoch(context, sale).await? else { return Ok(Attempt::Overtaken) };
+    let Some(epoch) = next_epoch(context, sale).await? else { return Ok(RebuildAttempt::Overtaken) };
     let next = Sale { epoch, ..sale.clone() };
     // Checked once more, now that no other process can build this epoch: a process that slept since its first check has lost it.
     let mut judged = Vec::with_capacity(context.shards.into());
@@ -147,24 +147,24 @@ async fn rebuild_now(
         judged.push(context.redis.rebuild.replaceable(id, shard).await?);
     }
     if judged.iter().any(|keys| keys.epoch > sale.epoch) {
-        return Ok(Attempt::Overtaken);
+        return Ok(RebuildAttempt::Overtaken);
     }
     if let Some(reason) = waits_for(context, &next, options).await? {
-        return Ok(Attempt::Waits(reason));
+        return Ok(RebuildAttempt::Waits(reason));
     }
     ends::write(context, sale, options.mq_dlq).await?;
     for (shard, judged) in (0..context.shards).zip(judged) {
         if !context.redis.rebuild.begin(&next, shard, options.backlog_max, judged).await? {
-            return Ok(Attempt::Overtaken);
+            return Ok(RebuildAttempt::Overtaken);
         }
         crash_point!(RebuildHalf);
     }
     if !load::load(context, &next, options.retention_ms).await? {
-        return Ok(Attempt::Overtaken);
+        return Ok(RebuildAttempt::Overtaken);
     }
     crash_point!(RebuildHalf);
     let Some((units, given)) = fix_units(context, &next, options, began_at_ms).await? else {
-        return Ok(Attempt::Overtaken);
+        return Ok(RebuildAttempt::Overtaken);
     };
     let state = if sale.status == SaleStatus::Paused { MetaState::Paused } else { MetaState::Open };
     let mut opened = false;
@@ -173,7 +173,7 @@ async fn rebuild_now(
         opened |= context.redis.rebuild.end(id, shard, epoch, (share, state, &given)).await?;
     }
     context.redis.sale_cache.forget(id).await?;
-    Ok(if opened { Attempt::Rebuilt } else { Attempt::Overtaken })
+    Ok(if opened { RebuildAttempt::Rebuilt } else { RebuildAttempt::Overtaken })
 }
 
 /// Reads the MQ DLQ to its end, and leaves it as it is.

@@ -158,7 +158,7 @@ fn a_row_that_is_free_again_is_tried_at_once_however_many_met_its_lock() {
         let locked = Err(DbError::SaleLocked(sale_id("writers")));
         let tries = items.iter().map(|item| persist_all(&db, std::slice::from_ref(item), PersistSource::Relay));
         for verdicts in futures::future::join_all(tries).await {
-            assert_eq!(verdicts, [locked.clone()]);
+            assert_eq!(verdicts, std::slice::from_ref(&locked));
         }
         // While the row is locked, nobody waits for it a second time: that would hold up what is behind it in the queue.
         for _ in 0..5 {

@@ -9,6 +9,7 @@ use super::super::fault::DbError;
 use super::super::pool::Db;
 use super::super::schema::sales;
 use super::super::sessions::LOCK_WAIT_MAX_S;
+use super::PersistCall;
 use crate::domain::ids::SaleId;
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
@@ -91,7 +92,7 @@ impl LockedSales {
 
 /// Whether no other session holds the sale's row at this moment. Waits for no lock and keeps none; a sale without a row counts as
 /// free, because only a try says what that means.
-pub(super) async fn is_free(db: &Db, sale: &SaleId) -> Result<bool, DbError> {
+async fn is_free(db: &Db, sale: &SaleId) -> Result<bool, DbError> {
     let row = || sales::table.find(sale.as_str().as_bytes()).select(sales::epoch);
     db.run("sale_is_free", async |conn| {
         let free: Option<u32> = row().for_update().skip_locked().first(conn).await.optional()?;
@@ -102,6 +103,47 @@ pub(super) async fn is_free(db: &Db, sale: &SaleId) -> Result<bool, DbError> {
         Ok(there.is_none())
     })
     .await
+}
+
+impl PersistCall<'_> {
+    /// If another session still holds the row of the sale that is tried apart, it is left alone, too: without a wait for its lock.
+    pub(super) async fn ask_for_the_one_apart(&mut self) {
+        let Some(sale) = self.apart.clone() else { return };
+        match is_free(self.db, &sale).await {
+            Ok(true) => {}
+            Ok(false) => {
+                self.db.locked_sales().met(&sale, Instant::now());
+                self.locked.insert(sale);
+            }
+            Err(error) => self.note(&error),
+        }
+    }
+
+    /// Remembers a lock that was waited for in vain.
+    pub(super) fn meets_lock(&mut self, sale: &SaleId) {
+        self.locked.insert(sale.clone());
+        match self.apart.as_ref() == Some(sale) {
+            true => self.db.locked_sales().met_after_asking(sale, Instant::now()),
+            false => self.db.locked_sales().met(sale, Instant::now()),
+        }
+    }
+
+    /// Answers the requests of locked sales and returns the others.
+    pub(super) fn without_locked(&mut self, group: Vec<usize>) -> Vec<usize> {
+        if self.locked.is_empty() {
+            return group;
+        }
+        let items = self.items;
+        let sale_of = |index: &usize| items.get(*index).map(|accepted| &accepted.purchase.sale_id);
+        let (locked, free): (Vec<usize>, Vec<usize>) =
+            group.into_iter().partition(|index| sale_of(index).is_some_and(|sale| self.locked.contains(sale)));
+        for index in locked {
+            if let Some(sale) = sale_of(&index) {
+                self.set(index, Err(DbError::SaleLocked(sale.clone())));
+            }
+        }
+        free
+    }
 }
 
 #[cfg(test)]

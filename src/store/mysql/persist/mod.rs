@@ -25,7 +25,6 @@ use crate::domain::outcome::{NextStep, Obstacle, Verdict, after_obstacle};
 use facts::facts_of;
 pub(crate) use facts::unit_prices;
 pub(super) use locked::LockedSales;
-use locked::is_free;
 pub(super) use one::DETAIL_CHARS_MAX;
 pub(crate) use one::{FinalFailure, record_failure};
 pub use one::{fail_reused, persist_one};
@@ -141,19 +140,6 @@ struct PersistCall<'a> {
 }
 
 impl PersistCall<'_> {
-    /// If another session still holds its row, it is left alone, too: without a wait for its lock.
-    async fn ask_for_the_one_apart(&mut self) {
-        let Some(sale) = self.apart.clone() else { return };
-        match is_free(self.db, &sale).await {
-            Ok(true) => {}
-            Ok(false) => {
-                self.db.locked_sales().met(&sale, Instant::now());
-                self.locked.insert(sale);
-            }
-            Err(error) => self.note(&error),
-        }
-    }
-
     fn set(&mut self, index: usize, verdict: Result<Verdict, DbError>) {
         if let Some(place) = self.verdicts.get_mut(index) {
             *place = Some(verdict);
@@ -176,11 +162,7 @@ impl PersistCall<'_> {
             self.lock_waits += 1;
         }
         if let DbError::SaleLocked(sale) = error {
-            self.locked.insert(sale.clone());
-            match self.apart.as_ref() == Some(sale) {
-                true => self.db.locked_sales().met_after_asking(sale, Instant::now()),
-                false => self.db.locked_sales().met(sale, Instant::now()),
-            }
+            self.meets_lock(sale);
         }
         if error.is_outage() {
             self.db.locked_sales().forget();
@@ -243,23 +225,6 @@ impl PersistCall<'_> {
                 }
             }
         }
-    }
-
-    /// Answers the requests of locked sales and returns the others.
-    fn without_locked(&mut self, group: Vec<usize>) -> Vec<usize> {
-        if self.locked.is_empty() {
-            return group;
-        }
-        let items = self.items;
-        let sale_of = |index: &usize| items.get(*index).map(|accepted| &accepted.purchase.sale_id);
-        let (locked, free): (Vec<usize>, Vec<usize>) =
-            group.into_iter().partition(|index| sale_of(index).is_some_and(|sale| self.locked.contains(sale)));
-        for index in locked {
-            if let Some(sale) = sale_of(&index) {
-                self.set(index, Err(DbError::SaleLocked(sale.clone())));
-            }
-        }
-        free
     }
 
     async fn persist_alone(&mut self, index: usize) {
