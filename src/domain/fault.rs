@@ -34,6 +34,7 @@ pub(crate) trait MayBeOutage {
 
 impl Fault {
     /// A fault after which the step is tried again.
+    #[allow(clippy::needless_pass_by_value, reason = "it is passed to `map_err`")]
     pub(crate) fn back_off(error: impl std::fmt::Display + MayBeOutage) -> Self {
         let text = error.to_string().into();
         if error.is_outage() { Self::BackOff(text) } else { Self::Failed(text) }

@@ -91,7 +91,7 @@ pub(crate) async fn run_worker<W: Worker>(mut worker: W, pace: PollInterval, sto
 
 /// The first failure of a row is worth a warning, and then one from time to time; the rest would only fill the log.
 fn warn(name: &str, fault: &Fault, faults: u32) {
-    if faults % WARN_EVERY != 0 {
+    if !faults.is_multiple_of(WARN_EVERY) {
         tracing::debug!(phase = name, %fault, faults, "still retrying");
     } else if matches!(fault, Fault::Failed(_)) {
         tracing::warn!(phase = name, error = %fault, faults, "a step failed, retrying");

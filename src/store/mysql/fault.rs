@@ -4,7 +4,6 @@
 //! session sets `lc_messages = 'en_US'`). An unknown text is [`DbError::Other`]: never taken for a business
 //! answer, always rolled back, its connection closed. This is written by hand because no crate maps these texts.
 
-use crate::domain::fault::MayBeOutage;
 use crate::domain::ids::SaleId;
 use diesel::result::{ConnectionError, DatabaseErrorKind, Error};
 
@@ -92,12 +91,6 @@ impl DbError {
     /// Whether the connection is certainly in step with the server after this error: only what it said of a row is that.
     pub(super) const fn keeps_connection(&self) -> bool {
         self.is_duplicate()
-    }
-}
-
-impl MayBeOutage for DbError {
-    fn is_outage(&self) -> bool {
-        self.is_outage()
     }
 }
 

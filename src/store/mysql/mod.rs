@@ -46,3 +46,10 @@ pub use address::DatabaseAddress;
 pub use db_config::DbConfig;
 pub use fault::DbError;
 pub use pool::Db;
+
+/// For the loop of every background phase.
+impl crate::domain::fault::MayBeOutage for DbError {
+    fn is_outage(&self) -> bool {
+        self.is_outage()
+    }
+}
