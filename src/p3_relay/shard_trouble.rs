@@ -1,5 +1,6 @@
 //! Shards that answer with errors. Each is left alone for a while, and the others of its server go on (H6). Pure: no I/O.
 
+use crate::domain::fault::MayBeOutage;
 use crate::runtime::exponential_backoff;
 use crate::store::redis::RedisFault;
 use std::collections::BTreeMap;
@@ -66,7 +67,12 @@ impl ShardTrouble {
         }
         for (shard, known) in self.of.iter_mut().filter(|(_, known)| !known.is_told) {
             known.is_told = true;
-            metrics::counter!("seckill_faults_total", "phase" => "p3_relay").increment(1);
+            // As the loop of a phase counts them.
+            if known.fault.is_outage() {
+                metrics::counter!("seckill_faults_total", "phase" => "p3_relay").increment(1);
+            } else {
+                metrics::counter!("seckill_steps_failed_total", "phase" => "p3_relay").increment(1);
+            }
             tracing::warn!(phase = "p3_relay", shard, fault = %known.fault, "a shard of the outbox is left alone for now");
         }
         None
