@@ -27,4 +27,5 @@ pub mod shard;
 pub mod snowflake;
 pub mod states;
 pub mod trace;
+pub mod transfer_marks;
 pub mod webhook;

@@ -14,7 +14,7 @@ use crate::domain::sale::{MetaState, Sale};
 use crate::faults::left_out;
 use crate::runtime::now_ms;
 use crate::store::mysql::{Db, DbError, sales};
-use crate::store::redis::{BootFence, Meta, RedisFault, SaleKeys};
+use crate::store::redis::{BootFence, Meta, RedisFault, SaleKeys, Transfers};
 use futures::future::try_join_all;
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,11 +50,21 @@ pub(crate) enum FenceFault {
     RestartedMeanwhile,
 }
 
+/// What the fence may touch in Redis.
+#[derive(Clone)]
+pub struct FenceHandles {
+    /// Which server has what, and the reserve script there.
+    pub servers: BootFence,
+    /// The sales' numbers and states.
+    pub sale_keys: SaleKeys,
+    /// Both sides of the transfers.
+    pub transfers: Transfers,
+}
+
 /// The comparison, one at a time for each server in a process.
 #[derive(Clone)]
 pub struct Fence {
-    servers: BootFence,
-    sale_keys: SaleKeys,
+    redis: FenceHandles,
     db: Db,
     guard: DurabilityGuard,
     shards: u16,
@@ -65,9 +75,9 @@ pub struct Fence {
 impl Fence {
     /// A fence between this Redis and this database; `guard` watches this Redis.
     #[must_use]
-    pub fn new(servers: BootFence, sale_keys: SaleKeys, db: Db, guard: DurabilityGuard, shards: u16) -> Self {
+    pub fn new(redis: FenceHandles, db: Db, guard: DurabilityGuard, shards: u16) -> Self {
         let comparing = (0..shards).map(|_shard| Mutex::default()).collect();
-        Self { servers, sale_keys, db, guard, shards, comparing }
+        Self { redis, db, guard, shards, comparing }
     }
 
     /// Compares every live sale with what the server of `shard` has of it, freezes those that were rewound, then loads the
@@ -79,13 +89,13 @@ impl Fence {
             None => None,
         };
         // Another group has passed while this one waited: as safe as calling the script again, which comes next.
-        if self.servers.was_passed(shard).await? { Ok(()) } else { self.compare_and_load(shard).await }
+        if self.redis.servers.was_passed(shard).await? { Ok(()) } else { self.compare_and_load(shard).await }
     }
 
     async fn compare_and_load(&self, shard: u16) -> Result<(), FenceFault> {
-        let incarnation = self.servers.incarnation(shard).await?;
+        let incarnation = self.redis.servers.incarnation(shard).await?;
         if left_out!(BootFence) {
-            return Ok(self.servers.load_script(shard, &incarnation).await?);
+            return Ok(self.redis.servers.load_script(shard, &incarnation).await?);
         }
         // A server that restarted may have come back with other settings than it had.
         if let Some(refusal) = self.guard.check().await? {
@@ -94,11 +104,11 @@ impl Fence {
         let on_server = self.shards_beside(shard);
         self.compare(&on_server).await?;
         // A restart between comparison and loading would hand the script to data that was not compared.
-        if self.servers.incarnation(shard).await? != incarnation || self.shards_beside(shard) != on_server {
+        if self.redis.servers.incarnation(shard).await? != incarnation || self.shards_beside(shard) != on_server {
             return Err(FenceFault::RestartedMeanwhile);
         }
-        self.servers.load_script(shard, &incarnation).await?;
-        if self.servers.incarnation(shard).await? != incarnation {
+        self.redis.servers.load_script(shard, &incarnation).await?;
+        if self.redis.servers.incarnation(shard).await? != incarnation {
             self.compare(&on_server).await?;
         }
         Ok(())
@@ -106,7 +116,7 @@ impl Fence {
 
     /// The shards on the same server, this one among them.
     fn shards_beside(&self, shard: u16) -> Vec<u16> {
-        let all = self.servers.shards_by_server();
+        let all = self.redis.servers.shards_by_server();
         all.into_iter().find(|shards| shards.contains(&shard)).unwrap_or_else(|| vec![shard])
     }
 
@@ -117,6 +127,11 @@ impl Fence {
         let looks = async {
             for some in pairs.chunks(LOOKS_AT_ONCE) {
                 try_join_all(some.iter().map(|(sale, shard)| self.compare_one(sale, *shard))).await?;
+            }
+            if self.shards > 1 {
+                for some in sales.chunks(LOOKS_AT_ONCE) {
+                    try_join_all(some.iter().map(|sale| self.compare_transfers(sale, shards))).await?;
+                }
             }
             Ok::<(), FenceFault>(())
         };
@@ -129,36 +144,71 @@ impl Fence {
 
     /// Compares a sale on a shard, and freezes it if it went back in time.
     async fn compare_one(&self, sale: &Sale, shard: u16) -> Result<(), FenceFault> {
-        let highest = sales::highest_number(&self.db, &sale.sale_id, shard, sale.epoch).await?;
-        let Some(meta) = self.readable_meta(&sale.sale_id, shard).await? else { return Ok(()) };
-        if meta.epoch == sale.epoch && meta.number >= highest {
-            tracing::debug!(phase = "p2_reserve", sale = %sale.sale_id, shard, number = meta.number, highest, "boot fence passed");
+        if self.is_in_step(sale, shard).await? {
             return Ok(());
         }
-        // On all shards: units that moved between the buckets went back in time on the other shards too.
+        // A rebuild may have ended since the list of sales was read: then Redis is in the next epoch, and as new as the database.
+        let Some(now) = sales::get(&self.db, &sale.sale_id).await? else { return Ok(()) };
+        if now.epoch != sale.epoch && self.is_in_step(&now, shard).await? {
+            return Ok(());
+        }
         self.freeze(&sale.sale_id, shard).await?;
-        metrics::counter!("seckill_p2_reserve_frozen_total").increment(1);
         tracing::error!(
-            phase = "p2_reserve", sale = %sale.sale_id, shard, number = meta.number, highest,
+            phase = "p2_reserve", sale = %sale.sale_id, shard,
             "redis went back in time, the sale is frozen until it is rebuilt"
         );
         Ok(())
     }
 
-    /// The rewound shard first: another server may be down, and then this one stays behind its fence.
-    async fn freeze(&self, sale: &SaleId, rewound: u16) -> Result<(), RedisFault> {
+    /// Whether Redis is in the sale's epoch and has all numbers that the database has; also when the keys are lost or damaged, because
+    /// the script sells nothing then.
+    async fn is_in_step(&self, sale: &Sale, shard: u16) -> Result<bool, FenceFault> {
+        let highest = sales::highest_number(&self.db, &sale.sale_id, shard, sale.epoch).await?;
+        let Some(meta) = self.readable_meta(&sale.sale_id, shard).await? else { return Ok(true) };
+        let in_step = meta.epoch == sale.epoch && meta.number >= highest;
+        if in_step {
+            tracing::debug!(phase = "p2_reserve", sale = %sale.sale_id, shard, number = meta.number, highest, "boot fence passed");
+        } else {
+            tracing::warn!(
+                phase = "p2_reserve", sale = %sale.sale_id, shard, number = meta.number, highest, epoch = meta.epoch,
+                epoch_of_database = sale.epoch, "redis and the database differ"
+            );
+        }
+        Ok(in_step)
+    }
+
+    /// Compares both sides of the sale's transfers from and to `shards`, and freezes it if one side went back. What is on a server that
+    /// cannot be read now is compared when that server passes its fence, and by each audit.
+    async fn compare_transfers(&self, sale: &Sale, shards: &[u16]) -> Result<(), FenceFault> {
+        let (rewound, unread) = self.redis.transfers.rewound(&sale.sale_id, sale.epoch).await;
+        if !unread.is_empty() {
+            tracing::warn!(phase = "p2_reserve", sale = %sale.sale_id, ?unread, "transfers of these shards are not compared");
+        }
+        let Some(pair) = rewound.into_iter().find(|pair| pair.is_of(shards)) else { return Ok(()) };
+        self.freeze(&sale.sale_id, shards.first().copied().unwrap_or(0)).await?;
+        tracing::error!(
+            phase = "p2_reserve", sale = %sale.sale_id, ?pair,
+            "redis forgot a transfer between two shards, the sale is frozen until it is rebuilt"
+        );
+        Ok(())
+    }
+
+    /// On all shards: units that moved between the buckets went back in time on the other shards too. The rewound shard first:
+    /// another server may be down, and then this one stays behind its fence.
+    pub(super) async fn freeze(&self, sale: &SaleId, rewound: u16) -> Result<(), RedisFault> {
         let from = [MetaState::Loaded, MetaState::Open, MetaState::Paused];
         let others = (0..self.shards).filter(|shard| *shard != rewound);
         for shard in std::iter::once(rewound).chain(others) {
-            self.sale_keys.set_state(sale, shard, MetaState::Frozen, &from).await?;
+            self.redis.sale_keys.set_state(sale, shard, MetaState::Frozen, &from).await?;
         }
+        metrics::counter!("seckill_p2_reserve_frozen_total").increment(1);
         Ok(())
     }
 
     /// The meta to compare; `None` when it is lost or unreadable. The script sells nothing of such a sale (A6) and P5 reports
     /// it; the other sales must not wait for it.
     async fn readable_meta(&self, sale: &SaleId, shard: u16) -> Result<Option<Meta>, RedisFault> {
-        let damage = match self.sale_keys.meta(sale, shard).await {
+        let damage = match self.redis.sale_keys.meta(sale, shard).await {
             Ok(Some(meta)) => return Ok(Some(meta)),
             Ok(None) => "lost".to_owned(),
             Err(RedisFault::Contract(error)) => error,

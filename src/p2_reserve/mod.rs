@@ -19,7 +19,7 @@ mod rebalance;
 mod replies;
 mod thread_queue;
 
-pub use fence::Fence;
+pub use fence::{Fence, FenceHandles};
 pub use guard::DurabilityGuard;
 pub(crate) use thread_queue::install_on_this_thread as answer_on_this_thread;
 

@@ -6,6 +6,9 @@
 //! A crash between take and give leaves units in a transfer record: they are not sold, and the sale is not sold out while
 //! they are there. The next rebalance for the same shard finds the record, else P5 does. A crash between give and forget
 //! leaves a record that was given; giving it again changes nothing.
+//!
+//! A bucket whose server forgot that it gave units has them once more. What shows it here freezes the sale for a rebuild: a gift that
+//! its target refuses, or fewer units sent than received in two equal readings of all buckets.
 
 use super::ReserveContext;
 use crate::domain::ids::SaleId;
@@ -112,6 +115,10 @@ impl Rebalancing {
                 }
                 continue;
             }
+            if between < 0 && all && self.buckets().await == (buckets.clone(), true) {
+                self.freeze("fewer units were sent than received").await?;
+                return Ok(Rebalanced::Busy);
+            }
             if between != 0 || !all {
                 // A transfer that was begun for this very bucket is found by taking again; the others are not this one's.
                 let brought = self.bring(&buckets, wanted - here).await? > 0;
@@ -173,6 +180,14 @@ impl Rebalancing {
             Given::Now => transfer.units,
             Given::Before => 0,
             Given::KeysMissing | Given::Refused => return Ok(0),
+            // This call may only come late, after others have finished the transfer: both sides are read again.
+            Given::Behind => {
+                let (rewound, _unread) = transfers.rewound(&self.sale, self.epoch).await;
+                if rewound.iter().any(|pair| pair.sells_twice()) {
+                    self.freeze("a shard forgot that it gave units").await?;
+                }
+                return Ok(0);
+            }
         };
         crash_point!(AfterGive);
         transfers.forget(&self.sale, &transfer).await?;
@@ -180,5 +195,15 @@ impl Rebalancing {
         metrics::counter!("seckill_p2_reserve_transferred_units_total").increment(came.unsigned_abs());
         tracing::debug!(phase = "p2_reserve", sale = %self.sale, ?transfer, came, "units moved");
         Ok(came)
+    }
+
+    /// Units are in two buckets: nothing more is sold before a rebuild has counted them again.
+    async fn freeze(&self, why: &'static str) -> Result<(), RedisFault> {
+        self.context.fence.freeze(&self.sale, self.target).await?;
+        tracing::error!(
+            phase = "p2_reserve", sale = %self.sale, shard = self.target, why,
+            "redis went back in time, the sale is frozen until it is rebuilt"
+        );
+        Ok(())
     }
 }

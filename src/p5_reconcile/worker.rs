@@ -9,7 +9,7 @@ use super::audit::{
     show_figures,
 };
 use super::auto_close::close_when_over;
-use super::compensation::{compensate, finish_transfers, mark_outcomes, trim};
+use super::compensation::{compensate, finish_transfers, freeze_when_sold_twice, mark_outcomes, trim};
 use super::context::{ReconcileContext, ReconcileError};
 use super::dlq::{MqDlqContents, clean_mq_dlq, copy_relay_dlq};
 use super::gauges::{measure_backlog, measure_ended};
@@ -223,6 +223,7 @@ impl Reconcile {
         let (audit, false_alarms) = self.audit(sale, options).await?;
         // Reported before it is repaired: a repair that fails must not hide what was found.
         self.reporter.report(&audit, false_alarms);
+        freeze_when_sold_twice(&context, &audit).await?;
         let closed = sale.status == SaleStatus::Closed;
         // Closed, consistent, and gone from Redis: nothing can change any more.
         let is_over = closed && audit.consistent() && audit.examined_count == 0;

@@ -24,7 +24,7 @@ use crate::p1_entry::sale_id_filter::{SaleIdFilter, SaleIdFilterRefresher};
 use crate::p1_entry::sale_list::SaleList;
 use crate::p1_entry::status::{LedgerHandles, LedgerReads, Statuses};
 use crate::p1_entry::waiting_room::{RoomEntrance, RoomReleaser, WaitingRooms};
-use crate::p2_reserve::{DurabilityGuard, Fence, Reserve, ReserveHandles};
+use crate::p2_reserve::{DurabilityGuard, Fence, FenceHandles, Reserve, ReserveHandles};
 use crate::runtime::{PollInterval, Stopper};
 use crate::store::redis::RedisStore;
 use std::net::SocketAddr;
@@ -84,7 +84,7 @@ pub(super) async fn run(context: RoleContext, endpoint: PublicEndpoint) -> Resul
     let owner = format!("{}-{:016x}", settings.node(), rand::random::<u64>());
 
     let guard = DurabilityGuard::new(redis.health.clone());
-    let fence = Fence::new(redis.boot_fence.clone(), redis.sale_keys.clone(), db.clone(), guard.clone(), shards);
+    let fence = Fence::new(fence_handles(&redis), db.clone(), guard.clone(), shards);
     let ids = RequestIds::start(redis.leases.clone(), owner.clone(), stopper.clone());
     let filter = SaleIdFilter::default();
     let overload = Overload::new(entry.in_flight_max);
@@ -153,6 +153,14 @@ fn warn_of_short_queue(backlog: u16) {
 fn catalog_handles(redis: &RedisStore) -> CatalogHandles {
     let (sale_cache, stock, health) = (redis.sale_cache.clone(), redis.stock.clone(), redis.health.clone());
     CatalogHandles { sale_cache, stock, health }
+}
+
+fn fence_handles(redis: &RedisStore) -> FenceHandles {
+    FenceHandles {
+        servers: redis.boot_fence.clone(),
+        sale_keys: redis.sale_keys.clone(),
+        transfers: redis.transfers.clone(),
+    }
 }
 
 fn ledger_handles(redis: &RedisStore, fence: Fence) -> LedgerHandles {

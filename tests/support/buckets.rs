@@ -10,7 +10,7 @@ use seckill::domain::policy::Quantity;
 use seckill::domain::request::Purchase;
 use seckill::domain::sale::MetaState;
 use seckill::domain::shard::{home_shard, share};
-use seckill::p2_reserve::{Decision, DurabilityGuard, Fence, Reserve, ReserveHandles};
+use seckill::p2_reserve::{Decision, DurabilityGuard, Fence, FenceHandles, Reserve, ReserveHandles};
 use seckill::store::redis::{Granted, RedisStore};
 use std::time::Duration;
 
@@ -30,13 +30,13 @@ impl Buckets {
         let settings = Redis { shards, ..world.settings.redis.clone() };
         let store = RedisStore::start(&settings, None).expect("a handle");
         assert!(store.wait_connected(Duration::from_secs(10)).await, "redis connects");
-        let fence = Fence::new(
-            store.boot_fence.clone(),
-            store.sale_keys.clone(),
-            world.servers.db.clone(),
-            DurabilityGuard::new(store.health.clone()),
-            shards,
-        );
+        let fence = FenceHandles {
+            servers: store.boot_fence.clone(),
+            sale_keys: store.sale_keys.clone(),
+            transfers: store.transfers.clone(),
+        };
+        let guard = DurabilityGuard::new(store.health.clone());
+        let fence = Fence::new(fence, world.servers.db.clone(), guard, shards);
         // Nothing here is about being slow.
         let p2 = seckill::config::P2Reserve { deadline_ms: 30_000, ..world.settings.p2_reserve.clone() };
         let handles = ReserveHandles {

@@ -44,6 +44,9 @@ pub struct SaleAudit {
     /// Messages of the MQ DLQ that were not read, because there were too many or no time was left: a request among them counts as
     /// a leak instead of parked.
     pub mq_dlq_unseen_count: u64,
+    /// Units are in two buckets at once: nothing more may be sold before a rebuild has counted them again.
+    #[serde(skip)]
+    pub(crate) sells_twice: bool,
     /// Requests older than the window, parked ones too, that P5 may persist.
     #[serde(skip)]
     pub(crate) overdue: Vec<OpenRequest>,
@@ -86,6 +89,7 @@ impl SaleAudit {
             findings_left_out_count: 0,
             oldest_open_ms: 0,
             mq_dlq_unseen_count: 0,
+            sells_twice: false,
             overdue: Vec::new(),
             unmarked: HashMap::new(),
             old: HashMap::new(),

@@ -1,13 +1,15 @@
-//! The units between two buckets: transfer records hold them. Units that left a bucket and are in no record are lost, and units of
-//! a record that its target refuses stay between the buckets.
+//! The units between two buckets: transfer records hold them. Units that left a bucket and are in no record are lost, units that
+//! reached a bucket and never left one are there twice, and units of a record that its target refuses stay between the buckets.
 //!
-//! Units are lost when Redis promotes a server that lacks a received transfer, after the source has forgotten its record. A record
-//! is refused when what the target remembers of its source is damaged (window 111): the sums of the books hold then, and the units
-//! are never sold. The buckets are read twice: when both reads are equal, nothing happened between them.
+//! That happens when Redis promotes a server that lacks a gift, after the source has forgotten its record, or a take, after the
+//! target was given its units. Each pair of buckets is compared by itself, because two such losses can add up to nothing. A record
+//! is also refused when what the target remembers of its source is damaged (window 111): the sums of the books hold then, and the
+//! units are never sold. For the sums the buckets are read twice: when both reads are equal, nothing happened between them.
 
 use super::finding::FindingKind;
 use super::run::AuditRun;
 use crate::domain::sale::MetaState;
+use crate::domain::transfer_marks::Rewound;
 use crate::p5_reconcile::context::ReconcileError;
 use crate::store::redis::{Between, Bucket, Transfer};
 
@@ -18,9 +20,13 @@ struct PendingTransfer {
     last_given: Option<u64>,
 }
 
-/// Reports units that left a bucket and are in no record, and records that their target refuses.
+/// Reports pairs of which one side went back in time, units that are in no bucket or in two, and records that their target refuses.
 pub(super) async fn compare(run: &mut AuditRun<'_>) -> Result<(), ReconcileError> {
-    if run.audit.counted.in_transit <= 0 {
+    if run.context.shards == 1 {
+        return Ok(());
+    }
+    compare_pairs(run).await;
+    if run.audit.counted.in_transit == 0 {
         return Ok(());
     }
     let before = buckets(run).await?;
@@ -38,6 +44,14 @@ pub(super) async fn compare(run: &mut AuditRun<'_>) -> Result<(), ReconcileError
         );
         run.find(FindingKind::Unbalanced, None, detail);
     }
+    if lost < 0 {
+        run.audit.sells_twice = true;
+        let detail = format!(
+            "{} units reached a bucket and left no other: they are in two, because a server was replaced by one that had not sent them; `seckill sale rebuild` counts them once",
+            -lost
+        );
+        run.find(FindingKind::Unbalanced, None, detail);
+    }
     for PendingTransfer { transfer, .. } in pending.iter().filter(|pending| is_refused(pending, &after, run.sale.epoch))
     {
         let Transfer { source, target, number, units, .. } = transfer;
@@ -47,6 +61,23 @@ pub(super) async fn compare(run: &mut AuditRun<'_>) -> Result<(), ReconcileError
         run.find(FindingKind::Unbalanced, None, detail);
     }
     Ok(())
+}
+
+/// Both sides of each pair.
+async fn compare_pairs(run: &mut AuditRun<'_>) {
+    let (rewound, _unread) = run.context.redis.transfers.rewound(&run.sale.sale_id, run.sale.epoch).await;
+    for pair in rewound {
+        run.audit.sells_twice |= pair.sells_twice();
+        let detail = match pair {
+            Rewound::Source { source, target } => format!(
+                "shard {source} forgot that it gave units to shard {target}, and has them again: its server was replaced by one that had not sent them; `seckill sale rebuild` counts them once"
+            ),
+            Rewound::Target { source, target } => format!(
+                "shard {target} forgot that it was given units by shard {source}: its server was replaced by one that lacked them; `seckill sale rebuild` brings them back"
+            ),
+        };
+        run.find(FindingKind::Unbalanced, None, detail);
+    }
 }
 
 /// A sale that is frozen, or of which one shard is in another epoch, is rebuilt, and its units are counted again.

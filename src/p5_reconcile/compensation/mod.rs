@@ -11,3 +11,4 @@ pub(super) use cleanup::trim;
 pub use cleanup::{mark_outcomes, trim_all};
 pub use persist::compensate;
 pub use transfers::finish_transfers;
+pub(super) use transfers::freeze_when_sold_twice;

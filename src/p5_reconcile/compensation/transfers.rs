@@ -5,7 +5,9 @@
 //! does the same at the same time; each transfer is given once, by its number. A crash here leaves a record that is given or not
 //! given, and the next round goes on.
 
-use crate::domain::sale::{Sale, SaleStatus};
+use crate::domain::sale::{MetaState, Sale, SaleStatus};
+use crate::p5_reconcile::audit::SaleAudit;
+use crate::p5_reconcile::context::ReconcileContext;
 use crate::store::redis::{Given, RedisFault, Transfers};
 
 /// Gives the units that are between two of the sale's `shards` buckets. Returns how many transfers it finished.
@@ -27,8 +29,8 @@ pub async fn finish_transfers(transfers: &Transfers, shards: u16, sale: &Sale) -
                 // The keys of a closed sale are removed already: its units are not for sale any more.
                 Given::KeysMissing if sale.status == SaleStatus::Closed => {}
                 // Frozen or lost: the rebuild comes first, and counts these units again. What is refused without that is a finding
-                // of the audit (`audit/transit.rs`).
-                Given::KeysMissing | Given::Refused => {
+                // of the audit (`audit/transit.rs`), and so is a source that went back, whose record has to stay.
+                Given::KeysMissing | Given::Refused | Given::Behind => {
                     tracing::info!(phase = "p5_reconcile", sale = %id, ?transfer, "units stay between two buckets: the target takes none");
                     continue;
                 }
@@ -37,4 +39,23 @@ pub async fn finish_transfers(transfers: &Transfers, shards: u16, sale: &Sale) -
         }
     }
     Ok(finished)
+}
+
+/// Freezes a sale that has units in two buckets, so that none of them is sold twice: the next round rebuilds it. Repeating is safe.
+pub(in crate::p5_reconcile) async fn freeze_when_sold_twice(
+    context: &ReconcileContext,
+    audit: &SaleAudit,
+) -> Result<(), RedisFault> {
+    if !audit.sells_twice {
+        return Ok(());
+    }
+    let from = [MetaState::Loaded, MetaState::Open, MetaState::Paused];
+    for shard in 0..context.shards {
+        context.redis.sale_keys.set_state(&audit.sale_id, shard, MetaState::Frozen, &from).await?;
+    }
+    tracing::error!(
+        phase = "p5_reconcile", sale = %audit.sale_id,
+        "units are in two buckets, the sale is frozen until it is rebuilt"
+    );
+    Ok(())
 }

@@ -6,10 +6,12 @@
 
 use super::connection::{RedisFault, integer, list, optional_text, text};
 use super::keyspace::Keyspace;
-use super::scripts::{BUCKET, TRANSFER_FORGET, TRANSFER_GIVE, TRANSFER_TAKE};
+use super::scripts::{BUCKET, TRANSFER_FORGET, TRANSFER_GIVE, TRANSFER_MARKS, TRANSFER_TAKE};
 use crate::domain::ids::SaleId;
 use crate::domain::sale::MetaState;
+use crate::domain::transfer_marks::{NumberedUnits, PairMarks, Rewound, TransferMarks, rewound};
 use fred::types::Value;
+use futures::future::join_all;
 use std::sync::Arc;
 
 /// One transfer: units that left the source's bucket. Its name is (sale, epoch, source, target, number).
@@ -76,6 +78,9 @@ pub enum Given {
     KeysMissing,
     /// The target cannot be given anything: another epoch, frozen or damaged.
     Refused,
+    /// The target was given a later transfer from this source, or another one under this number: the source went back in time, or
+    /// this repeat comes very late. The record has to stay.
+    Behind,
 }
 
 /// One bucket at one moment. When two readings are equal, nothing happened between them.
@@ -140,6 +145,7 @@ impl Transfers {
             0 => Ok(Given::Before),
             -1 => Ok(Given::KeysMissing),
             -4..=-2 => Ok(Given::Refused),
+            -5 => Ok(Given::Behind),
             other => Err(RedisFault::Contract(format!("transfer_give answered {other}"))),
         }
     }
@@ -172,6 +178,28 @@ impl Transfers {
         Ok(optional_text(&mark).map_or(Some(0), |mark| mark.parse().ok()))
     }
 
+    /// Which pairs of the sale's buckets have a side that went back in time, in the keys of `epoch`; and the shards that could not be
+    /// read, of which nothing is known.
+    pub async fn rewound(&self, sale: &SaleId, epoch: u32) -> (Vec<Rewound>, Vec<u16>) {
+        let earlier = join_all((0..self.redis.shards).map(|shard| self.marks(sale, shard))).await;
+        let unread: Vec<u16> =
+            (0..).zip(&earlier).filter(|(_, marks)| marks.is_none()).map(|(shard, _)| shard).collect();
+        let again = (0..self.redis.shards)
+            .map(async |shard| if unread.contains(&shard) { None } else { self.marks(sale, shard).await });
+        let later = join_all(again).await;
+        (rewound(&earlier, &later, epoch), unread)
+    }
+
+    /// What one bucket remembers of its transfers; `None` when it is missing or cannot be read.
+    async fn marks(&self, sale: &SaleId, shard: u16) -> Option<TransferMarks> {
+        let keys = vec![self.redis.keys.meta(shard, sale), self.redis.keys.transfers(shard, sale)];
+        let args = vec![Value::Integer(self.redis.shards.into())];
+        let fields = self.redis.script(&TRANSFER_MARKS, keys, args).await.and_then(list).ok()?;
+        let (epoch, pairs) = fields.split_first()?;
+        let with = pairs.chunks_exact(4).map(pair_marks).collect();
+        Some(TransferMarks { epoch: epoch.as_string()?.parse().ok()?, with })
+    }
+
     /// One bucket of the sale; `None` when its keys are missing.
     pub async fn bucket(&self, sale: &SaleId, shard: u16) -> Result<Option<Bucket>, RedisFault> {
         let keys = vec![self.redis.keys.meta(shard, sale), self.redis.keys.stock(shard, sale)];
@@ -191,5 +219,21 @@ impl Transfers {
             })
         };
         read().map(Some).ok_or_else(|| RedisFault::Contract(format!("bucket of {sale} is {fields:?}")))
+    }
+}
+
+/// Four fields of the script's answer.
+fn pair_marks(fields: &[Value]) -> PairMarks {
+    let field = |at: usize| fields.get(at).and_then(Value::as_string).unwrap_or_default();
+    let number = |text: String| if text.is_empty() { Some(0) } else { text.parse().ok() };
+    let numbered = |text: String| {
+        let mut parts = text.split(' ');
+        Some(NumberedUnits { number: parts.next()?.parse().ok()?, units: parts.next()?.parse().ok()? })
+    };
+    PairMarks {
+        taken: number(field(0)),
+        under_way: numbered(field(1)),
+        given: number(field(2)),
+        last_given: numbered(field(3)),
     }
 }

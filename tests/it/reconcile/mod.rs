@@ -15,6 +15,7 @@ mod journal;
 mod later_version;
 mod leaks;
 mod long_audit;
+mod lost_takes;
 mod mq_dlq;
 mod query_plans;
 mod rebuild_and_grants;

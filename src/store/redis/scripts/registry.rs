@@ -49,6 +49,7 @@ scripts! {
     ROOM_RELEASE = "room_release.lua";
     TRANSFER_FORGET = "transfer_forget.lua";
     TRANSFER_GIVE = "transfer_give.lua";
+    TRANSFER_MARKS = "transfer_marks.lua";
     TRANSFER_TAKE = "transfer_take.lua";
     TRIM = "trim.lua";
     UNLOCK = "unlock.lua";
