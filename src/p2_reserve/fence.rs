@@ -13,7 +13,7 @@ use crate::domain::ids::SaleId;
 use crate::domain::sale::{MetaState, Sale};
 use crate::faults::left_out;
 use crate::runtime::now_ms;
-use crate::store::mysql::{Db, DbError, sales};
+use crate::store::mysql::{Db, DbError, outcomes, sales};
 use crate::store::redis::{BootFence, Meta, RedisFault, SaleKeys, Transfers};
 use futures::future::try_join_all;
 use std::sync::Arc;
@@ -163,7 +163,7 @@ impl Fence {
     /// Whether Redis is in the sale's epoch and has all numbers that the database has; also when the keys are lost or damaged, because
     /// the script sells nothing then.
     async fn is_in_step(&self, sale: &Sale, shard: u16) -> Result<bool, FenceFault> {
-        let highest = sales::highest_number(&self.db, &sale.sale_id, shard, sale.epoch).await?;
+        let highest = outcomes::highest_number(&self.db, &sale.sale_id, shard, sale.epoch).await?;
         let Some(meta) = self.readable_meta(&sale.sale_id, shard).await? else { return Ok(true) };
         let in_step = meta.epoch == sale.epoch && meta.number >= highest;
         if in_step {

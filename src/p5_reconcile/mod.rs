@@ -7,11 +7,12 @@
 //! round reads everything again. Two rounds at once do no harm.
 //!
 //! Order of the parts, each using only earlier ones: `context` (servers and limits), `pages` and `ledger_lookup` (reading), `dlq`,
-//! `audit`, `compensation`, `rebuild`, then the phase's `worker` with `gauges`. Operators' commands also use
+//! `audit`, `compensation`, `rebuild`, then the phase's `worker` with `gauges`, `turns`, `audit_memories` and `settled_sales`. Operators' commands also use
 //! `request_history` and `archive`.
 
 pub mod archive;
 mod audit;
+mod audit_memories;
 mod auto_close;
 mod compensation;
 mod context;
@@ -21,6 +22,7 @@ mod ledger_lookup;
 mod pages;
 mod rebuild;
 mod request_history;
+mod settled_sales;
 mod turns;
 mod worker;
 

@@ -5,15 +5,16 @@
 //! or not done, and the next round reads everything again.
 
 use super::audit::{
-    AuditMemory, AuditOptions, AuditReporter, FindingKind, SaleAudit, Window, audit_confirmed_with, record_suspects,
-    show_figures,
+    AuditOptions, AuditReporter, FindingKind, SaleAudit, Window, audit_confirmed_with, record_suspects, show_figures,
 };
+use super::audit_memories::AuditMemories;
 use super::auto_close::close_when_over;
 use super::compensation::{compensate, finish_transfers, freeze_when_sold_twice, mark_outcomes, trim};
 use super::context::{ReconcileContext, ReconcileError};
 use super::dlq::{MqDlqContents, clean_mq_dlq, copy_relay_dlq};
 use super::gauges::{measure_backlog, measure_ended};
 use super::rebuild::{QuiescenceTimer, RebuildOptions, is_broken, rebuild};
+use super::settled_sales::SettledSales;
 use super::turns::Turns;
 use crate::config::{self, Compensate};
 use crate::domain::fault::{Fault, Progress};
@@ -22,13 +23,11 @@ use crate::domain::policy::PurchasePolicy;
 use crate::domain::sale::{Sale, SaleStatus};
 use crate::runtime::{Worker, now_ms};
 use crate::sales::grants;
+use crate::store::mysql::books::movements;
 use crate::store::mysql::leader_election::{LeaderElection, LedWork};
 use crate::store::mysql::{audit as audit_store, failed_requests, sales};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
-
-/// Sales whose counts are remembered; beyond that everything is counted again.
-const SALES_REMEMBERED_MAX: usize = 10_000;
 
 /// The reconciler of one process; one process leads at a time.
 pub struct Reconcile {
@@ -43,9 +42,9 @@ pub struct Reconcile {
     noted: HashSet<RequestId>,
     quiescence: QuiescenceTimer,
     /// What the last audit of each sale remembers for the next.
-    memories: HashMap<SaleId, AuditMemory>,
+    memories: AuditMemories,
     /// Closed sales that were consistent with nothing left in Redis.
-    fully_reconciled: HashSet<SaleId>,
+    settled: SettledSales,
     /// Of closed sales that are not over: the age of the oldest undecided request, milliseconds; `None`: it could not be audited.
     closed: HashMap<SaleId, Option<i64>>,
     /// The closed sale that was audited last.
@@ -82,8 +81,8 @@ impl Reconcile {
             reporter: AuditReporter::new(settings.interval_ms),
             noted: HashSet::new(),
             quiescence: QuiescenceTimer::default(),
-            memories: HashMap::new(),
-            fully_reconciled: HashSet::new(),
+            memories: AuditMemories::default(),
+            settled: SettledSales::default(),
             closed: HashMap::new(),
             closed_after: None,
             settings,
@@ -104,7 +103,11 @@ impl Reconcile {
         measure_backlog(&db, &self.context.rabbit).await;
         measure_ended(&db, self.settings.auto_close_after_s).await;
         let mut released = sales::released(&db).await.map_err(Fault::back_off)?;
-        released.retain(|sale| !self.fully_reconciled.contains(&sale.sale_id));
+        // Before any of them is audited: what is written later is seen in the next round.
+        let is_closed = |sale: &&Sale| sale.status == SaleStatus::Closed;
+        let closed: Vec<SaleId> = released.iter().filter(is_closed).map(|sale| sale.sale_id.clone()).collect();
+        self.settled.begin_round(movements(&db, &closed).await.map_err(Fault::back_off)?);
+        released.retain(|sale| !self.settled.leave_out(&sale.sale_id));
         let interval = Duration::from_millis(self.settings.interval_ms);
         let mut turns = Turns::new(released, self.closed_after.as_ref(), interval);
         self.rebuild_broken(&mut turns, &mq_dlq, &mut figures).await;
@@ -225,7 +228,7 @@ impl Reconcile {
         self.reporter.report(&audit, false_alarms);
         freeze_when_sold_twice(&context, &audit).await?;
         let closed = sale.status == SaleStatus::Closed;
-        // Closed, consistent, and gone from Redis: nothing can change any more.
+        // Closed, consistent, and gone from Redis: nothing changes without a row in the database.
         let is_over = closed && audit.consistent() && audit.examined_count == 0;
         show_figures(&audit, is_over);
         self.reporter.write(&context.db, &audit, started_at_ms).await?;
@@ -233,23 +236,18 @@ impl Reconcile {
         close_when_over(&context, (sale, &audit), self.settings.auto_close_after_s).await?;
         trim(&context, &audit, retention_ms, closed).await?;
         if is_over {
-            // After a restart it is audited once more.
-            self.fully_reconciled.insert(sale.sale_id.clone());
+            self.settled.remember(&sale.sale_id);
         }
         Ok((repaired, audit.oldest_open_ms))
     }
 
     /// Audits a sale with what the last audit remembers.
     async fn audit(&mut self, sale: &Sale, options: AuditOptions<'_>) -> Result<(SaleAudit, u64), ReconcileError> {
-        if self.memories.len() >= SALES_REMEMBERED_MAX {
-            self.memories.clear();
-        }
-        // Out of the map while it is used: after an error everything is counted again.
-        let mut memory = self.memories.remove(&sale.sale_id).unwrap_or_default();
+        let mut memory = self.memories.take(&sale.sale_id);
         memory.outcomes.recheck_one(&self.context.db, &sale.sale_id).await?;
         let (audit, false_alarms) = audit_confirmed_with(&self.context, sale, options, &mut memory).await?;
         memory.expect_again(&audit);
-        self.memories.insert(sale.sale_id.clone(), memory);
+        self.memories.put(&sale.sale_id, memory);
         Ok((audit, false_alarms))
     }
 

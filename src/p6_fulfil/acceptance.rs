@@ -9,7 +9,7 @@ use crate::domain::ids::RequestId;
 use crate::domain::outcome::Outcome;
 use crate::domain::sale::{MetaState, Sale, SaleStatus};
 use crate::store::mysql::request_records::{self, RequestRecords};
-use crate::store::mysql::{DbError, sales};
+use crate::store::mysql::{DbError, outcomes, sales};
 use crate::store::redis::RedisFault;
 use futures::StreamExt;
 use std::time::Duration;
@@ -125,7 +125,7 @@ async fn has(context: &FulfilContext, sale: &Sale, shard: u16, request_id: Reque
 
 /// Whether Redis has all keys of the sale, and has not gone back in time behind the database.
 async fn is_whole(context: &FulfilContext, sale: &Sale, shard: u16) -> Result<bool, Unread> {
-    let highest = sales::highest_number(&context.db, &sale.sale_id, shard, sale.epoch).await?;
+    let highest = outcomes::highest_number(&context.db, &sale.sale_id, shard, sale.epoch).await?;
     let keys = &context.redis.sale_keys;
     let Some(meta) = keys.meta(&sale.sale_id, shard).await? else { return Ok(false) };
     let is_current = meta.state != MetaState::Frozen && meta.number >= highest;

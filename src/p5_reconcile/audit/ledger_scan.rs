@@ -157,10 +157,15 @@ impl LedgerReader<'_> {
         Ok((scan, unreadable))
     }
 
-    /// Every record of a shard whose counters are lost: the undecided ones are persisted before a rebuild drops the ledger.
-    pub(crate) async fn all(self) -> Result<Vec<OpenRequest>, RedisFault> {
+    /// The records of a shard whose counters are lost, as far as they are `wanted`: the undecided ones are persisted before a rebuild
+    /// drops the ledger.
+    pub(crate) async fn without_counters(
+        self,
+        wanted: impl Fn(&LedgerRecord) -> bool,
+    ) -> Result<Vec<OpenRequest>, RedisFault> {
         let mut found = Vec::new();
-        match each_record(self.ledger, self.sale, self.shard, |id, record| found.push(self.open(id, record))).await {
+        let keep = |id, record| found.extend(wanted(&record).then(|| self.open(id, record)));
+        match each_record(self.ledger, self.sale, self.shard, keep).await {
             // The key is of another kind: there is no ledger to read, and the rebuild must not wait for one.
             Ok(_) | Err(RedisFault::Refused(_)) => Ok(found),
             Err(fault) => Err(fault),

@@ -10,7 +10,7 @@
 //! request that has left it by then is decided or a failed request.
 //!
 //! Order of the files: `run` (the audit under way) ← `shards` (Redis' side, with `ledger_scan`) ← `verdict` (the database's side,
-//! with `outcome_counts`, `numbers`, `totals`, `grants`, `transit`, `parked`, `locate`). `report` and `gap_suspects` read results.
+//! with `outcome_counts`, `numbers`, `totals`, `grants`, `transit`, `parked`, `locate`, `void_numbers`, `purchases`). `report` and `gap_suspects` read results.
 
 mod finding;
 mod gap_suspects;
@@ -21,6 +21,7 @@ mod numbers;
 mod options;
 mod outcome_counts;
 mod parked;
+mod purchases;
 mod report;
 mod result;
 mod run;
@@ -29,6 +30,7 @@ mod stage;
 mod totals;
 mod transit;
 mod verdict;
+mod void_numbers;
 
 pub use finding::FindingKind;
 pub(super) use gap_suspects::record_suspects;

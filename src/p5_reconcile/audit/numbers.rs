@@ -92,15 +92,10 @@ fn compare_decided(run: &mut AuditRun<'_>, series: Series, decided: u64, undecid
 /// number above it has had its outcome for longer than the window.
 async fn remove_young(run: &AuditRun<'_>, series: Series, gaps: &mut Vec<(u64, u64)>) -> Result<(), ReconcileError> {
     let Window::Ms(window_ms) = run.options.window else { return Ok(()) };
-    let mut old = Vec::with_capacity(gaps.len());
-    for (first, last) in gaps.drain(..) {
-        let age_ms = books::age_above_ms(&run.context.db, &run.sale.sale_id, series, last).await?;
-        let young = age_ms.is_some_and(|age_ms| u64::try_from(age_ms).unwrap_or(0) <= window_ms);
-        if !young {
-            old.push((first, last));
-        }
-    }
-    *gaps = old;
+    let lasts: Vec<u64> = gaps.iter().map(|(_, last)| *last).collect();
+    let mut ages = books::ages_above_ms(&run.context.db, &run.sale.sale_id, series, &lasts).await?.into_iter();
+    let is_young = |age_ms: i64| u64::try_from(age_ms).unwrap_or(0) <= window_ms;
+    gaps.retain(|_| !ages.next().flatten().is_some_and(is_young));
     Ok(())
 }
 
@@ -219,7 +214,7 @@ mod tests {
     fn closed(first: u64, last: u64) -> Closed {
         let code = "P5-RC4".to_owned();
         let (first, last) = (Some(first), Some(last));
-        Closed { code, epoch: Some(1), shard: Some(0), first, last, units: 0, reclaimed_by: None }
+        Closed { code, epoch: Some(1), shard: Some(0), first, last, units: 0, reclaimed_by: None, is_void: false }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::finding::{AuditFinding, FindingKey};
 use super::ledger_scan::ScanMemory;
 use super::outcome_counts::CountedOutcomes;
+use super::purchases::PurchasesDiffer;
 use super::result::SaleAudit;
 use crate::p5_reconcile::dlq::MqDlqContents;
 use crate::store::mysql::books::Series;
@@ -54,6 +55,8 @@ pub(in crate::p5_reconcile) struct AuditMemory {
     pub outcomes: CountedOutcomes,
     /// What was read of the ledgers.
     pub scans: ScanMemory,
+    /// How the units that buyers own differed from their orders.
+    pub purchases: PurchasesDiffer,
     /// The gaps whose buyers were written down; as long as they are the same, no buyer is new.
     pub named_gaps: Vec<(Series, Vec<(u64, u64)>)>,
 }
@@ -68,5 +71,6 @@ impl AuditMemory {
     pub(crate) fn forget(&mut self) {
         self.outcomes = CountedOutcomes::default();
         self.scans = ScanMemory::default();
+        self.purchases = None;
     }
 }

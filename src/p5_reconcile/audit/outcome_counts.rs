@@ -154,6 +154,11 @@ impl SeriesCounted {
         runs.iter().flat_map(|run| self.missing.iter().map(move |missing| (run, missing))).map(common).sum()
     }
 
+    /// Whether the number has no outcome, or is above all that were counted.
+    pub(crate) fn is_without(&self, number: u64) -> bool {
+        self.lacks(number) || number > self.tally.count + self.missing_count()
+    }
+
     pub(crate) fn lacks(&self, number: u64) -> bool {
         self.missing.iter().any(|(first, last)| (*first..=*last).contains(&number))
     }

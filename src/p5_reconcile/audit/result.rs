@@ -47,6 +47,9 @@ pub struct SaleAudit {
     /// Units are in two buckets at once: nothing more may be sold before a rebuild has counted them again.
     #[serde(skip)]
     pub(crate) sells_twice: bool,
+    /// Requests that are decided under another number than their record's: that number is closed.
+    #[serde(skip)]
+    pub(crate) void: Vec<OpenRequest>,
     /// Requests older than the window, parked ones too, that P5 may persist.
     #[serde(skip)]
     pub(crate) overdue: Vec<OpenRequest>,
@@ -90,6 +93,7 @@ impl SaleAudit {
             oldest_open_ms: 0,
             mq_dlq_unseen_count: 0,
             sells_twice: false,
+            void: Vec::new(),
             overdue: Vec::new(),
             unmarked: HashMap::new(),
             old: HashMap::new(),
@@ -106,6 +110,11 @@ impl SaleAudit {
     pub(in crate::p5_reconcile) fn open_gaps(&self) -> Vec<(Series, Vec<(u64, u64)>)> {
         let open = self.series.iter().filter(|series| !series.gaps.is_empty());
         open.map(|of| (Series { epoch: of.epoch, shard: of.shard }, of.gaps.clone())).collect()
+    }
+
+    /// Whether every unit of both sides is known to be where it belongs.
+    pub(crate) fn is_balanced(&self) -> bool {
+        self.counted.bridged && self.equations.iter().all(Equation::holds)
     }
 
     /// Findings of this audit that a second one, made right after, does not have.

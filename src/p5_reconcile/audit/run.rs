@@ -21,6 +21,8 @@ pub(super) struct AuditRun<'a> {
     pub audit: SaleAudit,
     pub open: Vec<OpenRequest>,
     pub shards: HashMap<u16, ShardRead>,
+    /// Shards whose counters are lost, with Redis' clock, Unix milliseconds.
+    pub lost: Vec<(u16, i64)>,
     /// The gaps of each shard whose ledger this audit scanned.
     pub gaps: Vec<(u16, KnownGaps)>,
     /// Shards whose ledger lacks requests that the database decided.
@@ -57,8 +59,9 @@ impl<'a> AuditRun<'a> {
         known: &'a [KnownSeries],
     ) -> Self {
         let audit = SaleAudit::new(sale.sale_id.clone());
-        let (open, shards, gaps, orphaned, marked) = (Vec::new(), HashMap::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { context, sale, options, known, audit, open, shards, gaps, orphaned, marked }
+        let (open, shards, lost) = (Vec::new(), HashMap::new(), Vec::new());
+        let (gaps, orphaned, marked) = (Vec::new(), Vec::new(), Vec::new());
+        Self { context, sale, options, known, audit, open, shards, lost, gaps, orphaned, marked }
     }
 
     /// Adds a finding of which the sale, or the request, can have one.

@@ -4,6 +4,7 @@ use super::finding::FindingKind;
 use super::ledger_scan::{KnownGaps, LedgerReader, LedgerScan, ScanMemory};
 use super::run::{AuditRun, ShardRead};
 use crate::domain::ids::RequestId;
+use crate::domain::ledger::{LedgerRecord, LedgerState};
 use crate::domain::sale::{MetaState, SaleStatus};
 use crate::p5_reconcile::context::ReconcileError;
 use crate::store::mysql::books::Series;
@@ -20,7 +21,10 @@ pub(super) async fn read(run: &mut AuditRun<'_>, memory: &mut ScanMemory, shard:
             );
             run.find_part(FindingKind::KeysLost, format!("shard {shard}"), detail);
             let now_ms = redis.health.clock_ms(shard).await?;
-            run.open.append(&mut LedgerReader { ledger: &redis.ledger, sale: id, shard, now_ms }.all().await?);
+            let reader = LedgerReader { ledger: &redis.ledger, sale: id, shard, now_ms };
+            let is_queued = |record: &LedgerRecord| record.state == LedgerState::Queued;
+            run.open.append(&mut reader.without_counters(is_queued).await?);
+            run.lost.push((shard, now_ms));
         }
         return Ok(());
     };

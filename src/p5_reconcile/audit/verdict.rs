@@ -7,9 +7,10 @@ use super::outcome_counts::{SeriesCounted, SeriesWanted};
 use super::result::{OpenRequest, SaleAudit};
 use super::run::AuditRun;
 use super::stage::AuditStage;
-use super::{grants, ledger_scan, locate, parked, totals, transit};
+use super::void_numbers::{self, VoidNumbers};
+use super::{grants, ledger_scan, locate, parked, purchases, totals, transit};
 use crate::domain::ids::RequestId;
-use crate::domain::ledger::LedgerState;
+use crate::domain::ledger::{LedgerRecord, LedgerState};
 use crate::faults::{left_out, slow_audit};
 use crate::p5_reconcile::context::ReconcileError;
 use crate::store::mysql::books::Series;
@@ -36,26 +37,28 @@ pub(super) async fn decide(mut run: AuditRun<'_>, memory: &mut AuditMemory) -> R
         return Err(ReconcileError::Moved);
     }
     let series: BTreeMap<Series, SeriesCounted> = wanted.iter().map(|wanted| wanted.series).zip(series).collect();
-    add_forgotten(&mut run, &series).await?;
+    let void = VoidNumbers::of(&books);
+    add_forgotten(&mut run, &series, &void).await?;
     let open_ids: Vec<RequestId> = run.open.iter().map(|open| open.request_id).collect();
     context.stage.send_replace(AuditStage::Undecided { count: open_ids.len() });
     let decided = outcomes::outcomes_of(&context.db, &open_ids).await?;
     for open in &mut run.open {
         open.parked = parked.ids.contains(&open.request_id);
     }
-    let undecided = judge_open(&mut run, &series, &decided);
+    let undecided = judge_open(&mut run, &series, &decided, &void);
     report_leaks(&mut run, parked.unseen_count).await;
     numbers::compare(&mut run, &series, &books, &undecided).await?;
     for (shard, gaps) in std::mem::take(&mut run.gaps) {
         memory.scans.remember_gaps(shard, gaps);
     }
     run.orphaned.iter().for_each(|shard| memory.scans.doubt(*shard));
-    collect_old(&mut run, &series);
+    collect_old(&mut run, &series, &void);
     totals::balance(&mut run, &books, &series, counted.orders_beside_outcomes());
     if books.grants_known && !left_out!(UnitBridge) {
         grants::compare(&mut run).await?;
         transit::compare(&mut run).await?;
     }
+    purchases::compare(&mut run, books.orders.is_some(), &mut memory.purchases).await?;
     Ok(run.audit)
 }
 
@@ -73,22 +76,43 @@ fn wanted(run: &AuditRun<'_>) -> Vec<SeriesWanted> {
 }
 
 /// Adds the settled records whose numbers the database does not have: they can be persisted again.
-async fn add_forgotten(run: &mut AuditRun<'_>, series: &BTreeMap<Series, SeriesCounted>) -> Result<(), ReconcileError> {
+async fn add_forgotten(
+    run: &mut AuditRun<'_>,
+    series: &BTreeMap<Series, SeriesCounted>,
+    void: &VoidNumbers,
+) -> Result<(), ReconcileError> {
     let mut found = Vec::new();
     for (series, counted) in series {
         let Some(shard) = run.current(*series) else { continue };
         let number = shard.scan.number;
         let of_shard = run.open.iter().filter(|open| open.shard == series.shard);
-        let open = of_shard.filter(|open| counted.lacks(open.record.number)).count();
+        let is_lacking =
+            |open: &&OpenRequest| counted.lacks(open.record.number) && !void.has(*series, open.record.number);
+        let open = of_shard.filter(is_lacking).count();
         let lacking: u64 =
             counted.missing.iter().map(|(first, last)| (*last).min(number).saturating_sub(first - 1)).sum();
-        // Numbers that had no record at the scan before, and got none since, need not be looked for.
-        let gaps = if shard.scan.gap_has_record { 0 } else { counted.lacking_of(&shard.scan.gaps.runs) };
+        // Numbers that had no record at the scan before, and got none since, need not be looked for; nor void ones, which have one.
+        let gaps = if shard.scan.gap_has_record {
+            void.count(*series, |of| of <= number && counted.lacks(of))
+        } else {
+            counted.lacking_of(&shard.scan.gaps.runs)
+        };
         if lacking > open as u64 + gaps && !left_out!(NumberEquation) {
             let (ledger, sale) = (&run.context.redis.ledger, &run.sale.sale_id);
             let reader = ledger_scan::LedgerReader { ledger, sale, shard: series.shard, now_ms: shard.now_ms };
-            found.extend(reader.settled(series.epoch, |number| counted.lacks(number)).await?);
+            let lacks = |number| counted.lacks(number) && !void.has(*series, number);
+            found.extend(reader.settled(series.epoch, lacks).await?);
         }
+    }
+    // Without its counters a shard's settled records are looked at by number alone: only those are held that the database lacks.
+    for (shard, now_ms) in &run.lost {
+        let (ledger, sale) = (&run.context.redis.ledger, &run.sale.sale_id);
+        let reader = ledger_scan::LedgerReader { ledger, sale, shard: *shard, now_ms: *now_ms };
+        let wanted = |record: &LedgerRecord| {
+            let counted = series.get(&Series { epoch: record.epoch, shard: *shard });
+            record.state != LedgerState::Queued && counted.is_none_or(|counted| counted.is_without(record.number))
+        };
+        found.extend(reader.without_counters(wanted).await?);
     }
     run.open.append(&mut found);
     Ok(())
@@ -101,12 +125,15 @@ fn judge_open(
     run: &mut AuditRun<'_>,
     series: &BTreeMap<Series, SeriesCounted>,
     decided: &HashMap<RequestId, RequestOutcome>,
+    void: &VoidNumbers,
 ) -> BTreeMap<Series, UndecidedOfSeries> {
     let mut undecided: BTreeMap<Series, UndecidedOfSeries> = BTreeMap::new();
     for open in std::mem::take(&mut run.open) {
         let units = i64::from(open.record.quantity.get());
         let of = Series { epoch: open.record.epoch, shard: open.shard };
-        let lacking = series.get(&of).is_some_and(|counted| counted.lacks(open.record.number));
+        let lacking = series.get(&of).is_some_and(|counted| counted.lacks(open.record.number))
+            // A number that was closed as nobody's is a gap; its request is decided.
+            && !void.has(of, open.record.number);
         if lacking {
             let of_series = undecided.entry(of).or_default();
             of_series.numbers.insert(open.record.number);
@@ -124,7 +151,7 @@ fn judge_open(
             *term += units;
         }
         if let Some(decided) = decided {
-            note_decided(run, &open, decided);
+            void_numbers::note_decided(run, open, decided, lacking);
             continue;
         }
         run.audit.oldest_open_ms = run.audit.oldest_open_ms.max(open.age_ms);
@@ -135,31 +162,14 @@ fn judge_open(
     undecided
 }
 
-/// Notes that the ledger record has to be marked, and finds a decision that is not about what the ledger accepted.
-fn note_decided(run: &mut AuditRun<'_>, open: &OpenRequest, decided: &RequestOutcome) {
-    let accepted = open.record.order_message(open.request_id, &run.sale.sale_id, open.shard);
-    if decided.number.is_some() && decided.payload_hash != accepted.payload_hash() {
-        let detail = format!(
-            "shard {}: the ledger accepted {} units as number {}, the database decided something else under this id",
-            open.shard,
-            open.record.quantity.get(),
-            open.record.number
-        );
-        run.find(FindingKind::LedgerDamaged, Some(open.request_id), detail);
-    }
-    if open.record.state == LedgerState::Queued {
-        run.audit.unmarked.entry(open.shard).or_default().push((open.request_id, decided.outcome));
-    }
-}
-
-/// Collects old records whose numbers have their outcome: they may be trimmed.
-fn collect_old(run: &mut AuditRun<'_>, series: &BTreeMap<Series, SeriesCounted>) {
+/// Collects old records whose numbers have their outcome, or are nobody's: they may be trimmed.
+fn collect_old(run: &mut AuditRun<'_>, series: &BTreeMap<Series, SeriesCounted>, void: &VoidNumbers) {
     for (shard, read) in &run.shards {
         let settled = read.scan.old.iter().filter(|(_, record)| {
             let of = Series { epoch: record.epoch, shard: *shard };
             let decided = series.get(&of).is_some_and(|counted| !counted.lacks(record.number));
             // Of two requests with the same number the loser has no number of its own.
-            decided || record.number == 0
+            decided || record.number == 0 || void.has(of, record.number)
         });
         run.audit.old.insert(*shard, settled.map(|(id, _)| *id).collect());
     }

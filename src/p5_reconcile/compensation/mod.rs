@@ -6,6 +6,7 @@
 mod cleanup;
 mod persist;
 mod transfers;
+mod void;
 
 pub(super) use cleanup::trim;
 pub use cleanup::{mark_outcomes, trim_all};

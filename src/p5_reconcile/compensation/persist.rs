@@ -1,6 +1,7 @@
 //! Persisting overdue requests from the ledger. A crash between the database and the marks leaves records that the next round
 //! marks.
 
+use super::void;
 use crate::domain::ids::RequestId;
 use crate::domain::message::OrderMessage;
 use crate::domain::outcome::{Outcome, Verdict};
@@ -18,7 +19,8 @@ use std::time::SystemTime;
 /// Requests persisted together.
 const GROUP: usize = 200;
 
-/// Persists every overdue request of an audit. Returns how many got their outcome by it. A request that cannot be persisted does
+/// Persists every overdue request of an audit, and closes numbers of requests that are decided under another one. Returns how many got
+/// their outcome by it. A request that cannot be persisted does
 /// not keep the others from their outcome. Repeating is safe.
 pub async fn compensate(context: &ReconcileContext, audit: &SaleAudit) -> Result<usize, ReconcileError> {
     let leaked: HashSet<RequestId> =
@@ -61,6 +63,7 @@ pub async fn compensate(context: &ReconcileContext, audit: &SaleAudit) -> Result
         }
     }
     count_false_alarms(&audit.sale_id, false_alarms);
+    repaired += void::close_void_numbers(context, audit).await?;
     trouble.map_or(Ok(repaired), |error| Err(error.into()))
 }
 

@@ -16,6 +16,7 @@ use crate::domain::ids::RequestId;
 use crate::domain::message::{self, MessageError, OrderMessage};
 use crate::p5_reconcile::context::ReconcileContext;
 use crate::p5_reconcile::ledger_lookup;
+use crate::store::mysql::books::{Series, void};
 use crate::store::mysql::codes::Reporter;
 use crate::store::mysql::failed_requests::{self, OpenFailure};
 use crate::store::mysql::{Db, outcomes};
@@ -101,6 +102,16 @@ async fn clean_page(
                 if cleanup.removed_count < REMOVED_MAX {
                     reader.remove(parked).await?;
                     cleanup.removed_count += 1;
+                }
+            }
+            // The same purchase, decided under another number: nothing depends on the message once its own number is settled.
+            (Some(accepted), Some(decided)) if decided.is_of(&accepted) && cleanup.removed_count < REMOVED_MAX => {
+                let series = Series { epoch: accepted.epoch, shard: accepted.shard };
+                if void::is_settled(&context.db, &accepted.purchase.sale_id, series, accepted.number).await? {
+                    reader.remove(parked).await?;
+                    cleanup.removed_count += 1;
+                } else {
+                    cleanup.foreign_count += 1;
                 }
             }
             // It contradicts what was decided; a failed request would be about the decided one.

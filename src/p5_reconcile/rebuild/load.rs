@@ -22,9 +22,13 @@ pub(super) async fn load(context: &ReconcileContext, next: &Sale, retention_ms: 
         load.oldest_ms = load.oldest_ms.min(context.redis.health.clock_ms(shard).await?.saturating_sub(retention_ms));
     }
     for known in books::known(&context.db, id).await? {
-        let losers = decided::unnumbered(&context.db, id, known.series).await?;
-        if !load.page(id, losers).await? {
-            return Ok(false);
+        let mut losers_after = Some(0);
+        while let Some(at) = losers_after {
+            let page = decided::unnumbered(&context.db, id, known.series, at).await?;
+            if !load.page(id, page.requests).await? {
+                return Ok(false);
+            }
+            losers_after = page.next;
         }
         let mut after = Some(0);
         while let Some(at) = after {

@@ -101,16 +101,24 @@ pub async fn page(db: &Db, sale_id: &SaleId, series: Series, after: u64) -> Resu
     );
     let rows = rows(db, sale_id, series, (query, after)).await?;
     let next = if rows.len() < PAGE_MAX { None } else { rows.last().and_then(|row| row.number) };
-    let requests = rows.into_iter().filter_map(|row| row.read(series.epoch).transpose()).collect::<Result<_, _>>()?;
-    Ok(DecidedPage { requests, next })
+    decided_page(rows, series, next)
 }
 
-/// What was decided in a series without a number of its own, at most [`PAGE_MAX`]: the losers of numbers given twice.
-pub async fn unnumbered(db: &Db, sale_id: &SaleId, series: Series) -> Result<Vec<DecidedRequest>, DbError> {
-    let query =
-        format!("/* decided::unnumbered */ {COLUMNS} AND r.number IS NULL AND r.request_id > ? LIMIT {PAGE_MAX}");
-    let rows = rows(db, sale_id, series, (query, 0)).await?;
-    rows.into_iter().filter_map(|row| row.read(series.epoch).transpose()).collect()
+/// One page of what was decided in a series without a number of its own, by request id, above `after`: the losers of numbers given
+/// twice. Rows without a number are in the order of the primary key in this index; named in ORDER BY, it would make the server sort.
+pub async fn unnumbered(db: &Db, sale_id: &SaleId, series: Series, after: u64) -> Result<DecidedPage, DbError> {
+    let query = format!(
+        "/* decided::unnumbered */ {COLUMNS} AND r.number IS NULL AND r.request_id > ? \
+         ORDER BY r.sale_id, r.shard, r.epoch, r.number LIMIT {PAGE_MAX}"
+    );
+    let rows = rows(db, sale_id, series, (query, after)).await?;
+    let next = if rows.len() < PAGE_MAX { None } else { rows.last().map(|row| row.request_id) };
+    decided_page(rows, series, next)
+}
+
+fn decided_page(rows: Vec<DecidedRow>, series: Series, next: Option<u64>) -> Result<DecidedPage, DbError> {
+    let requests = rows.into_iter().filter_map(|row| row.read(series.epoch).transpose()).collect::<Result<_, _>>()?;
+    Ok(DecidedPage { requests, next })
 }
 
 async fn rows(

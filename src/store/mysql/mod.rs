@@ -29,6 +29,7 @@ pub mod order_life;
 pub mod outcomes;
 pub mod persist;
 pub mod pool;
+pub mod purchases;
 pub mod request_records;
 pub mod rights;
 pub(crate) mod sale_changes;

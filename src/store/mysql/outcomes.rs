@@ -4,9 +4,9 @@ use super::codes::{read_outcome, unreadable};
 use super::columns::UnixMs;
 use super::fault::DbError;
 use super::pool::Db;
-use super::schema::request_outcome;
+use super::schema::{closed_findings, request_outcome};
 use crate::domain::ids::{RequestId, SaleId};
-use crate::domain::message::PayloadHash;
+use crate::domain::message::{OrderMessage, PayloadHash};
 use crate::domain::outcome::Outcome;
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
@@ -34,6 +34,25 @@ pub struct RequestOutcome {
     pub payload_hash: PayloadHash,
     /// When it was decided, Unix milliseconds by the database's clock.
     pub(crate) decided_at_ms: i64,
+}
+
+impl RequestOutcome {
+    /// Whether it decides this very purchase, under whatever number: the same request, sale, buyer and units. Of a loser of a number
+    /// given twice only the request and the sale are compared; its id belongs to one buyer.
+    pub(crate) fn is_of(&self, accepted: &OrderMessage) -> bool {
+        if self.request_id != accepted.purchase.request_id || self.sale_id != accepted.purchase.sale_id {
+            return false;
+        }
+        self.number.is_none_or(|number| {
+            let decided = OrderMessage { shard: self.shard, epoch: self.epoch, number, ..accepted.clone() };
+            decided.payload_hash() == self.payload_hash
+        })
+    }
+
+    /// Whether it has this very number.
+    pub(crate) fn has_number_of(&self, accepted: &OrderMessage) -> bool {
+        (self.shard, self.epoch, self.number) == (accepted.shard, accepted.epoch, Some(accepted.number))
+    }
 }
 
 #[derive(Queryable, Selectable)]
@@ -94,4 +113,30 @@ pub(crate) async fn count_of_sale(db: &Db, sale_id: &SaleId) -> Result<u64, DbEr
     let of_sale = request_outcome::table.filter(request_outcome::sale_id.eq(sale_id.as_str().as_bytes()));
     let count: i64 = db.run("outcomes_count_of_sale", async |conn| Ok(of_sale.count().get_result(conn).await?)).await?;
     Ok(u64::try_from(count).unwrap_or(0))
+}
+
+/// The highest acceptance number that was given for sure in this (sale, shard, epoch): with an outcome, or closed; else 0. The boot
+/// fence compares Redis' own with it.
+pub async fn highest_number(db: &Db, sale_id: &SaleId, shard: u16, epoch: u32) -> Result<u64, DbError> {
+    let sale = sale_id.as_str().as_bytes();
+    let (decided, closed): (Option<u64>, Option<u64>) = db
+        .run("highest_number", async |conn| {
+            let decided = request_outcome::table
+                .filter(request_outcome::sale_id.eq(sale))
+                .filter(request_outcome::shard.eq(shard))
+                .filter(request_outcome::epoch.eq(epoch))
+                .select(diesel::dsl::max(request_outcome::number))
+                .first(conn)
+                .await?;
+            let closed = closed_findings::table
+                .filter(closed_findings::sale_id.eq(sale))
+                .filter(closed_findings::epoch.eq(epoch))
+                .filter(closed_findings::shard.eq(shard))
+                .select(diesel::dsl::max(closed_findings::last_number))
+                .first(conn)
+                .await?;
+            Ok((decided, closed))
+        })
+        .await?;
+    Ok(decided.max(closed).unwrap_or(0))
 }

@@ -6,7 +6,7 @@ use super::fault::DbError;
 use super::grants::{self, FIRST_GRANT};
 use super::pool::Db;
 use super::sale_facts::payment_terms;
-use super::schema::{archived_sales, request_outcome, sales};
+use super::schema::{archived_sales, sales};
 use super::{acts, archive};
 use crate::domain::ids::SaleId;
 use crate::domain::new_sale::PAY_GRACE_S;
@@ -278,20 +278,4 @@ pub async fn set_status(db: &Db, sale_id: &SaleId, to: SaleStatus, from: &[SaleS
     }
     let holds = get(db, sale_id).await?.map(|sale| sale.status);
     Err(holds.map_or_else(|| SaleError::Unknown(sale_id.clone()), |now| SaleError::Status(sale_id.clone(), now)))
-}
-
-/// The highest acceptance number with an outcome in this (sale, shard, epoch), or 0; the boot fence compares Redis' own with it.
-pub async fn highest_number(db: &Db, sale_id: &SaleId, shard: u16, epoch: u32) -> Result<u64, DbError> {
-    let highest: Option<u64> = db
-        .run("highest_number", async |conn| {
-            Ok(request_outcome::table
-                .filter(request_outcome::sale_id.eq(sale_id.as_str().as_bytes()))
-                .filter(request_outcome::shard.eq(shard))
-                .filter(request_outcome::epoch.eq(epoch))
-                .select(diesel::dsl::max(request_outcome::number))
-                .first(conn)
-                .await?)
-        })
-        .await?;
-    Ok(highest.unwrap_or(0))
 }

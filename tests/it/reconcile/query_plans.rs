@@ -9,8 +9,8 @@ use seckill::domain::fault::Progress;
 use seckill::domain::ids::SaleId;
 use seckill::p5_reconcile::{Reconcile, Window, audit_sale};
 use seckill::runtime::Worker;
-use seckill::store::mysql::books::{Series, age_above_ms};
-use seckill::store::mysql::{decided, sales};
+use seckill::store::mysql::books::{Series, ages_above_ms, movements};
+use seckill::store::mysql::{decided, purchases, sales};
 use seckill_bench::baseline::mysql_bulk::{self as bulk, Bulk};
 use seckill_bench::baseline::redis;
 use std::collections::BTreeMap;
@@ -76,8 +76,11 @@ async fn look(world: &World, sale: &SaleId) {
     }
     let series = Series { epoch: 1, shard: 0 };
     assert_eq!(decided::page(db, sale, series, 20_000).await.unwrap().requests.len(), decided::PAGE_MAX);
-    assert!(decided::unnumbered(db, sale, series).await.unwrap().is_empty());
-    assert!(age_above_ms(db, sale, series, 29_999).await.unwrap() > Some(0));
+    assert!(decided::unnumbered(db, sale, series, 0).await.unwrap().requests.is_empty());
+    assert!(ages_above_ms(db, sale, series, &[29_999, 30_000]).await.unwrap()[0] > Some(0));
+    assert_eq!(movements(db, std::slice::from_ref(sale)).await.unwrap().len(), 1);
+    let (owned, _) = purchases::compare(db, sale, 10).await.unwrap();
+    assert_eq!((owned.noted, owned.ordered), (0, 30_000));
     // An order whose outcome has no number: the units are summed in the orders' own table.
     world.sql(&format!("UPDATE request_outcome SET number = NULL WHERE sale_id = '{sale}' AND number = 77")).await;
     assert!(!world.audit(sale, Window::Now).await.consistent(), "a number has no outcome");
@@ -128,6 +131,8 @@ fn no_statement_of_p5_reads_a_table_from_end_to_end_or_sorts_a_sale() {
             "books::failures",
             "books::orders",
             "books::age",
+            "books::movements",
+            "purchases::sums",
             "decided::page",
             "decided::unnumbered",
             "failed_requests::close_settled",

@@ -4,7 +4,7 @@
 
 use super::super::codes::cut;
 use super::super::fault::DbError;
-use super::super::pool::Db;
+use super::super::pool::{Conn, Db};
 use super::super::schema::{closed_findings, sale_epochs};
 use super::Series;
 use crate::domain::ids::SaleId;
@@ -76,4 +76,44 @@ pub(crate) async fn close(db: &Db, sale_id: &SaleId, closing: &Closing<'_>) -> R
         Err(DbError::Duplicate(_)) => Ok(false),
         Err(error) => Err(error),
     }
+}
+
+/// What a person closed, or P5: numbers that are nobody's.
+#[derive(Debug, Clone, PartialEq, Eq, Queryable)]
+pub struct Closed {
+    /// The finding's code.
+    pub code: String,
+    /// Epoch, for numbers and corrections.
+    pub epoch: Option<u32>,
+    /// Shard, for numbers.
+    pub shard: Option<u16>,
+    /// First acceptance number, for numbers.
+    pub first: Option<u64>,
+    /// Last acceptance number, for numbers.
+    pub last: Option<u64>,
+    /// Number of units it closes.
+    pub units: i64,
+    /// The grant that offered them again.
+    pub reclaimed_by: Option<Vec<u8>>,
+    /// Whether P5 closed it: the number's request is decided under another one.
+    pub is_void: bool,
+}
+
+/// What was closed of a sale.
+pub(super) async fn closed(conn: &mut Conn, sale: &[u8]) -> Result<Vec<Closed>, DbError> {
+    let closed = closed_findings::table
+        .filter(closed_findings::sale_id.eq(sale))
+        .select((
+            closed_findings::code,
+            closed_findings::epoch,
+            closed_findings::shard,
+            closed_findings::first_number,
+            closed_findings::last_number,
+            closed_findings::units,
+            closed_findings::reclaimed_by,
+            closed_findings::closed_by.eq(super::void::BY),
+        ))
+        .load(conn)
+        .await?;
+    Ok(closed)
 }

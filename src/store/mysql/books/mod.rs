@@ -3,47 +3,34 @@
 //! Reads only, with the patient connections of [`Db::patient`]. What grows with the sale is read in pieces (`series`), from where it
 //! was read before (`journal`, `given`), or once in many rounds (`life`); the caller remembers.
 
+mod ages;
 pub mod closing;
 mod given;
 mod journal;
 mod life;
+mod movement;
 mod series;
+pub(crate) mod void;
 
+pub use ages::ages_above_ms;
+pub use closing::Closed;
 pub use given::GrantsSum;
 pub use journal::JournalSum;
 use journal::journal;
+pub use movement::{Movement, movements};
 pub(super) use series::of_series;
-pub use series::{PIECE, Series, SeriesQuery, age_above_ms, count};
+pub use series::{PIECE, Series, SeriesQuery, count};
 pub(crate) use series::{Piece, SeriesRead, Tally};
 
 use super::fault::DbError;
 use super::pool::{Conn, Db};
-use super::schema::{closed_findings, sale_epochs, sales};
+use super::schema::{sale_epochs, sales};
 use crate::domain::balance::LifeCounts;
 use crate::domain::ids::SaleId;
 use crate::domain::outcome::FailReason;
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Binary, Integer, Nullable, SmallInt, Text, Unsigned};
 use diesel_async::{AsyncConnection, RunQueryDsl, SimpleAsyncConnection};
-
-/// What a person closed.
-#[derive(Debug, Clone, PartialEq, Eq, Queryable)]
-pub struct Closed {
-    /// The finding's code.
-    pub code: String,
-    /// Epoch, for numbers and corrections.
-    pub epoch: Option<u32>,
-    /// Shard, for numbers.
-    pub shard: Option<u16>,
-    /// First acceptance number, for numbers.
-    pub first: Option<u64>,
-    /// Last acceptance number, for numbers.
-    pub last: Option<u64>,
-    /// Number of units it closes.
-    pub units: i64,
-    /// The grant that offered them again.
-    pub reclaimed_by: Option<Vec<u8>>,
-}
 
 /// Everything that the database holds of one sale, in one snapshot. Units.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -210,7 +197,7 @@ async fn in_snapshot(conn: &mut Conn, sale: &[u8], query: BooksQuery<'_>) -> Res
         let reason = |row: &&Failures| FailReason::from_code(&row.reason).is_some_and(wanted);
         failures.iter().filter(reason).map(|row| row.units).sum()
     };
-    let closed = closed_by_persons(conn, sale).await?;
+    let closed = closing::closed(conn, sale).await?;
     let mut read = Vec::with_capacity(query.asked.len());
     for asked in query.asked {
         read.push(series::read(conn, sale, asked).await?);
@@ -241,23 +228,6 @@ async fn in_snapshot(conn: &mut Conn, sale: &[u8], query: BooksQuery<'_>) -> Res
         closed,
         series: read,
     }))
-}
-
-async fn closed_by_persons(conn: &mut Conn, sale: &[u8]) -> Result<Vec<Closed>, DbError> {
-    let closed = closed_findings::table
-        .filter(closed_findings::sale_id.eq(sale))
-        .select((
-            closed_findings::code,
-            closed_findings::epoch,
-            closed_findings::shard,
-            closed_findings::first_number,
-            closed_findings::last_number,
-            closed_findings::units,
-            closed_findings::reclaimed_by,
-        ))
-        .load(conn)
-        .await?;
-    Ok(closed)
 }
 
 /// The orders of a sale in their own table: by index, and row by row only if there are not as many as their outcomes say.

@@ -118,31 +118,6 @@ pub async fn count(db: &Db, sale_id: &SaleId, asked: &SeriesQuery) -> Result<Ser
 }
 
 #[derive(QueryableByName)]
-struct Age {
-    #[diesel(sql_type = BigInt)]
-    age_ms: i64,
-}
-
-/// How long ago the first number above `number` got its outcome, in milliseconds by the database's clock; `None` when there is
-/// none above it.
-pub async fn age_above_ms(db: &Db, sale_id: &SaleId, series: Series, number: u64) -> Result<Option<i64>, DbError> {
-    let sale = sale_id.as_str().as_bytes();
-    db.patient()
-        .run("books_age", async |conn| {
-            let query = "/* books::age */ SELECT CAST(TIMESTAMPDIFF(MICROSECOND, created_at, NOW(3)) DIV 1000 AS SIGNED) AS age_ms \
-                 FROM request_outcome FORCE INDEX (uk_acceptance) WHERE sale_id >= ? AND sale_id <= ? AND shard >= ? AND shard <= ? AND epoch >= ? AND epoch <= ? \
-                 AND number > ? ORDER BY sale_id, shard, epoch, number LIMIT 1";
-            let age: Option<Age> = of_series(query, sale, series)
-            .bind::<Unsigned<BigInt>, _>(number)
-            .get_result(conn)
-            .await
-            .optional()?;
-            Ok(age.map(|age| age.age_ms))
-        })
-        .await
-}
-
-#[derive(QueryableByName)]
 struct Highest {
     #[diesel(sql_type = Nullable<Unsigned<BigInt>>)]
     number: Option<u64>,

@@ -34,7 +34,8 @@ impl Outbox {
         }
         let (looked_at, taken) = (page.looked_at_max.to_string(), page.taken_max.to_string());
         let args = [GROUP, consumer, page.start, &looked_at, &taken].map(text).to_vec();
-        let reply = self.redis.script(&RELAY_ORPHANS, vec![self.redis.keys.outbox(shard)], args).await?;
+        // Its neighbours hand entries out when the replicas have the claim, and so does this.
+        let reply = self.redis.script_replicated(&RELAY_ORPHANS, vec![self.redis.keys.outbox(shard)], args).await?;
         let mut reply = list(reply)?.into_iter();
         let next = reply.next().and_then(|next| optional_text(&next)).unwrap_or_else(|| "-".to_owned());
         Ok((entries(reply.next().unwrap_or(Value::Null))?, next))

@@ -1,0 +1,39 @@
+//! Closes numbers that a request was given although it is decided under another one: Redis forgot that it had accepted the request,
+//! and the buyer repeated it before the database had it.
+//!
+//! Input: the audit's void numbers. Output: each is closed, and its units are offered again: the request has its own, and no message
+//! with the second number can become an order, because the request's id has its outcome. A crash leaves each number closed or not,
+//! and the next round goes on.
+
+use crate::p5_reconcile::audit::SaleAudit;
+use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
+use crate::store::mysql::books::Series;
+use crate::store::mysql::books::void::{self, VoidNumber, Voided};
+
+/// Numbers closed in one round, each a transaction of its own.
+const CLOSED_MAX: usize = 1_000;
+
+/// Closes what the audit found void. Returns how many numbers. Repeating is safe.
+pub(super) async fn close_void_numbers(context: &ReconcileContext, audit: &SaleAudit) -> Result<usize, ReconcileError> {
+    let (mut closed, offer) = (0, audit.is_balanced());
+    for open in audit.void.iter().take(CLOSED_MAX) {
+        let number = open.record.number;
+        let reason = format!("request {} was decided under another number: redis had forgotten it", open.request_id);
+        let void = VoidNumber {
+            series: Series { epoch: open.record.epoch, shard: open.shard },
+            number,
+            units: open.record.quantity.get().into(),
+            reason: &reason,
+            offer,
+        };
+        let came_to = void::close(&context.db, &audit.sale_id, &void).await?;
+        if came_to != Voided::Not {
+            closed += 1;
+            tracing::warn!(
+                phase = "p5_reconcile", sale = %audit.sale_id, request_id = %open.request_id, number, ?came_to,
+                "the request was decided under another number, this one is closed"
+            );
+        }
+    }
+    Ok(closed)
+}
