@@ -84,7 +84,7 @@ pub(super) async fn run(context: RoleContext, endpoint: PublicEndpoint) -> Resul
     let owner = format!("{}-{:016x}", settings.node(), rand::random::<u64>());
 
     let guard = DurabilityGuard::new(redis.health.clone());
-    let fence = Fence::new(fence_handles(&redis), db.clone(), guard.clone(), shards);
+    let fence = Fence::new(fence_handles(redis), db.clone(), guard.clone(), shards);
     let ids = RequestIds::start(redis.leases.clone(), owner.clone(), stopper.clone());
     let filter = SaleIdFilter::default();
     let overload = Overload::new(entry.in_flight_max);

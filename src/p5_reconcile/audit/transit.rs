@@ -42,7 +42,7 @@ pub(super) async fn compare(run: &mut AuditRun<'_>) -> Result<(), ReconcileError
         let detail = format!(
             "{lost} units left a bucket and reached no other: a server was replaced by one that lacked them; `seckill sale rebuild` brings them back"
         );
-        run.find(FindingKind::Unbalanced, None, detail);
+        run.find_part(FindingKind::Unbalanced, "units in no bucket", detail);
     }
     if lost < 0 {
         run.audit.sells_twice = true;
@@ -50,7 +50,7 @@ pub(super) async fn compare(run: &mut AuditRun<'_>) -> Result<(), ReconcileError
             "{} units reached a bucket and left no other: they are in two, because a server was replaced by one that had not sent them; `seckill sale rebuild` counts them once",
             -lost
         );
-        run.find(FindingKind::Unbalanced, None, detail);
+        run.find_part(FindingKind::Unbalanced, "units in two buckets", detail);
     }
     for PendingTransfer { transfer, .. } in pending.iter().filter(|pending| is_refused(pending, &after, run.sale.epoch))
     {
@@ -58,7 +58,7 @@ pub(super) async fn compare(run: &mut AuditRun<'_>) -> Result<(), ReconcileError
         let detail = format!(
             "{units} units stay between shards {source} and {target}: shard {target} refuses transfer {number}, because it cannot read what it was given before; `seckill sale rebuild` brings them back"
         );
-        run.find(FindingKind::Unbalanced, None, detail);
+        run.find_part(FindingKind::Unbalanced, format!("refused, {source} to {target}"), detail);
     }
     Ok(())
 }
@@ -76,7 +76,7 @@ async fn compare_pairs(run: &mut AuditRun<'_>) {
                 "shard {target} forgot that it was given units by shard {source}: its server was replaced by one that lacked them; `seckill sale rebuild` brings them back"
             ),
         };
-        run.find(FindingKind::Unbalanced, None, detail);
+        run.find_part(FindingKind::Unbalanced, format!("{pair:?}"), detail);
     }
 }
 

@@ -35,6 +35,8 @@ named! {
         Rewound = "Redis: the sale went back",
         /// The same on one shard.
         ShardRewound = "Redis: the sale went back on one shard",
+        /// One shard is as it was just before its last transfer to the other one: it has the units again, and so has the other.
+        TakeForgotten = "Redis: one shard forgot its last transfer",
         /// Only the number of unsold units is an older one.
         StockRewound = "Redis: one value went back",
         /// Its entries in the outbox go.
@@ -73,7 +75,7 @@ impl SaleFault {
     pub const fn on_redis(self) -> bool {
         match self {
             Self::KeysGone | Self::ShardGone | Self::KeyGone | Self::Rewound | Self::ShardRewound => true,
-            Self::StockRewound | Self::EntriesGone | Self::Forgotten => true,
+            Self::TakeForgotten | Self::StockRewound | Self::EntriesGone | Self::Forgotten => true,
             Self::RowsRewound | Self::OrdersUndone | Self::OrderRowsGone | Self::OutcomeRowsGone => false,
         }
     }

@@ -202,6 +202,8 @@ fn harmful(fault: SaleFault, scene: &mut Scene) {
         // What is trimmed is known to the database only.
         SaleFault::OrdersUndone => (scene.aged, scene.buyers[0], scene.buyers[1]) = (true, 6, 6),
         SaleFault::EntriesGone | SaleFault::Forgotten => scene.buyers[4] = 4,
+        // Units are left to move.
+        SaleFault::TakeForgotten => scene.stock = 90,
         SaleFault::ShardGone | SaleFault::KeyGone | SaleFault::ShardRewound | SaleFault::StockRewound => {}
         SaleFault::OrderRowsGone | SaleFault::OutcomeRowsGone => {}
     }

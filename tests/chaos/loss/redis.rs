@@ -129,6 +129,7 @@ impl RedisFaults {
             SaleFault::ShardGone => [keys_gone(sale, &[one]), of(&[one])].concat(),
             SaleFault::Rewound => [keys_gone(sale, &all), of(&all), back(sale, &all, copy)].concat(),
             SaleFault::ShardRewound => [keys_gone(sale, &[one]), of(&[one]), back(sale, &[one], copy)].concat(),
+            SaleFault::TakeForgotten => self.take_forgotten(sale, one).await,
             SaleFault::EntriesGone => of(&all),
             SaleFault::KeyGone => {
                 let name = NAMES[dice.random_range(0..5)];
@@ -155,6 +156,26 @@ impl RedisFaults {
             | SaleFault::OutcomeRowsGone => Vec::new(),
         };
         self.at_once(&commands).await
+    }
+
+    /// What the other shard has of a transfer that `source` has forgotten: the gift without the take.
+    async fn take_forgotten(&mut self, sale: &str, source: u16) -> Vec<Vec<String>> {
+        let target = 1 - source;
+        let under_way = key(PREFIX, source, "transfers", sale);
+        let number = |reply: Reply| if reply == Reply::Nil { 0 } else { reply.text().parse::<u64>().unwrap_or(0) };
+        let units = number(self.0.call(&["GET", &key(PREFIX, source, "stock", sale)]).await);
+        if units == 0 || self.0.call(&["EXISTS", &under_way]).await.int() > 0 {
+            return Vec::new();
+        }
+        let (from, to) = (key(PREFIX, source, "meta", sale), key(PREFIX, target, "meta", sale));
+        let taken = number(self.0.call(&["HGET", &from, &format!("to:{target}")]).await);
+        let (number, units) = ((taken + 1).to_string(), units.div_ceil(2).to_string());
+        let (mark, got) = (format!("from:{source}"), format!("got:{source}"));
+        vec![
+            words(&["HSET", &to, &mark, &number, &got, &format!("{number} {units}")]),
+            words(&["HINCRBY", &to, "in", &units]),
+            words(&["INCRBY", &key(PREFIX, target, "stock", sale), &units]),
+        ]
     }
 
     /// Requests whose record says that they are on their way.

@@ -80,6 +80,14 @@ async fn sell_out(world: &World, sale: &SaleId) -> i64 {
     sold
 }
 
+/// A sale of 20 units after its first purchase: the fence is passed.
+async fn sold_one(world: &World, name: &str) -> SaleId {
+    let sale = world.sale(name, 21, None).await;
+    assert_eq!(world.buy(&sale, &buyer_of(0, 2, 0), 1, None).await.status, 202);
+    assert_eq!(world.settled(&sale).await.counted.ordered, 1);
+    sale
+}
+
 const FORTH: Between = Between { source: 0, target: 1 };
 const BACK: Between = Between { source: 1, target: 0 };
 
@@ -161,7 +169,7 @@ fn the_boot_fence_freezes_a_sale_whose_transfer_was_forgotten() {
 fn a_number_that_is_taken_again_freezes_the_sale_before_its_units_vanish() {
     run(async {
         let mut world = world().await;
-        let sale = world.sale("again", 20, None).await;
+        let sale = sold_one(&world, "again").await;
         copy(&world, &sale, 0).await;
         assert_eq!(transfer(&world, &sale, FORTH, 4).await, 5);
         go_back(&world, &sale, 0).await;
@@ -210,16 +218,16 @@ fn a_number_that_is_taken_again_with_the_same_units_mends_the_loss() {
 fn a_sale_that_gave_out_more_than_it_had_is_frozen_when_its_buckets_are_empty() {
     run(async {
         let world = world().await;
-        let sale = world.sale("empty", 20, None).await;
+        let sale = sold_one(&world, "empty").await;
         copy(&world, &sale, 0).await;
         assert_eq!(transfer(&world, &sale, FORTH, 4).await, 5);
         go_back(&world, &sale, 0).await;
         for (shard, units) in [(0, 10), (1, 15)] {
-            let answer = world.buy(&sale, &buyer_of(shard, 2, 0), units, None).await;
+            let answer = world.buy(&sale, &buyer_of(shard, 2, 1), units, None).await;
             assert_eq!(answer.status, 202, "{answer:?}");
         }
         eventually("it is frozen", async || {
-            let answer = world.buy(&sale, &buyer_of(1, 2, 1), 1, None).await;
+            let answer = world.buy(&sale, &buyer_of(1, 2, 2), 1, None).await;
             assert!(matches!(answer.status, 423 | 503), "{answer:?}");
             state(&world, &sale).await == [MetaState::Frozen; 2]
         })
