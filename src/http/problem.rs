@@ -55,12 +55,13 @@ problems! {
     NoSuchRoute = "NO_SUCH_ROUTE", 404, "There is nothing at this address", "该地址不存在";
     SaleNotFound = P1Entry::NotFound.code(), 404, "There is no such sale", "活动不存在";
     NoWaitingRoom = "NO_WAITING_ROOM", 404, "This sale has no waiting room; buy at once", "该活动无需排队，可直接购买";
-    OrderNotFound = "ORDER_NOT_FOUND", 404, "There is no such order of yours", "没有该订单";
+    OrderNotFound = "ORDER_NOT_FOUND", 404, "There is no such order", "没有该订单";
     DeliveryNotFound = "DELIVERY_NOT_FOUND", 404, "There is no such delivery", "没有该投递";
     MethodNotAllowed = "METHOD_NOT_ALLOWED", 405, "This method is not offered here", "不支持该请求方法";
     RequestTimeout = "REQUEST_TIMEOUT", 408, "The request took too long to arrive", "请求接收超时";
     Duplicate = P2Reserve::Duplicate.code(), 409, "You already bought in this sale", "您已购买过该商品";
     LimitExceeded = P2Reserve::LimitExceeded.code(), 409, "This would exceed the purchase limit", "超出限购数量";
+    OrderQueued = "ORDER_QUEUED", 409, "The order is not written yet; ask the status of the request", "订单尚未写入，请查询该请求的状态";
     Conflict = "CONFLICT", 409, "This is not possible as things stand", "当前状态下无法执行该操作";
     NotEnough = P2Reserve::NotEnough.code(), 409, "Fewer units are left than you want", "库存不足所需数量";
     EntrySoldOut = P1Entry::SoldOut.code(), 410, "Sold out", "已售罄";

@@ -15,6 +15,7 @@ mod near_views;
 pub mod overload;
 pub mod purchase_tokens;
 pub mod purchasing;
+mod queued_orders;
 pub mod rate_limits;
 mod refusals;
 pub mod request_ids;

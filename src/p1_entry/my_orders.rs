@@ -7,7 +7,9 @@
 
 use super::catalog::{Catalog, CatalogLookup};
 use super::kept_for::KeptFor;
+use super::queued_orders::{NotSaid, QueuedOrders};
 use super::rate_limits::RateLimits;
+use super::status::{LedgerReads, status_url};
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::order_life::OrderState;
 use crate::http::problem::{Kind, Problem};
@@ -75,6 +77,7 @@ fn kept_for(order: &Option<StatusOrder>) -> Duration {
 pub struct MyOrders {
     context: FulfilContext,
     catalog: Catalog,
+    queued: QueuedOrders,
     reads: QuestionBatcher<RequestId, Answer>,
     kept: Cache<RequestId, Option<StatusOrder>>,
     limits: Arc<RateLimits>,
@@ -83,7 +86,13 @@ pub struct MyOrders {
 
 impl MyOrders {
     /// Starts the grouped reads, on the runtime this is called in.
-    pub(crate) fn start(context: FulfilContext, catalog: Catalog, limits: Arc<RateLimits>) -> Self {
+    pub(crate) fn start(
+        context: FulfilContext,
+        catalog: Catalog,
+        ledger_reads: LedgerReads,
+        limits: Arc<RateLimits>,
+    ) -> Self {
+        let queued = QueuedOrders::new(ledger_reads, context.db.clone(), context.shards);
         let db = context.db.clone();
         let reads = QuestionBatcher::start(BOUNDS, move |request_ids: Vec<RequestId>| {
             let db = db.clone();
@@ -93,7 +102,7 @@ impl MyOrders {
             }
         });
         let kept = Cache::builder().max_capacity(KEPT_MAX).expire_after(KeptFor(kept_for)).build();
-        Self { context, catalog, reads, kept, limits, calls: Semaphore::new(CALLS_MAX) }
+        Self { context, catalog, queued, reads, kept, limits, calls: Semaphore::new(CALLS_MAX) }
     }
 
     /// The servers of P6, for the demo shop.
@@ -174,8 +183,23 @@ impl MyOrders {
 
     /// The same without the rate, behind an act that has taken of it.
     pub(crate) async fn read(&self, user: &UserId, request_id: RequestId) -> Result<OrderDocument, Problem> {
-        let order = self.call(order_life::get(&self.context.db, request_id)).await?;
-        order.filter(|order| order.user_id == *user).map(OrderDocument::of).ok_or_else(|| Kind::OrderNotFound.into())
+        match self.call(order_life::get(&self.context.db, request_id)).await? {
+            Some(order) if order.user_id == *user => Ok(OrderDocument::of(order)),
+            Some(_) => Err(Kind::OrderNotFound.into()),
+            None => Err(Box::pin(self.no_order(user, request_id)).await),
+        }
+    }
+
+    /// Why a request of this buyer has no order.
+    async fn no_order(&self, user: &UserId, request_id: RequestId) -> Problem {
+        match self.queued.sale_of(user, request_id).await {
+            Ok(Some(sale)) => Kind::OrderQueued
+                .because_both("the purchase is accepted", "购买已受理")
+                .about(request_id, status_url(&sale, request_id)),
+            Ok(None) => Kind::OrderNotFound.into(),
+            Err(NotSaid) => Kind::Unavailable
+                .because_both("whether there is such an order cannot be told right now", "暂时无法得知是否有该订单"),
+        }
     }
 
     /// Cancels an unpaid order of a buyer. Repeating is safe.
@@ -203,7 +227,7 @@ impl MyOrders {
                 let english = format!("the order is {}, only an unpaid one can be cancelled", state.code());
                 Err(Kind::Conflict.because_both(english, format!("订单{}，只能取消待付款的订单", state.chinese())))
             }
-            Cancelled::NoOrder => Err(Kind::OrderNotFound.into()),
+            Cancelled::NoOrder => Err(Box::pin(self.no_order(user, request_id)).await),
         }
     }
 }

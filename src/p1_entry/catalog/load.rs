@@ -86,7 +86,7 @@ impl Catalog {
         }
     }
 
-    async fn with_stock(&self, sale: Sale, mark: Option<SoldOutMark>) -> SaleView {
+    pub(super) async fn with_stock(&self, sale: Sale, mark: Option<SoldOutMark>) -> SaleView {
         let reads = (0..self.shards).map(|shard| self.redis.stock.units(&sale.sale_id, shard));
         let stocks = join_all(reads).await.into_iter().flatten().flatten();
         let remaining = stocks.reduce(|sum, stock| sum + stock);

@@ -2,8 +2,8 @@
 //! behind a lock.
 //!
 //! A view has three ages. Up to `p1_entry.cache_ttl_ms` it is fresh. Up to `p1_entry.cache_stale_max_ms` it is served while one
-//! task reads the sale again. Older, it decides nothing: who asks waits for the reading, and when the sale cannot be read the
-//! answer is 503. Only what is shown ([`Catalog::shown`]) may be older, while the servers cannot be asked.
+//! task reads the sale again. Older, it decides nothing: who asks waits for the reading ([`reread`]), and when the sale cannot be
+//! read the answer is 503. Only what is shown ([`Catalog::shown`]) may be older, while the servers cannot be asked.
 //!
 //! A sale that is not cached is loaded by one process at a time; the others wait a moment for it, then answer `P1-S4`. While the
 //! server of the cached sale, one of several, is away or refuses, each process loads it by itself. The cache has no authority
@@ -12,6 +12,7 @@
 //! Input: a sale id. Output: [`CatalogLookup`]. A crash leaves a load lock that ends by itself.
 
 mod load;
+mod reread;
 mod slot;
 
 use super::near_views::{self, CatalogNumber, ChangesSeen};
@@ -21,7 +22,7 @@ use crate::domain::ids::SaleId;
 use crate::domain::sale::Sale;
 use crate::domain::states::{P1Entry, State};
 use crate::http::problem::{Kind, Problem};
-use crate::runtime::{Flight, now_ms};
+use crate::runtime::now_ms;
 use crate::store::mysql::Db;
 use crate::store::redis::{RedisHealth, SaleCache, SoldOutMark, Stock};
 use crate::telemetry::count;
@@ -29,7 +30,6 @@ use moka::future::Cache;
 use slot::{ReadView, Slot};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::time::timeout;
 
 /// Longest wait of an answer that decides for a view that is not too old. Redis and database have deadlines of their own.
 const READING_WAIT: Duration = Duration::from_secs(5);
@@ -208,26 +208,6 @@ impl Catalog {
             }
         }
         Box::pin(self.load_once(id)).await
-    }
-
-    /// The reading of a sale that is under way, or a new one.
-    fn reading(&self, id: &SaleId, slot: &Arc<Slot>) -> Flight<CatalogLookup> {
-        slot.reading(|| {
-            let (catalog, id) = (self.clone(), id.clone());
-            async move { catalog.load(&id).await }
-        })
-    }
-
-    /// The sale of a slot whose view is too old to decide anything.
-    async fn read_anew(&self, id: &SaleId, slot: &Arc<Slot>, wait: Duration) -> CatalogLookup {
-        match timeout(wait, self.reading(id, slot)).await {
-            // It may have begun long ago, on a server that stood still.
-            Ok(Some(CatalogLookup::Found(_))) if slot.read().read_at.elapsed() > self.stale_max => {
-                CatalogLookup::Loading
-            }
-            Ok(Some(read)) => read,
-            Ok(None) | Err(_) => CatalogLookup::Unavailable,
-        }
     }
 
     async fn load_once(&self, id: &SaleId) -> CatalogLookup {

@@ -32,7 +32,7 @@ impl Slot {
         self.read.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn write(&self, view: Option<Arc<SaleView>>, read_at: Instant) {
+    pub(super) fn write(&self, view: Option<Arc<SaleView>>, read_at: Instant) {
         *self.read.write().unwrap_or_else(PoisonError::into_inner) = ReadView { view, read_at };
         near_views::changed();
     }
@@ -52,25 +52,12 @@ impl Slot {
         near_views::changed();
     }
 
-    /// The reading that is under way, or `load` as a new one.
-    pub(super) fn reading<F>(self: &Arc<Self>, load: impl FnOnce() -> F) -> Flight<CatalogLookup>
+    /// The reading that is under way, or `read` as a new one.
+    pub(super) fn reading<F>(&self, read: impl FnOnce() -> F) -> Flight<CatalogLookup>
     where
         F: Future<Output = CatalogLookup> + Send + 'static,
     {
-        let (reading, _begun) = self.readings.join(|| {
-            let (slot, load, read_at) = (self.clone(), load(), Instant::now());
-            async move {
-                let found = load.await;
-                match &found {
-                    CatalogLookup::Found(view) => slot.write(Some(view.clone()), read_at),
-                    CatalogLookup::Missing => slot.write(None, read_at),
-                    // What was read before stays, with its age; the next look-up tries again.
-                    CatalogLookup::Loading | CatalogLookup::Unavailable => {}
-                }
-                found
-            }
-        });
-        reading
+        self.readings.join(read).0
     }
 }
 

@@ -30,7 +30,7 @@ pub(super) struct OrderId {
 
 problem_responses! {
     MyOrdersProblems: 400, 401, 429, 503;
-    MyOrderProblems: 400, 401, 404, 429, 503;
+    MyOrderProblems: 400, 401, 404, 409, 429, 503;
     CancelProblems: 400, 401, 404, 409, 429, 503;
 }
 

@@ -24,6 +24,7 @@ mod sale_cache;
 mod sale_keys;
 mod scripts;
 mod stock;
+mod terms;
 mod transfers;
 mod write_health;
 

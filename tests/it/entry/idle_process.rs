@@ -203,6 +203,32 @@ fn while_the_servers_cannot_be_asked_an_old_sale_is_shown_and_decides_nothing() 
 }
 
 #[test]
+fn while_the_database_stands_still_a_sale_goes_on_by_the_terms_that_redis_has_and_by_no_others() {
+    run(async {
+        let set = [BRIEF[0], BRIEF[1], "mysql.statement_timeout_ms=60000"];
+        let world = World::with(&[Role::Api], &set).await;
+        let sale = world.sale("by-redis", 2, None).await;
+        let stored = world.stored(&sale).await;
+        // The first call of the script passes the boot fence, which asks the database.
+        assert_eq!(world.buy(&sale, "dave", 1, None).await.status, 202);
+        let mut session = Session::open(&world).await;
+        session.run("LOCK TABLES sales WRITE").await;
+        world.redis(&["DEL", &world.servers.redis.keys.sale(&sale)]).await;
+        time_passes(SILENCE_MS).await;
+        assert_eq!(world.buy(&sale, "alice", 1, None).await.status, 202);
+        time_passes(SILENCE_MS).await;
+        assert!(world.buy(&sale, "bob", 1, None).await.is_sold_out(), "the stock is Redis' own");
+        // Changed just before the database stood still: the process remembers another door.
+        let with_room = Sale { waiting_room: true, ..stored };
+        assert!(world.servers.redis.sale_keys.set_terms(&with_room, 0).await.unwrap());
+        time_passes(SILENCE_MS).await;
+        assert_eq!(world.buy(&sale, "carol", 1, None).await.status, 503, "nothing confirms what it remembers");
+        session.run("UNLOCK TABLES").await;
+        world.stop().await;
+    });
+}
+
+#[test]
 fn a_list_waits_for_no_database_that_stands_still() {
     run(async {
         let world = World::with(&[Role::Api], &["mysql.statement_timeout_ms=60000"]).await;

@@ -13,6 +13,7 @@ mod frozen;
 mod limits;
 mod older_version;
 mod pages;
+mod queued;
 mod races;
 mod sweep;
 mod times;

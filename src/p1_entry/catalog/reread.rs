@@ -1,0 +1,94 @@
+//! A sale that this process knows already is read again: by one task, whatever number waits for it.
+//!
+//! Input: the slot of a sale. Output: a view that may decide. While the database does not answer, a sale goes on selling by the terms
+//! that Redis has: a view is confirmed by them, or it decides nothing. So an outage of the database stops no sale, and what was
+//! changed before it is not decided by memory. A crash leaves nothing.
+
+use super::slot::Slot;
+use super::{Catalog, CatalogLookup, SaleView};
+use crate::domain::ids::SaleId;
+use crate::runtime::Flight;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::time::{Instant as Deadline, timeout, timeout_at};
+
+/// A database that has not answered by then is taken as away for now.
+const SLOW: Duration = Duration::from_secs(1);
+/// How often a view is confirmed while the reading goes on. Well below what a view may decide for.
+const CONFIRM_EVERY: Duration = Duration::from_millis(300);
+/// How often who waits looks whether the view was confirmed meanwhile.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+impl Catalog {
+    /// The reading of a sale that is under way, or a new one.
+    pub(super) fn reading(&self, id: &SaleId, slot: &Arc<Slot>) -> Flight<CatalogLookup> {
+        slot.reading(|| {
+            let (catalog, id, slot) = (self.clone(), id.clone(), slot.clone());
+            async move { catalog.read_into(&id, &slot).await }
+        })
+    }
+
+    /// The sale of a slot whose view is too old to decide anything.
+    pub(super) async fn read_anew(&self, id: &SaleId, slot: &Arc<Slot>, wait: Duration) -> CatalogLookup {
+        let (reading, until) = (self.reading(id, slot), Deadline::now() + wait);
+        loop {
+            let read = timeout(LOOK_EVERY, reading.clone()).await;
+            let view = slot.read();
+            if let Some(view) = view.view.filter(|_| view.read_at.elapsed() <= self.stale_max) {
+                return CatalogLookup::Found(view);
+            }
+            match read {
+                // It began long ago, on a server that stood still.
+                Ok(Some(CatalogLookup::Found(_))) => return CatalogLookup::Loading,
+                Ok(read) => return read.unwrap_or(CatalogLookup::Unavailable),
+                Err(_) if Deadline::now() >= until => return CatalogLookup::Unavailable,
+                Err(_) => {}
+            }
+        }
+    }
+
+    async fn read_into(&self, id: &SaleId, slot: &Slot) -> CatalogLookup {
+        let read_at = Instant::now();
+        let mut load = pin!(self.load(id));
+        let mut next = Deadline::now() + SLOW;
+        let found = loop {
+            match timeout_at(next, &mut load).await {
+                Ok(found) => break found,
+                Err(_slow) => {
+                    self.confirm(slot).await;
+                    next = Deadline::now() + CONFIRM_EVERY;
+                }
+            }
+        };
+        match &found {
+            CatalogLookup::Found(view) => slot.write(Some(view.clone()), read_at),
+            CatalogLookup::Missing => slot.write(None, read_at),
+            // What was read before stays, with its age; the next look-up tries again.
+            CatalogLookup::Loading | CatalogLookup::Unavailable => {
+                if let Some(view) = self.confirm(slot).await {
+                    return CatalogLookup::Found(view);
+                }
+            }
+        }
+        found
+    }
+
+    /// The view of a slot with the stock of now, if Redis sells by exactly its terms: then it is as good as one that was read now.
+    async fn confirm(&self, slot: &Slot) -> Option<Arc<SaleView>> {
+        let (now, known) = (Instant::now(), slot.read().view?);
+        for shard in 0..self.shards {
+            match self.redis.stock.has_terms_of(&known.sale, shard).await {
+                Ok(true) => {
+                    let view = Arc::new(self.with_stock(known.sale.clone(), known.sold_out).await);
+                    slot.write(Some(view.clone()), now);
+                    return Some(view);
+                }
+                Ok(false) => return None,
+                // Of several servers one may be away.
+                Err(_) => {}
+            }
+        }
+        None
+    }
+}
