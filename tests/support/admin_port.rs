@@ -1,9 +1,9 @@
 //! The operators' port of a world: the admin server in this process, and calls to it.
 
 use super::answer::Answer;
-use super::world::World;
+use super::world::{World, eventually};
 use reqwest::Method;
-use seckill::admin::{self, Admin};
+use seckill::admin::{self, Admin, Readiness, ServerProbe};
 use seckill::config::Secret;
 use seckill::roles::Role;
 use seckill::runtime::Stopper;
@@ -99,5 +99,19 @@ impl AdminPort {
             request = request.header("content-type", kind).body(body.to_owned());
         }
         Answer::of(request).await
+    }
+}
+
+impl World {
+    /// What `/readyz` of a process with this role finds first.
+    pub async fn probed(&self, role: Role) -> Vec<ServerProbe> {
+        let readiness = Readiness::new(&self.servers, &[role], Stopper::new());
+        let mut needs = Vec::new();
+        eventually("a result of each probe", async || {
+            needs = readiness.needs();
+            needs.iter().all(|need| need.age_ms.is_some())
+        })
+        .await;
+        needs
     }
 }

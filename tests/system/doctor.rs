@@ -9,9 +9,7 @@ use crate::support::world::{World, eventually, run_waiting};
 use amqprs::channel::{QueueDeclareArguments, QueueDeleteArguments};
 use amqprs::{FieldTable, FieldValue, ShortStr};
 use diesel_async::SimpleAsyncConnection;
-use seckill::admin::Readiness;
 use seckill::roles::Role;
-use seckill::runtime::Stopper;
 use seckill::store::rabbit::{RabbitConfig, Topology, declare, queue_depths};
 use serde_json::Value;
 
@@ -121,7 +119,7 @@ fn a_good_set_up_is_well_and_each_bad_setting_is_named() {
         for (name, bad, good) in [("innodb_flush_log_at_trx_commit", "2", "1"), ("read_only", "1", "0")] {
             world.sql(&format!("SET GLOBAL {name} = {bad}")).await;
             finds(&world, &[], name);
-            let probes = Readiness::new(world.servers.clone(), vec![Role::Consumer], Stopper::new()).probe().await;
+            let probes = world.probed(Role::Consumer).await;
             let mysql = probes.iter().find(|probe| probe.name == "mysql").expect("a probe");
             assert!(mysql.ok && mysql.warnings.iter().any(|warning| warning.contains(name)), "{name}: {mysql:?}");
             world.sql(&format!("SET GLOBAL {name} = {good}")).await;

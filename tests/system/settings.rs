@@ -4,7 +4,7 @@
 use crate::support::own_redis;
 use crate::support::resp::RawRedis;
 use crate::support::world::{World, eventually, run_waiting};
-use seckill::admin::{Readiness, ServerProbe};
+use seckill::admin::ServerProbe;
 use seckill::roles::Role;
 use seckill::runtime::Stopper;
 
@@ -17,7 +17,7 @@ const SETTINGS: [(&str, &str, &str); 4] = [
 ];
 
 async fn probe(world: &World) -> ServerProbe {
-    let probes = Readiness::new(world.servers.clone(), vec![Role::Api], Stopper::new()).probe().await;
+    let probes = world.probed(Role::Api).await;
     probes.into_iter().find(|probe| probe.name == "redis").expect("a probe")
 }
 

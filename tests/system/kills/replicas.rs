@@ -4,13 +4,11 @@
 use crate::support::replicas::{in_step, pair};
 use crate::support::resp::RawRedis;
 use crate::support::world::{Answer, World, eventually, run_waiting};
-use seckill::admin::Readiness;
 use seckill::roles::Role;
-use seckill::runtime::Stopper;
 
 /// What the api role of this world says about Redis: whether it is ready, and why not.
 async fn ready(world: &World) -> (bool, String) {
-    let probes = Readiness::new(world.servers.clone(), vec![Role::Api], Stopper::new()).probe().await;
+    let probes = world.probed(Role::Api).await;
     let redis = probes.into_iter().find(|probe| probe.name == "redis").expect("a probe");
     (redis.ok, redis.problem.unwrap_or_default() + &redis.warnings.join("; "))
 }
