@@ -21,7 +21,7 @@ fn shell(folder: &Path, script: &str) -> (bool, String) {
 fn the_commands_that_a_local_stack_prints_work_as_they_stand() {
     run_waiting(async {
         let folder = Folder::new("printed");
-        let (elsewhere, data) = (Folder::new("elsewhere"), folder.path().join("it's here"));
+        let (elsewhere, data) = (Folder::new("elsewhere"), folder.path().join("its own folder"));
         let said = folder.path().join("stdout");
         let quick = QUICK.into_iter().filter(|set| !set.contains("secret")).chain(["admin.listen=127.0.0.1:0"]);
         let mut args: Vec<&str> = quick.flat_map(|set| ["--set", set]).collect();
