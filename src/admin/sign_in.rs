@@ -155,18 +155,22 @@ pub(super) async fn record_denied(admin: &web::Data<Admin>, request: &HttpReques
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Secret;
+    use crate::config::{Layers, Secret, Settings};
+
+    fn defaults() -> AdminSettings {
+        Settings::load(&Layers::default()).unwrap().admin
+    }
 
     #[test]
     fn a_token_is_whole_and_long_or_it_is_nobodys() {
         let token = "0123456789abcdef0123456789abcdef";
-        let settings = AdminSettings { token: Secret::new(token.to_owned()), ..AdminSettings::default() };
+        let settings = AdminSettings { token: Secret::new(token.to_owned()), ..defaults() };
         let sign_in = SignIn::new(&settings);
         assert_eq!(sign_in.holder(token.as_bytes()).map(|known| known.id.as_str()), Some("admin.token"));
         for wrong in [&token[..31], "", "0123456789abcdef0123456789abcdeF", "0123456789abcdef0123456789abcdef0"] {
             assert_eq!(sign_in.holder(wrong.as_bytes()), None, "{wrong}");
         }
-        let none = SignIn::new(&AdminSettings::default());
+        let none = SignIn::new(&defaults());
         assert_eq!(none.holder(b""), None, "without tokens nobody signs in");
     }
 }

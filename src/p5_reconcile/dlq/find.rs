@@ -183,6 +183,7 @@ fn fingerprint(body: &[u8]) -> String {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::domain::ids::SaleId;
 
     /// An entry of the relay DLQ with a readable message.
     pub(crate) fn entry(stream_id: &str, rid: u64, quantity: u32) -> DlqEntry {
