@@ -48,6 +48,8 @@ pub struct Admin {
     pub(super) parked: Cached<DlqListing>,
     /// Held while a replay or give-up is under way.
     pub(super) acting: Arc<Mutex<()>>,
+    /// Held while all dead deliveries of webhooks are replayed.
+    pub(super) replaying: Mutex<()>,
     /// Held while an audit is made for a caller: it reads the whole ledger of a sale. Others do not wait for it.
     pub(super) auditing: Mutex<()>,
     /// A place for each call that is under way.
@@ -76,6 +78,7 @@ impl Admin {
             queues: Cached::new(QUEUES_MS),
             parked: Cached::new(PARKED_MS),
             acting: Arc::default(),
+            replaying: Mutex::default(),
             auditing: Mutex::default(),
             calls: Arc::new(Semaphore::new(CALLS_MAX)),
             exporting: Arc::new(Semaphore::new(EXPORTS_MAX)),

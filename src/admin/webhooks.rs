@@ -3,7 +3,7 @@
 use super::calls::{OperateCall, ViewCall};
 use super::json_api::{AdminAnswer, JsonBody, ReadProblems, WriteProblems, answer};
 use super::state::Admin;
-use crate::http::problem::Kind;
+use crate::http::problem::{Kind, Problem};
 use crate::p6_fulfil::{
     DeliveriesForm, DeliveriesPage, DeliveryDocument, ReplayForm, ReplayedDeliveries, WebhookDocument,
     webhooks_overview,
@@ -108,6 +108,9 @@ pub(super) struct ReplayBody {
 }
 
 /// Send deliveries again: at once, with all their tries, under the same `webhook-id`.
+///
+/// A webhook that was closed because its receiver answered 410 is open again. All dead ones are sent again also when the caller does not
+/// wait for the answer; the number of dead ones shows how far it is.
 #[utoipa::path(
     post, path = "/admin/v1/webhooks/replay", operation_id = "replay_deliveries", tag = "webhooks",
     request_body = ReplayBody,
@@ -120,5 +123,14 @@ pub(super) async fn replay(
 ) -> AdminAnswer {
     let ReplayBody { delivery_ids, dead, webhook, by } = body;
     let form = ReplayForm { delivery_ids, dead, webhook }.checked()?;
-    answer(form.replay(&admin.servers.db, &call.actor(by.as_deref())?).await?)
+    let actor = call.actor(by.as_deref())?;
+    let _turn = if form.dead { Some(admin.replaying.try_lock().map_err(|_| under_way())?) } else { None };
+    answer(form.replay(&admin.servers.db, &actor, &|_| {}).await?)
+}
+
+fn under_way() -> Problem {
+    Kind::Conflict.because_both(
+        "another replay of dead deliveries is under way in this process; the number of dead ones shows how far it is",
+        "本进程正在执行另一次死投递的重放；死投递的数量显示其进度",
+    )
 }

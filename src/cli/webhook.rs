@@ -11,6 +11,9 @@ use crate::store::mysql::webhooks;
 use serde_json::json;
 use std::path::Path;
 
+/// Deliveries of a long replay between two remarks.
+const PROGRESS: usize = 10_000;
+
 /// `seckill webhook …`
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum WebhookCommand {
@@ -95,7 +98,17 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: WebhookComman
         }
         WebhookCommand::Replay { ids, dead, webhook } => {
             let form = ReplayForm { delivery_ids: ids, dead, webhook }.checked().map_err(usage)?;
-            let done = form.replay(&db, &context::operator()).await?;
+            let progress = |replayed: usize| {
+                if replayed % PROGRESS == 0 {
+                    output::remark(&format!("{replayed} so far"));
+                }
+            };
+            let done = form.replay(&db, &context::operator(), &progress).await?;
+            for webhook in &done.opened {
+                output::line(&format!(
+                    "{webhook} was closed because its receiver answered 410; it is open again, and what waits for it is sent, too"
+                ));
+            }
             output::line(&format!("{} deliveries are sent again", done.replayed));
             if done.unknown.is_empty() {
                 return Ok(0);

@@ -63,6 +63,31 @@ impl WebhookSubscriptions {
         Self(all.into())
     }
 
+    /// Each of them.
+    pub(crate) fn all(&self) -> &[WebhookSubscription] {
+        &self.0
+    }
+
+    /// These and `others`: a webhook of both wants the events of both.
+    #[must_use]
+    pub(crate) fn joined(&self, others: &Self) -> Self {
+        if others.0.is_empty() || self.0 == others.0 {
+            return self.clone();
+        }
+        let mut all = self.0.to_vec();
+        for other in others.0.iter() {
+            match all.iter_mut().find(|of| of.name == other.name) {
+                Some(of) => {
+                    let more = other.events.iter().filter(|event| !of.events.contains(event));
+                    let more: Vec<String> = more.cloned().collect();
+                    of.events.extend(more);
+                }
+                None => all.push(other.clone()),
+            }
+        }
+        Self::new(all)
+    }
+
     /// Names of the webhooks that want this event.
     pub(crate) fn wanting<'a>(&'a self, event_key: &'a str) -> impl Iterator<Item = &'a str> + Clone {
         let wants = move |of: &&WebhookSubscription| of.events.iter().any(|event| event == event_key);
@@ -110,6 +135,10 @@ mod tests {
         let all = WebhookSubscriptions::new(vec![of("a", &["order.paid", "order.failed"]), of("b", &["order.paid"])]);
         assert_eq!(all.wanting("order.paid").collect::<Vec<_>>(), ["a", "b"]);
         assert_eq!(all.wanting("order.failed").collect::<Vec<_>>(), ["a"]);
+        let older = WebhookSubscriptions::new(vec![of("b", &["order.failed"]), of("c", &["order.paid"])]);
+        let joined = all.joined(&older);
+        assert_eq!(joined.wanting("order.failed").collect::<Vec<_>>(), ["a", "b"]);
+        assert_eq!(joined.wanting("order.paid").collect::<Vec<_>>(), ["a", "b", "c"]);
         assert_eq!(
             all.wanting("order.expired").count() + WebhookSubscriptions::default().wanting("order.paid").count(),
             0

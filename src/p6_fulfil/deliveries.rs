@@ -1,7 +1,7 @@
 //! Deliveries of webhooks as the APIs and the command line show them, and their replay, which is an act on record.
 //!
-//! Input: which deliveries. Output: documents; replayed deliveries wait again. A crash between the replay and the row of its act
-//! leaves the replay; a repeat sends once more, under the same ids.
+//! Input: which deliveries. Output: documents; replayed deliveries wait again, with their act. A crash in a replay of all dead ones
+//! leaves its act, and the rest dead; a repeat takes them.
 
 use super::cursors::{after_delivery, delivery_place, last_of_full};
 use super::form::{BadForm, bad};
@@ -9,8 +9,8 @@ use crate::config::Webhook;
 use crate::domain::operator::{ActTarget, Actor, Operation, OperatorAct};
 use crate::domain::webhook::DeliveryState;
 use crate::faults::crash_point;
-use crate::store::mysql::webhooks::{self, DeliveriesFilter, ListedDelivery, PAGE_MAX};
-use crate::store::mysql::{Db, DbError, acts};
+use crate::store::mysql::webhooks::{self, DeliveriesFilter, ListedDelivery, PAGE_MAX, ReplayedRows};
+use crate::store::mysql::{Db, DbError};
 use chrono::{DateTime, SecondsFormat};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -117,7 +117,8 @@ pub(crate) struct WebhookDocument {
 
 /// The webhooks of the configuration, and those that have rows only.
 pub(crate) async fn webhooks_overview(db: &Db, configured: &[Webhook]) -> Result<Vec<WebhookDocument>, DbError> {
-    let mut figures = webhooks::figures(db).await?;
+    // It counts.
+    let mut figures = webhooks::figures(db.patient()).await?;
     let mut documents = Vec::with_capacity(configured.len() + figures.len());
     for webhook in configured {
         let at = figures.iter().position(|of| of.webhook == webhook.name);
@@ -195,6 +196,8 @@ pub(crate) struct ReplayedDeliveries {
     pub(crate) replayed: usize,
     /// Ids of no delivery; it may have been deleted after its time.
     pub(crate) unknown: Vec<u64>,
+    /// Webhooks that were closed because their receivers answered 410, and that are open again: also what waits for them is sent.
+    pub(crate) opened: Vec<String>,
 }
 
 impl ReplayForm {
@@ -215,34 +218,42 @@ impl ReplayForm {
         Ok(Self { webhook: checked_name(self.webhook)?, ..self })
     }
 
-    /// Sends them again: at once, with all their tries, under the same ids. Repeating is safe.
+    /// Sends them again: at once, with all their tries, under the same ids; `progress` gets how many of the dead ones so far. Repeating is
+    /// safe.
     ///
     /// # Errors
-    /// [`DbError`], perhaps after some wait again and before the act was recorded.
-    pub(crate) async fn replay(self, db: &Db, actor: &Actor) -> Result<ReplayedDeliveries, DbError> {
-        let (done, target, after) = if self.dead {
-            let replayed = webhooks::replay_dead(db, self.webhook.as_deref()).await?;
+    /// [`DbError`]; of dead ones perhaps after some wait again, with the act on record.
+    pub(crate) async fn replay(
+        self,
+        db: &Db,
+        actor: &Actor,
+        progress: &(dyn Fn(usize) + Sync),
+    ) -> Result<ReplayedDeliveries, DbError> {
+        if self.dead {
             let of = self.webhook.as_deref().unwrap_or("all webhooks");
-            let after = json!({ "dead": true, "webhook": self.webhook, "replayed": replayed });
-            (ReplayedDeliveries { replayed, unknown: Vec::new() }, format!("dead deliveries of {of}"), after)
-        } else {
-            let known = webhooks::replay(db, &self.delivery_ids).await?;
-            let unknown = self.delivery_ids.iter().copied().filter(|id| !known.contains(id)).collect();
-            let named: Vec<&u64> = known.iter().take(IDS_RECORDED).collect();
-            let after = json!({ "delivery_ids": named, "replayed": known.len() });
-            let target = known.first().map_or_else(|| "no delivery".to_owned(), |first| format!("delivery {first}"));
-            (ReplayedDeliveries { replayed: known.len(), unknown }, target, after)
+            let asked = json!({ "dead": true, "webhook": self.webhook });
+            let act = act(actor, format!("dead deliveries of {of}"), asked);
+            let opened = webhooks::begin_replay(db, self.webhook.as_deref(), &act).await?;
+            crash_point!(WebhookReplayed);
+            let replayed = webhooks::replay_dead(db, self.webhook.as_deref(), progress).await?;
+            return Ok(ReplayedDeliveries { replayed, unknown: Vec::new(), opened });
+        }
+        let made = |rows: &ReplayedRows| {
+            let named: Vec<&u64> = rows.known.iter().take(IDS_RECORDED).collect();
+            let first = rows.known.first();
+            let target = first.map_or_else(|| "no delivery".to_owned(), |first| format!("delivery {first}"));
+            act(actor, target, json!({ "delivery_ids": named, "replayed": rows.known.len() }))
         };
+        let ReplayedRows { known, opened } = webhooks::replay(db, &self.delivery_ids, &made).await?;
         crash_point!(WebhookReplayed);
-        record(db, actor, target, after).await?;
-        Ok(done)
+        let unknown = self.delivery_ids.iter().copied().filter(|id| !known.contains(id)).collect();
+        Ok(ReplayedDeliveries { replayed: known.len(), unknown, opened })
     }
 }
 
-async fn record(db: &Db, actor: &Actor, target: String, after: Value) -> Result<(), DbError> {
-    let mut act = OperatorAct::new(actor, Operation::WebhookReplay, ActTarget::Entry(target));
-    act.after = Some(after);
-    acts::record(db, &[act]).await
+fn act(actor: &Actor, target: String, after: Value) -> OperatorAct {
+    let act = OperatorAct::new(actor, Operation::WebhookReplay, ActTarget::Entry(target));
+    OperatorAct { after: Some(after), ..act }
 }
 
 #[cfg(test)]

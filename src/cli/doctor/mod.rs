@@ -5,6 +5,7 @@ mod addresses;
 mod advice;
 mod check;
 mod clocks;
+mod events;
 mod keys;
 mod machine;
 mod mysql;
@@ -55,7 +56,9 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, args: &DoctorArgs) -> 
     if answers(&checks, "mysql") && passed(&checks, mysql::MIGRATED) {
         checks.extend(access::mysql(&servers, settings.mysql.urls_in_use()).await);
         checks.extend(mysql::ended_sales(&servers.db, settings.p5_reconcile.auto_close_after_s).await);
+        checks.push(events::webhooks(&servers.db, &settings).await);
     }
+    checks.push(events::published(&settings));
     checks.extend(keys::check_keys(&settings.auth).await);
     checks.extend(clocks::check_clocks(&servers).await);
     servers.redis.quit().await;

@@ -78,7 +78,7 @@ impl WebhookEndpoint {
             TryOutcome::Gone => {
                 self.is_disabled = true;
                 self.loaded.clear();
-                ("answers 410 Gone: nothing is sent until the leader starts again".to_owned(), None)
+                ("answers 410 Gone: nothing is sent until a replay, or another leader".to_owned(), None)
             }
             TryOutcome::Failed(failed) => {
                 let alone = failed.retry_after.or_else(|| failed.is_busy.then_some(LEFT_ALONE));
@@ -154,6 +154,6 @@ mod tests {
         let now = Instant::now();
         assert!(!endpoint.is_open(now) && endpoint.is_open(now + LEFT_ALONE));
         endpoint.follow(&ended(0, TryOutcome::Gone), &pauses, 9);
-        assert!(!endpoint.is_open(now + LEFT_ALONE_MAX), "not before a start");
+        assert!(!endpoint.is_open(now + LEFT_ALONE_MAX), "not before it is opened");
     }
 }

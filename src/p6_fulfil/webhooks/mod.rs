@@ -4,7 +4,8 @@
 //! result of every try. A crash leaves what was under way due: the next leader sends it again, under the same id. Two leaders do no
 //! harm but to send twice.
 //!
-//! A slow receiver holds its own places only. One that answers 410 gets nothing more from this process; its rows wait.
+//! A slow receiver holds its own places only. One that answers 410 gets nothing more until a replay opens it again, or another leader
+//! starts; its rows wait.
 
 mod endpoint;
 mod figures;
@@ -12,6 +13,7 @@ mod receiver;
 
 use crate::config::{Settings, WebhookDelivery};
 use crate::domain::fault::{Fault, Progress};
+use crate::domain::webhook::WebhookSubscriptions;
 use crate::faults::crash_point;
 use crate::runtime::Worker;
 use crate::store::mysql::leader_election::{LeaderElection, LedWork};
@@ -20,13 +22,17 @@ use crate::store::mysql::{Db, DbError};
 use crate::store::tls::{TlsError, TlsFiles, Trust};
 use endpoint::{EndedTry, WebhookEndpoint};
 use figures::WebhookGauges;
+use futures::FutureExt;
 use receiver::{Receiver, TryOutcome};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
 /// A webhook without due deliveries is looked at again after this time.
 const LOOK: Duration = Duration::from_millis(200);
+/// Whether a replay has opened a receiver is read again after this time.
+const OPENED: Duration = Duration::from_millis(500);
 /// Longest wait for the end of a try in one step.
 const STEP_WAIT: Duration = Duration::from_millis(100);
 /// Pages are this many times as long as there are places, so that not each delivery is a read.
@@ -57,6 +63,13 @@ pub struct WebhookSender {
     gauges: WebhookGauges,
     /// The webhook that is served first in the next step.
     first: usize,
+    subscriptions: WebhookSubscriptions,
+    /// Whether the database has them of this leader.
+    is_subscribed: bool,
+    /// Receivers that answered 410, which the database does not have yet.
+    gone: Vec<String>,
+    /// When it is read again whether a replay has opened a receiver that answered 410.
+    opened_at: Instant,
 }
 
 impl WebhookSender {
@@ -86,6 +99,10 @@ impl WebhookSender {
             unrecorded: Vec::new(),
             gauges: WebhookGauges::new(names),
             first: 0,
+            subscriptions: settings.webhook_subscriptions(),
+            is_subscribed: false,
+            gone: Vec::new(),
+            opened_at: Instant::now(),
         })
     }
 
@@ -93,6 +110,8 @@ impl WebhookSender {
     fn let_go(&mut self) {
         self.tries = JoinSet::new();
         self.unrecorded.clear();
+        self.gone.clear();
+        self.is_subscribed = false;
         self.endpoints.iter_mut().for_each(WebhookEndpoint::let_go);
         self.gauges.let_go();
     }
@@ -110,8 +129,7 @@ impl WebhookSender {
         let ended = match ended {
             Ok(ended) => ended,
             Err(error) => {
-                // Its row stays among those under way, so a panic is not repeated before another process leads.
-                tracing::error!(phase = "p6_webhooks", %error, "a try died");
+                tracing::error!(phase = "p6_webhooks", %error, "a try was cut off");
                 return;
             }
         };
@@ -119,6 +137,7 @@ impl WebhookSender {
         let tried = endpoint.follow(&ended, &self.settings.retry_ms, self.settings.retention_s);
         figures::count_try(&endpoint.name, &ended, &tried);
         if ended.outcome == TryOutcome::Gone {
+            self.gone.push(endpoint.name.clone());
             tracing::error!(
                 phase = "p6_webhooks",
                 webhook = endpoint.name,
@@ -126,6 +145,40 @@ impl WebhookSender {
             );
         }
         self.unrecorded.push((ended.endpoint, tried));
+    }
+
+    /// What a new leader does first: whoever changes an order writes for the webhooks of its configuration.
+    async fn subscribe(&mut self) -> Result<(), DbError> {
+        if self.is_subscribed {
+            return Ok(());
+        }
+        match webhooks::subscribe(&self.db, &self.subscriptions).await {
+            Err(error) if error.is_outage() => return Err(error),
+            // An account of before the table: each process writes by its own configuration, as it did.
+            Err(error) => tracing::warn!(phase = "p6_webhooks", %error, "the subscriptions are not in the database"),
+            Ok(()) => self.endpoints.iter_mut().for_each(|endpoint| endpoint.is_disabled = false),
+        }
+        self.is_subscribed = true;
+        Ok(())
+    }
+
+    /// Writes down which receivers answered 410, and opens those again that a replay has opened.
+    async fn follow_replays(&mut self) -> Result<(), DbError> {
+        while let Some(name) = self.gone.last() {
+            webhooks::disable(&self.db, name).await?;
+            self.gone.pop();
+        }
+        let now = Instant::now();
+        if now < self.opened_at || !self.endpoints.iter().any(|endpoint| endpoint.is_disabled) {
+            return Ok(());
+        }
+        self.opened_at = now + OPENED;
+        let stored = webhooks::stored(&self.db).await?;
+        for endpoint in self.endpoints.iter_mut().filter(|endpoint| endpoint.is_disabled) {
+            let row = stored.iter().find(|row| row.webhook == endpoint.name);
+            endpoint.is_disabled = row.is_none_or(|row| row.disabled_at_ms.is_some());
+        }
+        Ok(())
     }
 
     /// Writes down what tries came to.
@@ -187,7 +240,9 @@ impl WebhookSender {
             let receiver = endpoint.receiver.clone();
             self.tries.spawn(async move {
                 let since = Instant::now();
-                let outcome = receiver.try_once(&delivery).await;
+                // A panic is a failed try: its place is free again, and its pauses grow.
+                let outcome = AssertUnwindSafe(receiver.try_once(&delivery)).catch_unwind().await;
+                let outcome = outcome.unwrap_or_else(|_panic| TryOutcome::died());
                 let (delivery_id, attempts) = (delivery.delivery_id, delivery.attempts);
                 EndedTry { endpoint: at, delivery_id, attempts, outcome, took: since.elapsed() }
             });
@@ -202,12 +257,16 @@ impl Worker for WebhookSender {
     }
 
     async fn step(&mut self) -> Result<Progress, Fault> {
-        if !self.election.run(&self.db).await.map_err(Fault::back_off)? {
+        // An election that failed may have another winner.
+        let elected = self.election.run(&self.db).await.inspect_err(|_| self.let_go()).map_err(Fault::back_off)?;
+        if !elected {
             self.let_go();
             return Ok(Progress::Idle);
         }
+        self.subscribe().await.map_err(Fault::back_off)?;
         self.collect(STEP_WAIT).await;
         self.record().await.map_err(Fault::back_off)?;
+        self.follow_replays().await.map_err(Fault::back_off)?;
         let begun = self.begin().await.map_err(Fault::back_off)?;
         let disabled = |endpoint: &&WebhookEndpoint| endpoint.is_disabled;
         let disabled: Vec<&str> = self.endpoints.iter().filter(disabled).map(|of| of.name.as_str()).collect();

@@ -31,6 +31,13 @@ pub(super) enum TryOutcome {
     Failed(FailedTry),
 }
 
+impl TryOutcome {
+    /// A fault of this program cut it off.
+    pub(super) fn died() -> Self {
+        Self::Failed(FailedTry::of("the try died of a fault of the sender; see its log".to_owned()))
+    }
+}
+
 /// Why a try failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FailedTry {

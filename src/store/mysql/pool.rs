@@ -15,6 +15,7 @@ use super::persist::LockedSales;
 use super::sale_facts::SaleFactsCache;
 pub(super) use super::sessions::Conn;
 use super::sessions::{IDLE_MAX, SessionManager, open_session, pool_error};
+use super::webhooks::ReadSubscriptions;
 use crate::domain::webhook::WebhookSubscriptions;
 use crate::faults::left_out;
 use deadpool::Runtime;
@@ -38,7 +39,7 @@ const PATIENT_CONNECTIONS: usize = 2;
 #[derive(Clone)]
 pub struct Db {
     inner: Arc<DbInner>,
-    /// Who gets a row for each event that is written here.
+    /// The webhooks of this process's configuration.
     webhooks: WebhookSubscriptions,
 }
 
@@ -49,6 +50,7 @@ struct DbInner {
     config: DbConfig,
     sale_facts: SaleFactsCache,
     locked_sales: LockedSales,
+    subscriptions: ReadSubscriptions,
     patient: OnceLock<Db>,
 }
 
@@ -115,19 +117,24 @@ impl Db {
             config,
             sale_facts,
             locked_sales: LockedSales::default(),
+            subscriptions: ReadSubscriptions::default(),
             patient: OnceLock::new(),
         });
         Ok(Self { inner, webhooks: WebhookSubscriptions::default() })
     }
 
-    /// The same database, for a process that writes events for these webhooks, too.
+    /// The same database, for a process that has these webhooks in its configuration.
     #[must_use]
     pub fn with_webhooks(self, webhooks: WebhookSubscriptions) -> Self {
         Self { webhooks, ..self }
     }
 
-    pub(super) const fn webhooks(&self) -> &WebhookSubscriptions {
+    pub(super) const fn own_webhooks(&self) -> &WebhookSubscriptions {
         &self.webhooks
+    }
+
+    pub(super) fn read_subscriptions(&self) -> &ReadSubscriptions {
+        &self.inner.subscriptions
     }
 
     /// Runs `work` on a connection of the pool, within the deadline; `name` labels `seckill_mysql_seconds`.

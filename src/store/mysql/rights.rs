@@ -6,7 +6,7 @@ use diesel::sql_types::Text;
 use diesel_async::{RunQueryDsl, SimpleAsyncConnection};
 
 /// Tables, each with a column for the UPDATE that is not done.
-const TABLES: [(&str, &str); 13] = [
+const TABLES: [(&str, &str); 14] = [
     ("sales", "stock"),
     ("orders", "quantity"),
     ("purchases", "quantity"),
@@ -21,6 +21,7 @@ const TABLES: [(&str, &str); 13] = [
     ("closed_findings", "reclaimed_by"),
     ("payments", "state"),
     ("webhook_deliveries", "state"),
+    ("webhook_subscriptions", "events"),
 ];
 /// Where rows are only added.
 const ADDED_TO: [(&str, &str); 4] = [

@@ -150,6 +150,14 @@ diesel::table! {
 }
 
 diesel::table! {
+    webhook_subscriptions (webhook) {
+        webhook -> Binary,
+        events -> Varchar,
+        disabled_at -> Nullable<Datetime>,
+    }
+}
+
+diesel::table! {
     webhook_deliveries (delivery_id) {
         delivery_id -> Unsigned<BigInt>,
         webhook -> Binary,

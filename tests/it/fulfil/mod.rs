@@ -17,6 +17,8 @@ mod queued;
 mod races;
 mod sweep;
 mod times;
+mod webhook_replays;
+mod webhook_subscriptions;
 mod webhooks;
 mod webhooks_crash;
 mod webhooks_failing;

@@ -76,6 +76,7 @@ pub enum Cancelled {
 /// Cancels the order of a request. Repeating is safe. Its buyer's limit stays used, because Redis still knows him; only an unpaid
 /// order whose sale has `limit_returns` gives it back, in Redis too.
 pub async fn cancel(db: &Db, request: CancelRequest<'_>) -> Result<Cancelled, DbError> {
+    let webhooks = db.webhooks().await?;
     let cancelled = retried!(db.run("order_cancel", async |conn| {
         conn.transaction(async |conn| {
             let Some(order) = lock(conn, request.request_id).await? else { return Ok(Cancelled::NoOrder) };
@@ -91,7 +92,7 @@ pub async fn cancel(db: &Db, request: CancelRequest<'_>) -> Result<Cancelled, Db
                 None if request.buyer.is_some() => return Ok(Cancelled::Refused(order.sale_id, None)),
                 None | Some(OrderTransition::To(_)) => {}
             }
-            let refunds = in_transaction(conn, &order, &request, event, db.webhooks()).await?;
+            let refunds = in_transaction(conn, &order, &request, event, &webhooks).await?;
             Ok(Cancelled::Now(order.sale_id, order.quantity, refunds))
         })
         .await

@@ -55,8 +55,9 @@ pub async fn expire(db: &Db, sale_id: &SaleId, chosen: Vec<OverdueOrder>) -> Res
     asked.sort_unstable();
     asked.truncate(BATCH_MAX.into());
     crash_point!(ExpiryChosen);
+    let webhooks = db.webhooks().await?;
     let batch = retried!(db.run("orders_expire", async |conn| {
-        conn.transaction(async |conn| in_transaction(conn, sale_id, &asked, db.webhooks()).await).await
+        conn.transaction(async |conn| in_transaction(conn, sale_id, &asked, &webhooks).await).await
     }))?;
     crash_point!(ExpiryCommitted);
     Ok(batch)

@@ -161,10 +161,11 @@ async fn on_record(
     let mut told = PaymentTold::Before;
     let is_new = known.is_none();
     if is_new || known.as_ref().is_some_and(|row| payment.came_too_early(row)) {
+        let webhooks = db.webhooks().await?;
         let recorded = retried!(db.run("payment_receive", async |conn| {
             let work = async |conn: &mut Conn| match is_new {
-                true => in_transaction(conn, (payment, reasons), act, db.webhooks()).await,
-                false => again(conn, payment, act, db.webhooks()).await,
+                true => in_transaction(conn, (payment, reasons), act, &webhooks).await,
+                false => again(conn, payment, act, &webhooks).await,
             };
             conn.transaction(work).await
         }));

@@ -68,7 +68,7 @@ async fn persist_refs(db: &Db, group: &[&OrderMessage], source: PersistSource) -
     let sale_ids: BTreeSet<&SaleId> = group.iter().map(|accepted| &accepted.purchase.sale_id).collect();
     let sale_ids: Vec<&SaleId> = sale_ids.into_iter().collect();
     let facts = facts_of(db, &sale_ids).await?;
-    let Ok(plan) = WritePlan::of(group, &facts, source, db.webhooks())? else {
+    let Ok(plan) = WritePlan::of(group, &facts, source, &db.webhooks().await?)? else {
         return Ok(GroupResult::Surprise);
     };
     let mut tries = 1;

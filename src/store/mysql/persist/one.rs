@@ -85,7 +85,7 @@ impl Stopped {
 
 async fn attempt(db: &Db, accepted: &OrderMessage, source: PersistSource) -> Result<Option<Stopped>, DbError> {
     let facts = facts_of(db, &[&accepted.purchase.sale_id]).await?;
-    let plan = match WritePlan::of(&[accepted], &facts, source, db.webhooks())? {
+    let plan = match WritePlan::of(&[accepted], &facts, source, &db.webhooks().await?)? {
         Ok(plan) => plan,
         Err(obstacle) => return Ok(Some(Stopped::Obstacle(obstacle))),
     };
@@ -203,6 +203,7 @@ pub(crate) async fn record_failure(
     let row = NewOutcomeRow::of(accepted, outcome);
     let event = NewEventRow::of(accepted, outcome, None);
     let is_published_later = !failure.reporter.has_message();
+    let webhooks = db.webhooks().await?;
     let written = db
         .run("record_failure", async |conn| {
             conn.transaction(async |conn| {
@@ -211,7 +212,7 @@ pub(crate) async fn record_failure(
                     diesel::insert_into(outcome_event::table).values(&event).execute(conn).await?;
                 }
                 let told = ToldEvent { request_id: event.request_id, key: event.event_key, body: &event.body };
-                webhooks::write(conn, db.webhooks(), std::iter::once(told)).await?;
+                webhooks::write(conn, &webhooks, std::iter::once(told)).await?;
                 write_register(conn, accepted, failure).await
             })
             .await

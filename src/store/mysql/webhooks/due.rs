@@ -18,6 +18,8 @@ use diesel_async::{AsyncConnection, RunQueryDsl};
 const PROBLEM_CHARS_MAX: usize = 255;
 /// Most webhooks whose delivered rows are looked for: those that are configured, and former ones.
 const NAMES_MAX: usize = 100;
+/// Results in one transaction: a distant database answers them within the deadline of one call.
+const RECORDED_MAX: usize = 64;
 /// Most rows that one call deletes.
 const DELETED_MAX: i64 = 1000;
 
@@ -40,18 +42,42 @@ pub struct DueDelivery {
     pub created_at_ms: i64,
 }
 
-/// The first due deliveries of a webhook, at most `limit`; those that waited longest first.
+/// Due deliveries of a webhook, at most `limit`: by turns one that is due for longest and one that became due last. So an event that
+/// just happened does not wait behind a million that are replayed, and none waits for ever behind those that happen.
 pub async fn due(db: &Db, webhook: &str, limit: u16) -> Result<Vec<DueDelivery>, DbError> {
     db.run("webhooks_due", async |conn| {
-        let due = webhook_deliveries::table
-            .filter(webhook_deliveries::state.eq(DeliveryState::Waiting.code()))
-            .filter(webhook_deliveries::webhook.eq(webhook.as_bytes()))
-            .filter(webhook_deliveries::next_at.le(diesel::dsl::sql("NOW(3)")))
-            .order(webhook_deliveries::next_at)
-            .limit(limit.into());
-        Ok(due.select(DueDelivery::as_select()).load(conn).await?)
+        let due = || {
+            webhook_deliveries::table
+                .filter(webhook_deliveries::state.eq(DeliveryState::Waiting.code()))
+                .filter(webhook_deliveries::webhook.eq(webhook.as_bytes().to_vec()))
+                .filter(webhook_deliveries::next_at.le(diesel::dsl::sql::<diesel::sql_types::Datetime>("NOW(3)")))
+                .select(DueDelivery::as_select())
+        };
+        let oldest: Vec<DueDelivery> = due().order(webhook_deliveries::next_at).limit(limit.into()).load(conn).await?;
+        if oldest.len() < usize::from(limit) {
+            return Ok(oldest);
+        }
+        let newest = due().order(webhook_deliveries::next_at.desc()).limit(i64::from(limit) / 2);
+        let newest: Vec<DueDelivery> = newest.load(conn).await?;
+        Ok(by_turns(oldest, newest, limit.into()))
     })
     .await
+}
+
+/// One of each, as many as `limit`, none twice.
+fn by_turns(oldest: Vec<DueDelivery>, newest: Vec<DueDelivery>, limit: usize) -> Vec<DueDelivery> {
+    let (mut oldest, mut newest) = (oldest.into_iter(), newest.into_iter());
+    let mut known = std::collections::BTreeSet::new();
+    let mut all = Vec::with_capacity(limit);
+    while all.len() < limit {
+        let pair = [newest.next(), oldest.next()];
+        if pair.iter().all(Option::is_none) {
+            break;
+        }
+        all.extend(pair.into_iter().flatten().filter(|due| known.insert(due.delivery_id)));
+    }
+    all.truncate(limit);
+    all
 }
 
 /// What a try came to.
@@ -98,19 +124,22 @@ impl TriedDelivery {
     }
 }
 
-/// Records the results of tries, all or none. A delivery that is not waiting any more stays as it is, but for one that is dead and
+/// Records the results of tries, some in one transaction: after an error some may be recorded. A delivery that is not waiting any more stays as it is, but for one that is dead and
 /// was taken after all. A failed try counts once: where several processes send, or a record is repeated, the first counts.
 pub async fn record_tries(db: &Db, tried: &[TriedDelivery]) -> Result<(), DbError> {
-    db.run("webhooks_tried", async |conn| {
-        conn.transaction(async |conn| {
-            for one in tried {
-                record_one(conn, one).await?;
-            }
-            Ok(())
+    for some in tried.chunks(RECORDED_MAX) {
+        db.run("webhooks_tried", async |conn| {
+            conn.transaction(async |conn| {
+                for one in some {
+                    record_one(conn, one).await?;
+                }
+                Ok::<_, DbError>(())
+            })
+            .await
         })
-        .await
-    })
-    .await
+        .await?;
+    }
+    Ok(())
 }
 
 async fn record_one(conn: &mut Conn, tried: &TriedDelivery) -> Result<(), DbError> {
@@ -186,7 +215,8 @@ struct FiguresRow {
     oldest_ms: i64,
 }
 
-/// What waits and what is dead, by webhook, in the order of names; a webhook without either is left out.
+/// What waits and what is dead, by webhook, in the order of names; a webhook without either is left out. It counts: for
+/// [`Db::patient`].
 pub async fn figures(db: &Db) -> Result<Vec<WebhookFigures>, DbError> {
     // Answered by ix_webhook_due alone; delivered rows are not read.
     let query = "/* webhooks::figures */ SELECT webhook, state, COUNT(*) AS rows_count, \
@@ -231,4 +261,28 @@ pub async fn webhooks_with_rows(db: &Db) -> Result<Vec<String>, DbError> {
         Ok(names)
     })
     .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_and_the_oldest_take_turns_and_none_comes_twice() {
+        let of = |id: u64| DueDelivery {
+            delivery_id: id,
+            request_id: RequestId::LOWEST,
+            event_key: String::new(),
+            body: Vec::new(),
+            attempts: 0,
+            created_at_ms: 0,
+        };
+        let ids = |oldest: &[u64], newest: &[u64], limit| -> Vec<u64> {
+            let rows = |ids: &[u64]| ids.iter().copied().map(of).collect();
+            by_turns(rows(oldest), rows(newest), limit).iter().map(|due| due.delivery_id).collect()
+        };
+        assert_eq!(ids(&[1, 2, 3, 4], &[99, 98], 4), [99, 1, 98, 2]);
+        assert_eq!(ids(&[1, 2, 3, 4], &[4, 3], 4), [4, 1, 3, 2]);
+        assert_eq!(ids(&[1, 2, 3], &[3], 3), [3, 1, 2]);
+    }
 }

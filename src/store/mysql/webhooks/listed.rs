@@ -1,17 +1,20 @@
 //! Deliveries as people see them: listed, looked up, and replayed.
 //!
 //! Input: a state and perhaps a webhook, or ids. Output: rows along `ix_webhook_due`; replayed ones wait again, with all their tries.
-//! A crash between two batches of a replay leaves the rest dead, and a repeat takes it.
+//! The act of a replay is there before its first row or with it. A crash between two batches leaves the rest dead, and a repeat takes it.
 
+use super::super::acts;
 use super::super::codes::datetime;
 use super::super::columns::{ByteText, UnixMs};
 use super::super::fault::DbError;
 use super::super::pool::Db;
 use super::super::schema::webhook_deliveries;
+use super::subscriptions::open_again;
 use crate::domain::ids::RequestId;
+use crate::domain::operator::OperatorAct;
 use crate::domain::webhook::DeliveryState;
 use diesel::prelude::*;
-use diesel_async::RunQueryDsl;
+use diesel_async::{AsyncConnection, RunQueryDsl};
 
 /// Most deliveries of a listing.
 pub const PAGE_MAX: u16 = 500;
@@ -106,28 +109,30 @@ impl DeliveriesFilter {
 /// One page of deliveries by webhook and `next_at`, and how many there are on all pages.
 pub async fn list(db: &Db, wanted: &DeliveriesFilter) -> Result<(Vec<ListedDelivery>, i64), DbError> {
     let page = wanted.page()?;
-    db.run("webhooks_list", async move |conn| {
-        let count = {
-            let all = webhook_deliveries::table.filter(webhook_deliveries::state.eq(wanted.state.code()));
-            match &wanted.webhook {
-                Some(name) => {
-                    let of = all.filter(webhook_deliveries::webhook.eq(name.as_bytes()));
-                    of.count().get_result(conn).await?
+    // It counts.
+    db.patient()
+        .run("webhooks_list", async move |conn| {
+            let count = {
+                let all = webhook_deliveries::table.filter(webhook_deliveries::state.eq(wanted.state.code()));
+                match &wanted.webhook {
+                    Some(name) => {
+                        let of = all.filter(webhook_deliveries::webhook.eq(name.as_bytes()));
+                        of.count().get_result(conn).await?
+                    }
+                    None => all.count().get_result(conn).await?,
                 }
-                None => all.count().get_result(conn).await?,
-            }
-        };
-        let first = page
-            .order((
-                webhook_deliveries::webhook,
-                webhook_deliveries::next_at,
-                webhook_deliveries::created_at,
-                webhook_deliveries::delivery_id,
-            ))
-            .limit(wanted.limit.clamp(1, PAGE_MAX).into());
-        Ok((first.select(ListedDelivery::as_select()).load(conn).await?, count))
-    })
-    .await
+            };
+            let first = page
+                .order((
+                    webhook_deliveries::webhook,
+                    webhook_deliveries::next_at,
+                    webhook_deliveries::created_at,
+                    webhook_deliveries::delivery_id,
+                ))
+                .limit(wanted.limit.clamp(1, PAGE_MAX).into());
+            Ok((first.select(ListedDelivery::as_select()).load(conn).await?, count))
+        })
+        .await
 }
 
 /// One delivery; `None` when there is none (any more).
@@ -139,20 +144,35 @@ pub async fn get(db: &Db, delivery_id: u64) -> Result<Option<ListedDelivery>, Db
     .await
 }
 
-/// Sends deliveries again, whatever became of them: they wait from now on, with all their tries. Returns the ids that were there.
-/// Repeating sends them once more. At most [`PAGE_MAX`] ids count.
-pub async fn replay(db: &Db, delivery_ids: &[u64]) -> Result<Vec<u64>, DbError> {
+/// What was sent again.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ReplayedRows {
+    /// The ids that were there, in their order.
+    pub known: Vec<u64>,
+    /// Webhooks whose receivers answered 410 and that are open again.
+    pub opened: Vec<String>,
+}
+
+/// Sends deliveries again, whatever became of them: they wait from now on, with all their tries, and their webhooks are open again. The
+/// act of it, made of the ids that were there, is in the same transaction. Repeating sends them once more. At most [`PAGE_MAX`] ids count.
+pub async fn replay(
+    db: &Db,
+    delivery_ids: &[u64],
+    act: &(dyn Fn(&ReplayedRows) -> OperatorAct + Sync),
+) -> Result<ReplayedRows, DbError> {
     let ids: Vec<u64> = delivery_ids.iter().copied().take(PAGE_MAX.into()).collect();
     db.run("webhooks_replay", async |conn| {
         let named = webhook_deliveries::table.filter(webhook_deliveries::delivery_id.eq_any(&ids));
-        let known: Vec<u64> = named
-            .clone()
-            .select(webhook_deliveries::delivery_id)
-            .order(webhook_deliveries::delivery_id)
-            .load(conn)
-            .await?;
-        diesel::update(named).set(waits_again()).execute(conn).await?;
-        Ok(known)
+        conn.transaction(async |conn| {
+            let rows = named.clone().select((webhook_deliveries::delivery_id, webhook_deliveries::webhook));
+            let rows: Vec<(u64, ByteText)> = rows.order(webhook_deliveries::delivery_id).load(conn).await?;
+            diesel::update(named.clone()).set(waits_again()).execute(conn).await?;
+            let (known, webhooks): (_, Vec<String>) = rows.into_iter().map(|(id, of)| (id, String::from(of))).unzip();
+            let replayed = ReplayedRows { known, opened: open_again(conn, Some(&webhooks)).await? };
+            acts::insert(conn, &act(&replayed)).await?;
+            Ok(replayed)
+        })
+        .await
     })
     .await
 }
@@ -172,8 +192,22 @@ fn waits_again() -> WaitsAgain {
     )
 }
 
-/// Sends every dead delivery again, of one webhook or of all, in batches. Returns how many. Those that die meanwhile stay so.
-pub async fn replay_dead(db: &Db, webhook: Option<&str>) -> Result<usize, DbError> {
+/// Opens the receivers of one webhook or of all again, with the act of the replay that follows; their names.
+pub(crate) async fn begin_replay(db: &Db, webhook: Option<&str>, act: &OperatorAct) -> Result<Vec<String>, DbError> {
+    let webhook = webhook.map(|name| vec![name.to_owned()]);
+    db.run("webhooks_replay_begin", async |conn| {
+        conn.transaction(async |conn| {
+            acts::insert(conn, act).await?;
+            open_again(conn, webhook.as_deref()).await
+        })
+        .await
+    })
+    .await
+}
+
+/// Sends every dead delivery again, of one webhook or of all, in batches; `progress` gets how many so far. Returns how many. Those that
+/// die meanwhile stay so.
+pub async fn replay_dead(db: &Db, webhook: Option<&str>, progress: &(dyn Fn(usize) + Sync)) -> Result<usize, DbError> {
     let dead = DeliveriesFilter {
         state: DeliveryState::Dead,
         webhook: webhook.map(str::to_owned),
@@ -201,6 +235,7 @@ pub async fn replay_dead(db: &Db, webhook: Option<&str>) -> Result<usize, DbErro
                 Ok(diesel::update(same).set(waits_again()).execute(conn).await?)
             })
             .await?;
+        progress(replayed);
     }
     Ok(replayed)
 }

@@ -2,13 +2,21 @@
 //! what it tells, so that neither is there without the other.
 //!
 //! Input: events of one transaction. Output: rows that the leader of `p6_fulfil/webhooks` sends (`due`), and that people list and
-//! replay (`listed`). A crash before COMMIT leaves no row, after it a row that waits. Without a webhook nothing is written.
+//! replay (`listed`), for the webhooks of `subscriptions`. A crash before COMMIT leaves no row, after it a row that waits. Without a
+//! webhook nothing is written.
 
 mod due;
 mod listed;
+mod subscriptions;
 
 pub use due::{DueDelivery, TriedDelivery, WebhookFigures, delete_old, due, figures, record_tries, webhooks_with_rows};
-pub use listed::{DeliveriesFilter, DeliveryPlace, ListedDelivery, PAGE_MAX, get, list, replay, replay_dead};
+pub(crate) use listed::begin_replay;
+pub use listed::{
+    DeliveriesFilter, DeliveryPlace, ListedDelivery, PAGE_MAX, ReplayedRows, get, list, replay, replay_dead,
+};
+pub(super) use subscriptions::ReadSubscriptions;
+pub(crate) use subscriptions::disable;
+pub use subscriptions::{StoredSubscription, stored, subscribe};
 
 use super::fault::DbError;
 use super::persist::Values;

@@ -1,0 +1,67 @@
+//! Events do not depend on who changes the order: the leader's webhooks are in the database (L5).
+
+use crate::support::hook_receiver::HookReceiver;
+use crate::support::orders::LONG;
+use crate::support::programs::call;
+use crate::support::world::{World, eventually, run};
+use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
+
+/// The settings of a world without its configuration file, as an operator's machine has them.
+fn without_the_file(world: &World) -> Vec<String> {
+    let sets = world.sets();
+    let file = sets.iter().position(|word| word == "--config").expect("the world has a file");
+    sets[..file].iter().chain(&sets[file + 2..]).cloned().collect()
+}
+
+#[test]
+fn a_command_without_the_webhooks_writes_their_events_all_the_same() {
+    run(async {
+        let receiver = HookReceiver::start().await;
+        let world = World::with_hook(&[Api, Relay, Consumer, Reconcile], &[], &receiver).await;
+        eventually("the leader has written them", async || {
+            world.rows("webhook_subscriptions", "webhook = 'shop' AND events LIKE '%order.cancelled%'").await == 1
+        })
+        .await;
+        let sale = world.paying_sale("elsewhere", 10, Some(1), LONG).await;
+        let alice = world.ordered(&sale, "alice").await;
+        let (sets, rid) = (without_the_file(&world), alice.to_string());
+        let command = ["order", "cancel", &rid, "--reason", "never paid"];
+        let all: Vec<&str> = sets.iter().map(String::as_str).chain(command).collect();
+        let (code, out, err) = call(&all);
+        assert_eq!(code, Some(0), "{out} {err}");
+        let written = format!("request_id = {alice} AND event_key = 'order.cancelled'");
+        assert_eq!(world.rows("webhook_deliveries", &written).await, 1, "in the transaction of the change");
+        receiver.hears("order.cancelled", alice).await;
+
+        let doctor: Vec<&str> = sets.iter().map(String::as_str).chain(["doctor", "--json"]).collect();
+        let (_, out, err) = call(&doctor);
+        let report: serde_json::Value = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{out} {err}"));
+        let line = report["checks"].as_array().unwrap().iter().find(|check| check["name"] == "webhooks of the leader");
+        let line = line.expect("compared");
+        assert_eq!((&line["verdict"], &line["expected"]), (&"warning".into(), &"none".into()), "{line}");
+        assert!(line["value"].as_str().unwrap().contains("shop ("), "{line}");
+        world.finish().await;
+    });
+}
+
+#[test]
+fn a_webhook_that_the_leader_has_no_more_gets_no_events_of_processes_without_it() {
+    run(async {
+        let receiver = HookReceiver::start().await;
+        let world = World::with_hook(&[Api, Relay], &[], &receiver).await;
+        world.sql("INSERT INTO webhook_subscriptions (webhook, events) VALUES ('former', 'order.confirmed')").await;
+        let leader = world.extra_roles(&[Reconcile], |_| {});
+        eventually("its events are gone", async || {
+            world.rows("webhook_subscriptions", "webhook = 'former' AND events = ''").await == 1
+        })
+        .await;
+        let consumer = world.extra_roles(&[Consumer], |settings| settings.webhooks.clear());
+        let sale = world.paying_sale("left", 10, Some(1), LONG).await;
+        let alice = world.ordered(&sale, "alice").await;
+        receiver.hears("order.confirmed", alice).await;
+        assert_eq!(world.rows("webhook_deliveries", "webhook = 'former'").await, 0);
+        consumer.stop().await;
+        leader.stop().await;
+        world.finish().await;
+    });
+}
