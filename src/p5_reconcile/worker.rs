@@ -110,14 +110,15 @@ impl Reconcile {
         released.retain(|sale| !self.settled.leave_out(&sale.sale_id));
         let interval = Duration::from_millis(self.settings.interval_ms);
         let mut turns = Turns::new(released, self.closed_after.as_ref(), interval);
-        self.rebuild_broken(&mut turns, &mq_dlq, &mut figures).await;
+        // In boxes: the future of a round would else be too large for the stack of a thread.
+        Box::pin(self.rebuild_broken(&mut turns, &mq_dlq, &mut figures)).await;
         let before = std::mem::take(&mut self.closed);
         while let Some(sale) = turns.next() {
             // A task renews the lease during a long audit. If it is lost all the same, another process leads by now.
             if !self.election.leads() {
                 return Ok(Progress::Idle);
             }
-            let result = self.reconcile(&sale, &mq_dlq).await;
+            let result = Box::pin(self.reconcile(&sale, &mq_dlq)).await;
             if sale.status == SaleStatus::Closed {
                 self.closed.insert(sale.sale_id.clone(), result.as_ref().ok().map(|(_, oldest_ms)| *oldest_ms));
                 self.closed_after = Some(sale.sale_id.clone());
@@ -180,7 +181,7 @@ impl Reconcile {
         let quiescent_for = Duration::from_millis(self.settings.quiet_ms);
         let retention_ms = self.retention_ms();
         let options = RebuildOptions { quiescent_for, backlog_max: self.backlog_max, retention_ms, mq_dlq };
-        if !rebuild(&context, sale, &mut self.quiescence, options).await? {
+        if !Box::pin(rebuild(&context, sale, &mut self.quiescence, options)).await? {
             return Ok(true);
         }
         if let Some(now) = sales::get(&context.db, &sale.sale_id).await? {

@@ -79,7 +79,7 @@ pub(in crate::p5_reconcile) async fn rebuild(
         return Ok(false);
     }
     let began = Instant::now();
-    match rebuild_now(context, sale, options).await? {
+    match Box::pin(rebuild_now(context, sale, options)).await? {
         RebuildAttempt::Rebuilt => {
             timer.reset(id);
             metrics::counter!("seckill_p5_reconcile_rebuilds_total").increment(1);
@@ -113,7 +113,7 @@ async fn waits_for(
     let audit = audit_with(context, sale, options.audit(), &mut AuditMemory::default()).await?;
     compensate(context, &audit).await?;
     match audit.overdue.len() {
-        0 => in_flight(context, &sale.sale_id).await,
+        0 => Box::pin(in_flight(context, &sale.sale_id)).await,
         undecided => Ok(Some(WaitsFor::Undecided(undecided))),
     }
 }
