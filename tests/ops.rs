@@ -226,6 +226,7 @@ fn every_complaint_of_the_doctor_has_its_row_in_the_runbook() {
     let of_one = [
         ("src/cli/doctor/addresses.rs", "format!(\"{} of {address}", "… of ADDRESS"),
         ("src/cli/doctor/redis.rs", "format!(\"{name} of replica ", "… of replica"),
+        ("src/cli/doctor/redis.rs", "format!(\"snapshots of {}", "snapshots of ADDRESS"),
     ];
     for (file, name, row) in of_one {
         assert!(read(file).contains(name), "{file} names a check {row}");

@@ -4,6 +4,7 @@ use crate::support::orders::LONG;
 use crate::support::prometheus::Prometheus;
 use crate::support::world::{World, run_waiting};
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
+use seckill::domain::order_life::PaymentTerms;
 use seckill::roles::Role::{Api, Consumer, Relay};
 use seckill::runtime::now_ms;
 
@@ -70,6 +71,27 @@ fn money_that_has_to_go_back_and_orders_that_do_not_expire_are_reported() {
         overdue.fires().await;
         other.batch_execute("ROLLBACK").await.unwrap();
         overdue.resolves().await;
+        world.finish().await;
+    });
+}
+
+#[test]
+fn an_order_that_cannot_expire_as_it_is_on_record_is_reported() {
+    run_waiting(async {
+        let world = World::with(&[Api, Relay, Consumer], &[]).await;
+        let sale = world.paying_sale("aside", 10, Some(3), PaymentTerms { limit_returns: true, ..LONG }).await;
+        let carol = world.ordered(&sale, "carol").await;
+        let p5 = world.process("reconcile", "", &[]);
+        p5.until_metric("seckill_p6_fulfil_set_aside_count", |count| count == 0.0).await;
+        let tower = Prometheus::over("alerts-aside", &[&p5]).await;
+
+        let aside = tower.before("a buyer's count that is below its order", &["SeckillOrderSetAside"]).await;
+        world.sql("UPDATE purchases SET quantity = 0 WHERE user_id = 'carol'").await;
+        world.sql("UPDATE orders SET expire_at = NOW(3) - INTERVAL 1 SECOND").await;
+        aside.fires().await;
+        assert!(world.order_in("UNPAID", carol).await);
+        world.sql("UPDATE purchases SET quantity = 1 WHERE user_id = 'carol'").await;
+        aside.resolves().await;
         world.finish().await;
     });
 }
