@@ -89,9 +89,10 @@ fn without_origins_there_is_no_trace_of_cors() {
         let path = format!("/v1/sales/{sale}");
         let seen = Answer::of(world.request(Method::GET, &path, "alice").header("Origin", SHOP)).await;
         assert_eq!(seen.status, 200);
-        for answer in [asked, seen] {
+        // A problem is in the reader's language; nothing varies by where a page comes from.
+        for (answer, varies_by) in [(asked, "Accept-Language"), (seen, "")] {
             assert_eq!(cors_headers(&answer.headers), Vec::<&str>::new());
-            assert_eq!(answer.header("vary"), "");
+            assert_eq!(answer.header("vary"), varies_by);
         }
         world.finish().await;
     });
