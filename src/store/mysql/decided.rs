@@ -105,11 +105,12 @@ pub async fn page(db: &Db, sale_id: &SaleId, series: Series, after: u64) -> Resu
 }
 
 /// One page of what was decided in a series without a number of its own, by request id, above `after`: the losers of numbers given
-/// twice. Rows without a number are in the order of the primary key in this index; named in ORDER BY, it would make the server sort.
+/// twice. Each page reads all of the series that have none and keeps the first ones: they are few, and the index has no order among
+/// them that a server trusts.
 pub async fn unnumbered(db: &Db, sale_id: &SaleId, series: Series, after: u64) -> Result<DecidedPage, DbError> {
     let query = format!(
         "/* decided::unnumbered */ {COLUMNS} AND r.number IS NULL AND r.request_id > ? \
-         ORDER BY r.sale_id, r.shard, r.epoch, r.number LIMIT {PAGE_MAX}"
+         ORDER BY r.request_id LIMIT {PAGE_MAX}"
     );
     let rows = rows(db, sale_id, series, (query, after)).await?;
     let next = if rows.len() < PAGE_MAX { None } else { rows.last().map(|row| row.request_id) };
