@@ -148,7 +148,9 @@ fn no_statement_of_p5_reads_a_table_from_end_to_end_or_sorts_a_sale() {
         for text in sent.values().filter(of_large) {
             let steps: Vec<Step> =
                 diesel::sql_query(format!("EXPLAIN FORMAT=TRADITIONAL {text}")).load(&mut session).await.expect(text);
-            for step in &steps {
+            // Sent on a difference only, which it groups by buyers: of it, the tables' own steps count.
+            let of_tables = |step: &&Step| !step.table.as_deref().unwrap_or_default().starts_with('<');
+            for step in steps.iter().filter(of_tables) {
                 let access = step.access.as_deref().unwrap_or("none");
                 assert!(!["ALL", "index", "index_merge"].contains(&access), "{text}\n{steps:#?}");
                 let walks =
