@@ -99,7 +99,7 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: WebhookComman
         WebhookCommand::Replay { ids, dead, webhook } => {
             let form = ReplayForm { delivery_ids: ids, dead, webhook }.checked().map_err(usage)?;
             let progress = |replayed: usize| {
-                if replayed % PROGRESS == 0 {
+                if replayed.is_multiple_of(PROGRESS) {
                     output::remark(&format!("{replayed} so far"));
                 }
             };

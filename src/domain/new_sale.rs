@@ -249,7 +249,7 @@ mod tests {
             "nothing is reported as paid"
         );
         let dear = |new: &mut NewSale| {
-            (new.price_cents, new.pay_within_s, new.limit) = (PRICE_CENTS_MAX, Some(60), Some(9_007))
+            (new.price_cents, new.pay_within_s, new.limit) = (PRICE_CENTS_MAX, Some(60), Some(9_007));
         };
         assert!(new(dear).is_ok());
     }

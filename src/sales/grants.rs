@@ -76,7 +76,9 @@ pub(crate) async fn apply_open(
         for grant in open {
             match apply(db, redis, (shards, epoch), &grant).await? {
                 GrantProgress::Done(count) => finished += count,
-                other => return Ok(other),
+                ended @ (GrantProgress::Frozen | GrantProgress::KeysLost | GrantProgress::NotSelling) => {
+                    return Ok(ended);
+                }
             }
         }
     }

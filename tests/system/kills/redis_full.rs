@@ -11,13 +11,8 @@ use seckill::roles::Role;
 fn a_full_redis_accepts_nothing_and_what_it_has_is_persisted() {
     run_waiting(async {
         let servers = breakable_servers().await;
-        let world = World::on_breakable(
-            &servers,
-            "full",
-            &[Role::Api],
-            &["p1_entry.cache_ttl_ms=60000", "p1_entry.cache_stale_max_ms=60000"],
-        )
-        .await;
+        let for_long = ["p1_entry.cache_ttl_ms=60000", "p1_entry.cache_stale_max_ms=60000"];
+        let world = World::on_breakable(&servers, "full", &[Role::Api], &for_long).await;
         let sale = world.sale("full", 100, None).await;
         let mut ids = Vec::new();
         for buyer in 0..20 {

@@ -47,9 +47,9 @@ pub(super) async fn give_back(conn: &mut Conn, returned: &ReturnedUnits<'_>) -> 
     }
     let more = sales::stock.eq(sales::stock + returned.units);
     // Whoever holds this row holds up the whole sale, whichever order ends.
-    let of_the_sale = |error: diesel::result::Error| match DbError::from(error) {
-        DbError::LockWait => DbError::SaleLocked(returned.sale_id.clone()),
-        other => other,
+    let of_the_sale = |error: diesel::result::Error| {
+        let error = DbError::from(error);
+        if matches!(error, DbError::LockWait) { DbError::SaleLocked(returned.sale_id.clone()) } else { error }
     };
     diesel::update(sales::table.find(sale)).set(more).execute(conn).await.map_err(of_the_sale)?;
     // Behind the update, which holds the row: a removal that has not begun by now sees these units.

@@ -137,7 +137,7 @@ mod tests {
     fn the_last_error_is_gone_once_something_was_answered() {
         let error = LastError::default();
         error.set("READONLY".to_owned());
-        assert_eq!(error.clone().text().as_deref(), Some("READONLY"));
+        assert_eq!(error.text().as_deref(), Some("READONLY"));
         error.answered();
         assert_eq!(error.text(), None);
     }
