@@ -71,15 +71,19 @@ impl Program {
                 let mut command = Command::new(binaries::find(ServerKind::Mysql, "mariadb-install-db")?);
                 command.args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"]);
                 command.arg("--skip-name-resolve");
+                // It hands the folder to `chown` without quotes: its own name alone has no blank.
+                if let (Some(parent), Some(name)) = (data.parent(), data.file_name()) {
+                    command.current_dir(parent).arg(option("--datadir=", &Path::new(".").join(name)));
+                }
                 command
             }
             Self::Mysql(program) => {
                 let mut command = mysqld(program);
-                command.arg("--initialize-insecure");
+                command.arg("--initialize-insecure").arg(option("--datadir=", data));
                 command
             }
         };
-        command.arg(option("--datadir=", data)).args(user_option());
+        command.args(user_option());
         Ok(command)
     }
 }

@@ -1,6 +1,7 @@
 //! What a buyer of a [`World`] does: tokens, purchases, looks at what became of them.
 
 use super::answer::Answer;
+use super::time::eventually;
 use super::world::World;
 use seckill::domain::ids::SaleId;
 
@@ -28,9 +29,27 @@ impl World {
 
     /// A purchase token and its request id.
     pub async fn token(&self, sale: &SaleId, user: &str) -> (String, String) {
-        let answer = Answer::of(self.request(reqwest::Method::POST, &format!("/v1/sales/{sale}/tokens"), user)).await;
+        let answer = self.ask_token(sale, user).await;
         assert_eq!(answer.status, 201, "{answer:?}");
         (answer.text("token"), answer.text("request_id"))
+    }
+
+    /// The same, once a purchase token is given: for a moment after Redis was away the sale may be unknown.
+    pub async fn token_again(&self, sale: &SaleId, user: &str) -> (String, String) {
+        let mut answer = self.ask_token(sale, user).await;
+        eventually("a purchase token", async || {
+            if answer.status == 503 {
+                answer = self.ask_token(sale, user).await;
+            }
+            answer.status != 503
+        })
+        .await;
+        assert_eq!(answer.status, 201, "{answer:?}");
+        (answer.text("token"), answer.text("request_id"))
+    }
+
+    async fn ask_token(&self, sale: &SaleId, user: &str) -> Answer {
+        Answer::of(self.request(reqwest::Method::POST, &format!("/v1/sales/{sale}/tokens"), user)).await
     }
 
     /// Asks for a status, waiting up to `wait_s` for the final one.

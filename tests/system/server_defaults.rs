@@ -103,7 +103,7 @@ fn a_binary_log_of_statements_is_named_and_is_an_outage_that_costs_no_order_its_
 #[test]
 fn a_database_at_an_ipv6_address_is_reached_and_one_that_is_not_there_is_named() {
     run_waiting(async {
-        let server = database("ipv6", &["--bind-address=::"]).await;
+        let server = database("ipv6", &["--bind-address=127.0.0.1,::1"]).await;
         let maker = "CREATE USER IF NOT EXISTS 'root'@'::1'; GRANT ALL PRIVILEGES ON *.* TO 'root'@'::1'";
         sql(&server.url(), maker).await;
         let url = server.url().replace("127.0.0.1", "[::1]");

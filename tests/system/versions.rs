@@ -18,7 +18,7 @@ fn two_versions_side_by_side_lose_nothing_on_the_way_up_and_on_the_way_back() {
         fleet.replace(Api, 0, NEXT).await;
         // Half way back with the wrong one first: what the new api accepts, the old consumer cannot read.
         fleet.replace(Consumer, 0, THIS).await;
-        fleet.until_logged(Consumer, "left to a consumer that can read it").await;
+        fleet.until_logged(Consumer, "this build reads version").await;
         fleet.replace(Relay, 0, NEXT).await;
         eventually("one that no consumer of two read", async || !fleet.world.mq_dlq().await.is_empty()).await;
         // Both consumers at once: each message goes round until one meets it that can read it.

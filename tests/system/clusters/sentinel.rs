@@ -163,7 +163,7 @@ fn one_sentinel_that_stands_still_or_is_dead_hides_no_master() {
             sentinel.freeze().await;
             old.kill().await;
             set.failed_over(old).await;
-            let (user, (token, _)) = (format!("after-{n}"), world.token(&sale, &format!("after-{n}")).await);
+            let (user, (token, _)) = (format!("after-{n}"), world.token_again(&sale, &format!("after-{n}")).await);
             let sells = async || world.buy(&sale, &user, 1, Some(&token)).await.status == 202;
             eventually("the new master sells", sells).await;
 
