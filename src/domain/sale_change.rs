@@ -234,8 +234,9 @@ impl NewTimes {
             return Err(END_PAST.into());
         }
         let times = |unix_ms| DateTime::from_timestamp_millis(unix_ms).unwrap_or_default();
-        // Its price may be from before there was a rule for it; times can be moved all the same.
-        let terms = NewSale { pay_within_s: None, limit_returns: false, ..NewSale::of(sale) };
+        // Its price and its currency may be from before there was a rule for them; times can be moved all the same.
+        let currency = "CNY".to_owned();
+        let terms = NewSale { pay_within_s: None, limit_returns: false, currency, ..NewSale::of(sale) };
         let new = NewSale { starts_at: times(starts_at_ms), ends_at: times(ends_at_ms), ..terms };
         new.draft()?;
         Ok(Sale { starts_at_ms, ends_at_ms, ..sale.clone() })

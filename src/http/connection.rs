@@ -202,8 +202,12 @@ impl AsyncRead for BoundedStream {
         }
         this.in_time(context)?;
         if this.state.framing.borrow().is_full() {
-            // A call that begins or ends wakes it.
+            // A call that begins or ends wakes it. Where none is under way and none begins, what waits are empty lines of a body: the
+            // time for a head ends the connection.
             this.state.paused.replace(Some(context.waker().clone()));
+            if !this.state.framing.borrow().has_call() && this.timer.is_none() {
+                this.await_client(Awaited::Head, context)?;
+            }
             return Poll::Pending;
         }
         let before = buffer.filled().len();

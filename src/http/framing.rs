@@ -76,6 +76,11 @@ impl Framing {
         self.has_served && self.is_idle() && self.behind_bytes > 0
     }
 
+    /// Whether a call is under way.
+    pub(super) const fn has_call(&self) -> bool {
+        self.under_way > 0
+    }
+
     /// Whether a call under way has to end, or one to begin, before more is read.
     pub(super) fn is_full(&self) -> bool {
         let bytes = self.waiting.iter().sum::<usize>() + self.behind_bytes;
@@ -84,9 +89,10 @@ impl Framing {
 
     /// Takes what was read.
     pub(super) fn take(&mut self, mut bytes: &[u8]) -> Result<(), TooMuch> {
-        if std::mem::take(&mut self.drained) && self.under_way == 0 {
-            // All that was complete has been answered: what still waits were empty lines of bodies.
+        if std::mem::take(&mut self.drained) && self.under_way == 0 && !self.waiting.is_empty() {
+            // All that was complete has been answered: what still waits were empty lines of bodies, and so was what stood behind them.
             self.waiting.clear();
+            self.behind_bytes = 0;
         }
         while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
             let (line, rest) = bytes.split_at(end);
@@ -201,6 +207,18 @@ mod tests {
         assert!(framing.is_full(), "the call has its head only");
         framing.call_ends();
         assert!(!framing.is_full());
+    }
+
+    #[test]
+    fn an_empty_line_in_a_body_costs_the_next_request_nothing() {
+        let mut framing = framing();
+        framing.take(b"POST / HTTP/1.1\r\nContent-Length: 20004\r\n\r\n{\n\n").unwrap();
+        framing.call_begins();
+        framing.take(&[b'x'; 20_000]).unwrap();
+        framing.call_ends();
+        framing.is_amid_head();
+        assert_eq!(framing.take(GET), Ok(()));
+        assert!(!framing.has_call());
     }
 
     #[test]

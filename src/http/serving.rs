@@ -23,6 +23,8 @@ use tokio::net::TcpStream;
 /// Bytes of answers that the kernel keeps for a client beside what is on its way: without it some 4 MB of a client that reads
 /// nothing.
 const UNSENT_BYTES_MAX: u32 = 128 << 10;
+/// How long a connection that is closed with an answer waits for the rest of what its client sends.
+const LINGER: Duration = Duration::from_secs(1);
 
 /// How a port is served.
 #[derive(Debug, Clone, Copy)]
@@ -88,6 +90,8 @@ where
             })
             .keep_alive(settings.keep_alive)
             .client_request_timeout(settings.head_timeout)
+            // An answer that goes out before its body came: the client is to read it, and not a reset connection.
+            .client_disconnect_timeout(LINGER)
             .h1_allow_half_closed(settings.half_closed)
             .on_connect_ext(|stream: &BoundedStream, data| {
                 data.insert(stream.state().clone());

@@ -65,7 +65,11 @@ impl Expiry {
     /// Expires one batch: what is left of one that failed, or of the first sale in turn that has one. Returns how many orders it had.
     async fn sweep(&mut self) -> Result<usize, DbError> {
         if let Some(half) = self.halves.next(Instant::now()) {
-            return self.expire(half).await;
+            let expired = self.expire(half).await?;
+            // One that expires nothing takes no other sale's turn.
+            if expired > 0 {
+                return Ok(expired);
+            }
         }
         self.walk.find_sales(&self.context.db, Duration::from_millis(self.settings.interval_ms)).await?;
         for _ in 0..TURNS_MAX {

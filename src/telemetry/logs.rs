@@ -26,9 +26,11 @@ static WRITER: OnceLock<Result<(), String>> = OnceLock::new();
 /// # Errors
 /// The filter cannot be read, or no thread can be started; a text for people.
 pub fn init_logs(log: &Log) -> Result<(), String> {
-    let filter = EnvFilter::try_new(&log.level).map_err(|error| format!("log.level: {error}"))?;
+    // An empty one is what it was: errors only.
+    let level = if log.level.trim().is_empty() { "error" } else { &log.level };
+    let filter = EnvFilter::try_new(level).map_err(|error| format!("log.level: {error}"))?;
     drop(filter);
-    let filter = EnvFilter::try_new(format!("{QUIET},{}", log.level)).map_err(|error| format!("log.level: {error}"))?;
+    let filter = EnvFilter::try_new(format!("{QUIET},{level}")).map_err(|error| format!("log.level: {error}"))?;
     WRITER.get_or_init(start_writer).clone()?;
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)

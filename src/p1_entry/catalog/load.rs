@@ -11,7 +11,7 @@ use crate::store::redis::{CachedSale, RedisFault, SoldOutMark};
 use futures::future::join_all;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 /// The load lock ends by itself after this time if its owner died.
 const LOCK_TTL_MS: u64 = 5_000;
@@ -19,6 +19,8 @@ const LOCK_TTL_MS: u64 = 5_000;
 const LOAD_WAIT: Duration = Duration::from_millis(300);
 /// Pause between two looks at it.
 const LOAD_LOOK: Duration = Duration::from_millis(20);
+/// How long a reading waits for the units of a shard: one server of several that stands still must not make the others' sales old.
+const STOCK_WAIT: Duration = Duration::from_millis(200);
 /// Redis keeps a cached sale this many times longer than a process does.
 const REDIS_TTL_FACTOR: u64 = 10;
 
@@ -87,8 +89,8 @@ impl Catalog {
     }
 
     pub(super) async fn with_stock(&self, sale: Sale, mark: Option<SoldOutMark>) -> SaleView {
-        let reads = (0..self.shards).map(|shard| self.redis.stock.units(&sale.sale_id, shard));
-        let stocks = join_all(reads).await.into_iter().flatten().flatten();
+        let reads = (0..self.shards).map(|shard| timeout(STOCK_WAIT, self.redis.stock.units(&sale.sale_id, shard)));
+        let stocks = join_all(reads).await.into_iter().flatten().flatten().flatten();
         let remaining = stocks.reduce(|sum, stock| sum + stock);
         // A mark of an earlier epoch, or from before a top-up, is void.
         let mark = mark.filter(|mark| mark.epoch == sale.epoch && mark.granted == sale.granted);

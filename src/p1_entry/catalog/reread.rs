@@ -8,6 +8,7 @@ use super::slot::Slot;
 use super::{Catalog, CatalogLookup, SaleView};
 use crate::domain::ids::SaleId;
 use crate::runtime::Flight;
+use futures::future::select_ok;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -77,18 +78,15 @@ impl Catalog {
     /// The view of a slot with the stock of now, if Redis sells by exactly its terms: then it is as good as one that was read now.
     async fn confirm(&self, slot: &Slot) -> Option<Arc<SaleView>> {
         let (now, known) = (Instant::now(), slot.read().view?);
-        for shard in 0..self.shards {
-            match self.redis.stock.has_terms_of(&known.sale, shard).await {
-                Ok(true) => {
-                    let view = Arc::new(self.with_stock(known.sale.clone(), known.sold_out).await);
-                    slot.write(Some(view.clone()), now);
-                    return Some(view);
-                }
-                Ok(false) => return None,
-                // Of several servers one may be away.
-                Err(_) => {}
-            }
+        // All at once: of several servers one may be away, and its time-out is longer than a view may decide for.
+        let terms = (0..self.shards).map(|shard| Box::pin(self.redis.stock.has_terms_of(&known.sale, shard)));
+        let (has_them, _) = select_ok(terms).await.ok()?;
+        if !has_them {
+            return None;
         }
-        None
+        slot.write(Some(known.clone()), now);
+        let view = Arc::new(self.with_stock(known.sale.clone(), known.sold_out).await);
+        slot.write(Some(view.clone()), now);
+        Some(view)
     }
 }

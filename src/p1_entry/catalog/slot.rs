@@ -32,8 +32,15 @@ impl Slot {
         self.read.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// What was read, unless a later reading is there already.
     pub(super) fn write(&self, view: Option<Arc<SaleView>>, read_at: Instant) {
-        *self.read.write().unwrap_or_else(PoisonError::into_inner) = ReadView { view, read_at };
+        {
+            let mut read = self.read.write().unwrap_or_else(PoisonError::into_inner);
+            if read_at < read.read_at {
+                return;
+            }
+            *read = ReadView { view, read_at };
+        }
         near_views::changed();
     }
 

@@ -75,6 +75,12 @@ pub(in crate::p5_reconcile) struct FindingKey {
     part: String,
 }
 
+impl FindingKey {
+    pub(super) fn is_of(&self, kind: FindingKind) -> bool {
+        self.kind == kind
+    }
+}
+
 /// One thing that is wrong.
 #[derive(Debug, Clone, Serialize)]
 pub struct AuditFinding {

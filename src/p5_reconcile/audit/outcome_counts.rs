@@ -231,6 +231,11 @@ impl CountedOutcomes {
         Err(ReconcileError::Moved)
     }
 
+    /// Makes the next audit count what grows with the sale, too.
+    pub(super) const fn count_all_next(&mut self) {
+        self.audits = 0;
+    }
+
     /// Whether to count what grows with the sale, too: always in a small sale, in a large one every 100 audits.
     fn counts_all(&mut self, wants: &[SeriesWanted]) -> bool {
         let numbers: u64 = wants.iter().map(|want| want.to).sum();

@@ -153,7 +153,7 @@ impl WebhookSender {
             return Ok(());
         }
         match webhooks::subscribe(&self.db, &self.subscriptions).await {
-            Err(error) if error.is_outage() => return Err(error),
+            Err(error) if !webhooks::is_of_before(&error) => return Err(error),
             // An account of before the table: each process writes by its own configuration, as it did.
             Err(error) => tracing::warn!(phase = "p6_webhooks", %error, "the subscriptions are not in the database"),
             Ok(()) => self.endpoints.iter_mut().for_each(|endpoint| endpoint.is_disabled = false),
@@ -165,7 +165,13 @@ impl WebhookSender {
     /// Writes down which receivers answered 410, and opens those again that a replay has opened.
     async fn follow_replays(&mut self) -> Result<(), DbError> {
         while let Some(name) = self.gone.last() {
-            webhooks::disable(&self.db, name).await?;
+            match webhooks::disable(&self.db, name).await {
+                Err(error) if !webhooks::is_of_before(&error) => return Err(error),
+                Err(error) => {
+                    tracing::warn!(phase = "p6_webhooks", %error, "that a receiver answers 410 is not in the database")
+                }
+                Ok(()) => {}
+            }
             self.gone.pop();
         }
         let now = Instant::now();

@@ -15,8 +15,8 @@ pub use listed::{
     DeliveriesFilter, DeliveryPlace, ListedDelivery, PAGE_MAX, ReplayedRows, get, list, replay, replay_dead,
 };
 pub(super) use subscriptions::ReadSubscriptions;
-pub(crate) use subscriptions::disable;
 pub use subscriptions::{StoredSubscription, stored, subscribe};
+pub(crate) use subscriptions::{disable, is_of_before};
 
 use super::fault::DbError;
 use super::persist::Values;

@@ -49,12 +49,24 @@ impl Db {
     /// Who gets a row for each event that is written now: the webhooks of the leader, and those of this process's configuration. Not to
     /// be called while a connection is held.
     pub(in crate::store::mysql) async fn webhooks(&self) -> Result<WebhookSubscriptions, DbError> {
-        let read =
-            async { stored(self).await.map(|rows| WebhookSubscriptions::new(rows.iter().map(of_row).collect())) };
+        let read = async {
+            match stored(self).await {
+                // The table is newer than the database or its account: each process writes by its own configuration, as before.
+                Err(error) if is_of_before(&error) => Ok(WebhookSubscriptions::default()),
+                rows => rows.map(|rows| WebhookSubscriptions::new(rows.iter().map(of_row).collect())),
+            }
+        };
         let stored =
             self.read_subscriptions().0.try_get_with((), read).await.map_err(|error| DbError::clone(&error))?;
         Ok(stored.joined(self.own_webhooks()))
     }
+}
+
+/// Whether the database, or the rights of the account, are of before the table.
+#[must_use]
+pub(crate) fn is_of_before(error: &DbError) -> bool {
+    let text = error.to_string();
+    text.contains("command denied") || text.contains("webhook_subscriptions' doesn't exist")
 }
 
 fn of_row(row: &StoredSubscription) -> WebhookSubscription {
