@@ -168,7 +168,7 @@ impl WebhookSender {
             match webhooks::disable(&self.db, name).await {
                 Err(error) if !webhooks::is_of_before(&error) => return Err(error),
                 Err(error) => {
-                    tracing::warn!(phase = "p6_webhooks", %error, "that a receiver answers 410 is not in the database")
+                    tracing::warn!(phase = "p6_webhooks", %error, "that a receiver answers 410 is not in the database");
                 }
                 Ok(()) => {}
             }
