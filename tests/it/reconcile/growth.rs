@@ -159,19 +159,19 @@ fn grants_that_redis_has_had_for_a_while_are_summed_once() {
 }
 
 /// A request that the database has lost and Redis has forgotten, as a restored backup leaves it; the units are in stock again.
-async fn lose(world: &World, number: u32) {
+pub(super) async fn lose(world: &World, sale: &SaleId, number: u32) {
     let of = format!("request_id = (SELECT request_id FROM request_outcome WHERE number = {number})");
     world
         .sql(&format!(
             "BEGIN; DELETE FROM orders WHERE {of}; DELETE FROM request_outcome WHERE number = {number}; \
              UPDATE sales SET stock = stock + 1; \
-             INSERT INTO stock_flow (sale_id, delta, kind, ref) VALUES ('gapped', 1, 'correction', 'x{number}'); COMMIT"
+             INSERT INTO stock_flow (sale_id, delta, kind, ref) VALUES ('{sale}', 1, 'correction', 'x{number}'); COMMIT"
         ))
         .await;
 }
 
 /// Until the ledger has forgotten everything.
-async fn forgotten(world: &World, sale: &SaleId) {
+pub(super) async fn forgotten(world: &World, sale: &SaleId) {
     let forgets = world.extra_roles(&[ReconcileRole], |settings| settings.p5_reconcile.ledger_retention_s = 1);
     let ledger = world.servers.redis.keys.ledger(0, sale);
     eventually("an empty ledger", async || world.redis(&["HLEN", &ledger]).await.as_u64() == Some(1)).await;
@@ -197,7 +197,7 @@ fn a_gap_is_looked_into_once_and_costs_later_rounds_nothing() {
         assert_eq!(rounds.walks().await, walks, "nothing is new");
 
         let gaps = "code = 'P5-RC4'";
-        lose(&world, 5).await;
+        lose(&world, &sale, 5).await;
         rounds.rows().await;
         assert!(world.rows("audit_findings", gaps).await > 0, "it is found");
         assert_eq!(world.rows("failed_request", "reason = 'GAP'").await, 1, "its buyer is named");
@@ -208,7 +208,7 @@ fn a_gap_is_looked_into_once_and_costs_later_rounds_nothing() {
         assert!(open <= rows + 200, "{rows} rows a round without a gap, {open} with one");
 
         // Another one is news.
-        lose(&world, 9).await;
+        lose(&world, &sale, 9).await;
         rounds.rows().await;
         assert_eq!(world.rows("failed_request", "reason = 'GAP'").await, 2, "its buyer is named, too");
         assert!(world.rows("audit_findings", &format!("{gaps} AND detail LIKE '%number 9 %'")).await > 0);

@@ -1,30 +1,10 @@
 //! A finding that stands hides no other of its kind: each is confirmed, logged, counted and written down by itself.
 
+use super::growth::{forgotten, lose};
 use crate::support::observed_reconciler::ObservedReconciler;
 use crate::support::programs::Folder;
 use crate::support::world::{World, eventually, run};
-use seckill::domain::ids::SaleId;
-use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
-
-/// Until the ledger has forgotten everything.
-async fn forgotten(world: &World, sale: &SaleId) {
-    let forgets = world.extra_roles(&[Reconcile], |settings| settings.p5_reconcile.ledger_retention_s = 1);
-    let ledger = world.servers.redis.keys.ledger(0, sale);
-    eventually("an empty ledger", async || world.redis(&["HLEN", &ledger]).await.as_u64() == Some(1)).await;
-    forgets.stop().await;
-}
-
-/// A request that the database has lost and Redis has forgotten; the units are in stock again.
-async fn lose(world: &World, number: u32) {
-    let of = format!("request_id = (SELECT request_id FROM request_outcome WHERE number = {number})");
-    world
-        .sql(&format!(
-            "BEGIN; DELETE FROM orders WHERE {of}; DELETE FROM request_outcome WHERE number = {number}; \
-             UPDATE sales SET stock = stock + 1; \
-             INSERT INTO stock_flow (sale_id, delta, kind, ref) VALUES ('second', 1, 'correction', 'x{number}'); COMMIT"
-        ))
-        .await;
-}
+use seckill::roles::Role::{Api, Consumer, Relay};
 
 fn logged(reconciler: &ObservedReconciler, text: &str) -> usize {
     reconciler.program.stderr().lines().filter(|line| line.contains("finding") && line.contains(text)).count()
@@ -44,9 +24,9 @@ fn a_second_gap_and_a_second_equation_are_reported_while_the_first_ones_stand() 
         let folder = Folder::new("second");
         let reconciler = ObservedReconciler::start(&world, &folder, &[]);
 
-        lose(&world, 3).await;
+        lose(&world, &sale, 3).await;
         eventually("the first gap", async || reconciler.state(&world, "P5-RC4").await == 1.0).await;
-        lose(&world, 8).await;
+        lose(&world, &sale, 8).await;
         eventually("the second gap", async || reconciler.state(&world, "P5-RC4").await == 2.0).await;
         assert_eq!([logged(&reconciler, "number 3 has"), logged(&reconciler, "number 8 has")], [1, 1]);
         let both = "code = 'P5-RC4' AND detail LIKE '%number 8 %' AND run_id IN \

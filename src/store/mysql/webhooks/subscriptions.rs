@@ -9,6 +9,7 @@
 use super::super::columns::{ByteText, MaybeUnixMs};
 use super::super::fault::DbError;
 use super::super::pool::{Conn, Db};
+use super::super::rights::DENIED;
 use super::super::schema::webhook_subscriptions;
 use crate::domain::webhook::{WebhookSubscription, WebhookSubscriptions};
 use diesel::prelude::*;
@@ -66,7 +67,7 @@ impl Db {
 #[must_use]
 pub(crate) fn is_of_before(error: &DbError) -> bool {
     let text = error.to_string();
-    text.contains("command denied") || text.contains("webhook_subscriptions' doesn't exist")
+    text.contains(DENIED) || text.contains("webhook_subscriptions' doesn't exist")
 }
 
 fn of_row(row: &StoredSubscription) -> WebhookSubscription {
