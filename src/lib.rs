@@ -29,8 +29,8 @@
 //! together. `docs/architecture.md` names each file of that walk.
 //!
 //! Comments name their reasons by number, and `docs/register.md` is the key. "Window 17" is a point at which a crash or a fault
-//! could lose or double something; "A10" or "E8" is a row, something that the system must do. `docs/proof.md` names the
-//! mechanism and the test of each. Words are in `docs/glossary.md`, the rules of the house in `CONTRIBUTING.md`.
+//! could lose or double something; "A10" or "E8" is a row, something that the system must do. It names
+//! what closes each window, and the test that shows it. Words are in `docs/glossary.md`, the rules of the house in `CONTRIBUTING.md`.
 
 pub mod admin;
 pub mod allocator;
