@@ -1,4 +1,5 @@
 //! Where `seckill-bench` is: the program of its own (`bench/`) that makes load and measures.
+//! The program that takes orders in production should not be able to fill tables, kill processes and generate load.
 
 use std::path::PathBuf;
 

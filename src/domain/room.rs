@@ -5,7 +5,8 @@
 
 /// Buyers who came before the start get their drawn places at this rate, a millisecond, all processes together.
 pub(crate) const TOLD_PER_MS: u64 = 10;
-/// Giving them out takes at most this long, milliseconds, for any number of them; no place is released before.
+/// Giving them out takes at most this long, milliseconds, for any number of them; no place is released before. Else the stock of a
+/// small sale would go to the early buyers who came back first, whatever their places.
 pub(crate) const TOLD_MAX_MS: u64 = 30_000;
 /// The far part of a waiting crowd polls at most this often, times a second, over all processes.
 pub(crate) const POLLS_PER_S: u64 = 5_000;

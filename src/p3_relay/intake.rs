@@ -1,4 +1,7 @@
 //! Where a relay's entries come from: its own unfinished ones, those that others left, and new ones.
+//!
+//! An idle relay polls on the connection that all tasks share: a read that blocks would need a client of its own with a longer
+//! time-out, and would delay a stop. The price is up to `p3_relay.idle_ms` of latency.
 
 use super::Relay;
 use super::entry::{RelayEntry, UnreadableEntry};

@@ -1,6 +1,9 @@
 //! A purchase on its way in: its head, then its body.
 //!
 //! Input: a request. Output: what its decision needs, so that the request itself need not wait for it; or the refusal. A crash leaves an unanswered connection.
+//!
+//! A full process answers before it checks a token or reads a body. The place among the purchases under way is taken after the
+//! body: a client that sends it slowly holds a connection, but no buyer's place.
 
 use super::state::PublicApi;
 use super::{body, headers};

@@ -1,6 +1,7 @@
 //! Signed places: what a buyer shows instead of being looked up. Checked without storage, so a poll costs no server a call.
 //!
 //! A ticket has no time of its own: it is of use until its sale ends. It survives everything but another signing key.
+//! Buyers get one after the start: before it there is no place to sign.
 
 use crate::config::Secret;
 use crate::domain::ids::{SaleId, UserId};

@@ -1,5 +1,6 @@
 //! The scan of a shard's ledger: requests that are undecided, requests that are decided and not marked, records that are older
 //! than the retention; and what is remembered of it, so that a ledger in which nothing can have changed is not scanned again (E13).
+//! A request is as old as its record, by Redis' clock: an outbox entry's idle time begins anew with each relay that touches it.
 
 use super::result::OpenRequest;
 use crate::domain::ids::{RequestId, SaleId};

@@ -2,6 +2,7 @@
 //!
 //! Input: a row of `webhook_deliveries`. Output: what the receiver answered, or what went wrong. One deadline for all of it, redirects
 //! are not followed, and the body of an answer is not read. A crash in between leaves the row due.
+//! Each try has a connection of its own: in a pool, connections whose other end is gone would have to be noticed.
 
 use crate::config::{Webhook, webhook_secret_bytes};
 use crate::domain::webhook::{message_id, payload, signed_content};

@@ -2,7 +2,8 @@
 //!
 //! Declaring is idempotent and done by every new publisher, and by a consumer whose queue is missing (unless `rabbitmq.declare`
 //! is off), so a queue deleted by hand is back after a reconnect. A crash in the middle leaves a part of the topology, which the
-//! next one completes.
+//! next one completes. A consumer consumes first: on a slow broker with many queues declaring everything within one deadline
+//! failed each time, and nothing was persisted (a slow broker is not a dead one).
 
 use super::config::RabbitConfig;
 use super::error::{RabbitError, RabbitResult};

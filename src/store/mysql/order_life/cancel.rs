@@ -24,6 +24,7 @@ use diesel_async::{AsyncConnection, RunQueryDsl};
 use serde_json::json;
 
 /// So many orders of a buyer and a sale give their limit back when they end unpaid; from then on those that the buyer cancels do not.
+/// Else one account could keep units off sale by buying and cancelling. Expired orders are not counted: `pay_within_s` slows them.
 const RETURNS_MAX: i64 = 10;
 
 /// Who cancels what, and why.

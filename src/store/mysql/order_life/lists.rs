@@ -1,5 +1,6 @@
 //! Orders listed and looked up, for buyers, operators and the shop's backend. Reads only.
 //!
+//! Each walk names its index: for a page deep in a sale MariaDB took the primary key, and read 1,500,000 rows.
 //! Newest first, by request id: ids grow with time, so a page begins where the last one ended. Each question has an index that
 //! answers it in this order (ix_orders_user, ix_orders_sale or the primary key). Orders of a sale in one state are found among its
 //! newest, or, where these are not enough, by the state (ix_orders_deadline), whose entries are sorted. Orders that were accepted in a
