@@ -20,7 +20,11 @@ fn has_date(text: &str) -> bool {
 
 /// The paragraph that opens with `Source: ` and stands directly above line `at` of the page, in one piece.
 fn source_above(lines: &[(usize, Kind, &str)], at: usize) -> Option<String> {
-    let above = lines[..at].iter().rev().map(|(_, _, line)| line.trim()).skip_while(|line| line.is_empty());
+    let above = lines[..at]
+        .iter()
+        .rev()
+        .map(|(_, _, line)| line.trim())
+        .skip_while(|line| line.is_empty() || line.starts_with("<!--"));
     let mut paragraph: Vec<&str> = above.take_while(|line| !line.is_empty() && !line.starts_with('|')).collect();
     paragraph.reverse();
     let text = paragraph.join(" ");
@@ -30,28 +34,27 @@ fn source_above(lines: &[(usize, Kind, &str)], at: usize) -> Option<String> {
 #[test]
 fn every_table_of_figures_names_its_command_its_date_its_machine_and_its_raw_data() {
     let mut complaints = Vec::new();
-    for name in ["docs/performance.md", "docs/performance-history.md"] {
-        let page = Page::read(name);
-        let lines = page.lines();
-        for (at, (line, kind, text)) in lines.iter().enumerate() {
-            let first = at == 0 || !matches!(lines[at - 1].1, Kind::Table);
-            if !matches!(kind, Kind::Table) || !first || WITHOUT_FIGURES.iter().any(|title| text.starts_with(title)) {
-                continue;
-            }
-            let Some(source) = source_above(&lines, at) else {
-                complaints.push(format!("{name}:{line}: no paragraph “{SOURCE}…” directly above the table"));
-                continue;
-            };
-            let raw = source.contains("](data/") || source.contains("raw data not kept");
-            for (there, what) in [
-                (source.matches('`').count() >= 2, "command"),
-                (has_date(&source), "date"),
-                (source.contains("cores"), "machine (its cores)"),
-                (raw, "raw data"),
-            ] {
-                if !there {
-                    complaints.push(format!("{name}:{line}: the source names no {what}"));
-                }
+    let name = "docs/performance.md";
+    let page = Page::read(name);
+    let lines = page.lines();
+    for (at, (line, kind, text)) in lines.iter().enumerate() {
+        let first = at == 0 || !matches!(lines[at - 1].1, Kind::Table);
+        if !matches!(kind, Kind::Table) || !first || WITHOUT_FIGURES.iter().any(|title| text.starts_with(title)) {
+            continue;
+        }
+        let Some(source) = source_above(&lines, at) else {
+            complaints.push(format!("{name}:{line}: no paragraph “{SOURCE}…” directly above the table"));
+            continue;
+        };
+        let raw = source.contains("](data/") || source.contains("raw data not kept");
+        for (there, what) in [
+            (source.matches('`').count() >= 2, "command"),
+            (has_date(&source), "date"),
+            (source.contains("cores"), "machine (its cores)"),
+            (raw, "raw data"),
+        ] {
+            if !there {
+                complaints.push(format!("{name}:{line}: the source names no {what}"));
             }
         }
     }
@@ -81,7 +84,7 @@ fn raw_data_is_the_output_of_the_benchmark_and_some_page_uses_it() {
 const BARS: &str = "docs/data/2026-11-27-bars.json";
 
 /// As `scripts/bars-table.py` prints a number.
-fn number(value: f64) -> String {
+pub fn number(value: f64) -> String {
     let digits = |count: usize| format!("{value:.count$}");
     match value.abs() {
         1000.0.. => {
@@ -107,9 +110,14 @@ fn with_unit(value: &serde_json::Value, unit: &str) -> String {
     }
 }
 
+/// The raw data of the page's table of bars.
+pub fn bars() -> serde_json::Value {
+    serde_json::from_str(&fs::read_to_string(root().join(BARS)).unwrap()).unwrap()
+}
+
 /// Median, baseline and ratio of each bar in the raw data.
 fn raw_bars() -> Vec<(String, [String; 3])> {
-    let json: serde_json::Value = serde_json::from_str(&fs::read_to_string(root().join(BARS)).unwrap()).unwrap();
+    let json = bars();
     let bars = json["bars"].as_array().unwrap().iter().map(|bar| {
         let unit = bar["unit"].as_str().unwrap();
         let ratio = bar["ratio"].as_f64().map_or("–".to_owned(), |ratio| format!("{ratio:.2}"));
