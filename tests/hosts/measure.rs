@@ -54,6 +54,13 @@ pub fn accepting_after(purchases: &[Purchase], span: Span, of: impl Fn(u16) -> b
     (!within.is_empty()).then_some(latest)
 }
 
+/// The purchases, those that the fault met under way as if they began with it: the one buyer of a shard may have none but that.
+pub fn with_under_way(purchases: &[Purchase], fault_ms: u64) -> Vec<Purchase> {
+    let met = |purchase: &Purchase| purchase.begun_ms < fault_ms && purchase.ended_ms > fault_ms;
+    let begun_ms = |purchase: &Purchase| if met(purchase) { fault_ms } else { purchase.begun_ms };
+    purchases.iter().map(|purchase| Purchase { begun_ms: begun_ms(purchase), ..purchase.clone() }).collect()
+}
+
 /// The longest time in seconds that a shard's buyer met refusals only, from the first of them to the next accepted purchase; 0
 /// when all of the span were accepted. `None`: the last one was not, or there is none.
 pub fn longest_outage(purchases: &[Purchase], span: Span) -> Option<f64> {
@@ -142,6 +149,14 @@ mod tests {
         assert_eq!(longest_outage(&all, span), None, "it ended with a failure");
         assert_eq!(longest_outage(&all[..4], span), Some(2.1));
         assert_eq!(accepting_after(&all, span, |shard| shard == 7), None, "nobody bought there");
+    }
+
+    #[test]
+    fn a_purchase_that_the_fault_met_under_way_counts_from_the_fault() {
+        let span = Span { from_ms: 1_000, to_ms: 20_000 };
+        let all = vec![purchase(0, 950, false, None), purchase(0, 7_000, true, None)];
+        assert_eq!(accepting_after(&all, span, |_| true), Some(0.0), "begun before");
+        assert_eq!(accepting_after(&with_under_way(&all, span.from_ms), span, |_| true), Some(6.1));
     }
 
     #[test]

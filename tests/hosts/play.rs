@@ -9,7 +9,7 @@ use crate::dump::dump;
 use crate::front::FrontWatch;
 use crate::measure::{
     Span, accepting_after, landing_after, longest_outage, second_by_second, sold_and_landed_after,
-    under_way_with_the_lost,
+    under_way_with_the_lost, with_under_way,
 };
 use crate::network::{NUMBERS, Number};
 use crate::probes::{Probes, Purchase};
@@ -255,7 +255,7 @@ fn times(purchases: &[Purchase], own: &[u16], [fault, back]: [Span; 2]) -> Times
     let of_others: Vec<Purchase> = purchases.iter().filter(had_an_api).cloned().collect();
     Times {
         others: accepting_after(&of_others, fault, |shard| !own.contains(&shard)),
-        own: accepting_after(purchases, fault, |shard| own.contains(&shard)),
+        own: accepting_after(&with_under_way(purchases, fault.from_ms), fault, |shard| own.contains(&shard)),
         again: sold_and_landed_after(purchases, fault),
         landing: landing_after(purchases, fault),
         back: longest_outage(purchases, back),
