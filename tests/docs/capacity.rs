@@ -1,22 +1,19 @@
-//! What an order costs each process, and how much a large crowd would need: `docs/performance.md` has both from the raw data
-//! of its table of bars, so that arithmetic and figures cannot part.
+//! The table of bars, what an order costs each process, and how much a large crowd would need: `docs/performance.md` has all of
+//! it from one raw file, so that arithmetic and figures cannot part.
 
-use crate::figures::{bars, number};
+use crate::bars::{bar, number, raw, table};
 use crate::markdown::{Page, root};
 use serde_json::Value;
 use std::fs;
 
 const PAGE: &str = "docs/performance.md";
+const BARS: [&str; 2] = ["<!-- bars: written by UPDATE_DOCS=1 cargo test --test docs -->\n", "<!-- end of bars -->\n"];
 const COSTS: [&str; 2] =
     ["<!-- costs: written by UPDATE_DOCS=1 cargo test --test docs -->\n", "<!-- end of costs -->\n"];
 const CAPACITY: [&str; 2] =
     ["<!-- capacity: written by UPDATE_DOCS=1 cargo test --test docs -->\n", "<!-- end of capacity -->\n"];
 /// Every process is planned at this part of its cores.
 const PLANNED: f64 = 0.6;
-
-fn bar<'a>(json: &'a Value, name: &str) -> &'a Value {
-    json["bars"].as_array().unwrap().iter().find(|bar| bar["name"] == name).unwrap_or_else(|| panic!("no bar {name}"))
-}
 
 fn tenth(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
@@ -189,10 +186,12 @@ fn with(text: &str, [begin, end]: [&str; 2], printed: &str) -> String {
 }
 
 #[test]
-fn costs_and_capacity_are_computed_from_the_raw_data_of_the_bars() {
-    let costs = Costs::of(&bars());
+fn bars_costs_and_capacity_are_those_of_the_raw_data() {
+    let json = raw();
+    let costs = Costs::of(&json);
     let text = Page::read(PAGE).text;
-    let printed = with(&with(&text, COSTS, &costs.table()), CAPACITY, &costs.capacity());
+    let blocks = [(BARS, table(&json)), (COSTS, costs.table()), (CAPACITY, costs.capacity())];
+    let printed = blocks.iter().fold(text, |text, (marks, block)| with(&text, *marks, block));
     if std::env::var_os("UPDATE_DOCS").is_some() {
         // In one piece: other tests read the page meanwhile.
         let whole = root().join(format!("{PAGE}.new"));
@@ -200,5 +199,5 @@ fn costs_and_capacity_are_computed_from_the_raw_data_of_the_bars() {
         fs::rename(whole, root().join(PAGE)).unwrap();
     }
     let written = fs::read_to_string(root().join(PAGE)).unwrap();
-    assert_eq!(written, printed, "UPDATE_DOCS=1 cargo test --test docs writes the costs of {PAGE}");
+    assert!(written == printed, "UPDATE_DOCS=1 cargo test --test docs writes the figures of {PAGE}");
 }

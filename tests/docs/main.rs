@@ -16,6 +16,7 @@ use crate::markdown::root;
 #[allow(dead_code, reason = "each binary uses a part of it")]
 #[path = "../support/asyncapi.rs"]
 mod asyncapi;
+mod bars;
 mod capacity;
 mod compatibility;
 mod constants;
