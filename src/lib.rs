@@ -15,14 +15,16 @@
 //! | 2 | [`faults`] | fault points of test builds: `crash_point!` and `left_out!` do nothing in a release |
 //! | 2 | [`jwt`], [`token_issuer`], [`allocator`], [`bench_program`], [`build_info`] | how tokens are signed and issued; memory; where the benchmark's program is; which build this is |
 //! | 3 | [`store`] | Redis, RabbitMQ, MySQL: one folder each, the only importers of their clients |
-//! | 4 | [`http`], [`sales`] | what two HTTP servers share, and the client for other machines; what operators do to a sale |
-//! | 5 | [`p2_reserve`], [`p3_relay`], [`p4_persist`], [`p5_reconcile`], [`p6_fulfil`] | one phase each; none imports another |
-//! | 6 | [`p1_entry`] | the public API; it calls P2, and P6 for a buyer's own orders: the only calls between phases |
-//! | 7 | [`console`] | pages: the operators' console, the contract, the demo shop |
-//! | 8 | [`roles`] | what a process runs: api, relay, consumer, reconcile |
-//! | 9 | [`admin`] | the operators' HTTP server: health, metrics, API |
-//! | 10 | [`dev`] | a whole system on one machine |
-//! | 11 | [`cli`] | the command line |
+//! | 4 | [`http`], [`sales`] | what two HTTP servers share, and the client for other machines; a sale's own life |
+//! | 5 | [`events`] | what the world is notified of: rows, the publisher, webhooks |
+//! | 6 | [`orders`] | what an order is: written once, and changed until it is paid, cancelled or expired |
+//! | 7 | [`p2_reserve`], [`p3_relay`], [`p4_persist`], [`p5_reconcile`], [`p6_fulfil`] | one phase each; none imports another |
+//! | 8 | [`p1_entry`] | the public API; it calls P2, and P6 for a buyer's own orders: the only calls between phases |
+//! | 9 | [`console`] | pages: the operators' console, the contract, the demo shop |
+//! | 10 | [`roles`] | what a process runs: api, relay, consumer, reconcile |
+//! | 11 | [`admin`] | the operators' HTTP server: health, metrics, API |
+//! | 12 | [`dev`] | a whole system on one machine |
+//! | 13 | [`cli`] | the command line |
 //!
 //! Read in this order: `docs/states.md`, which is printed from `domain/states`; then a purchase: [`p1_entry::purchasing`],
 //! [`p2_reserve`] with `lua/reserve.lua`, [`p3_relay`], [`p4_persist`]; then [`p5_reconcile`]; then [`roles`], where they are put
@@ -41,9 +43,11 @@ pub mod config;
 pub mod console;
 pub mod dev;
 pub mod domain;
+pub mod events;
 pub mod faults;
 pub mod http;
 pub mod jwt;
+pub mod orders;
 pub mod p1_entry;
 pub mod p2_reserve;
 pub mod p3_relay;

@@ -37,7 +37,12 @@ const IDS: u64 = 20_000_000;
 /// P4 as the role runs it.
 pub(super) fn landers(environment: &Environment) -> Vec<Persist> {
     let servers = &environment.servers;
-    Persist::writers(&servers.db, &servers.redis.ledger, &servers.rabbit, &environment.settings.p4_persist)
+    Persist::writers(
+        (&servers.db, &servers.persister),
+        &servers.redis.ledger,
+        &servers.rabbit,
+        &environment.settings.p4_persist,
+    )
 }
 
 /// What the writers have done together.

@@ -9,11 +9,11 @@ use super::environment::Environment;
 use super::plain_handler::PlainHandler;
 use super::sizes::{Sizes, Spinner};
 use super::steady_crowd;
+use crate::lags;
 use crate::loadgen::{self, LoadPlan, LoadReport, PreparedRun};
 use hdrhistogram::Histogram;
 use seckill::cli::Failure;
 use seckill::domain::ids::SaleId;
-use seckill::store::mysql::lags;
 use serde_json::{Value, json};
 
 /// Most of p99 to the answer above the plain handler's, ms.

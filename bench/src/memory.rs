@@ -12,7 +12,7 @@ use seckill::cli::Failure;
 use seckill::domain::ids::SaleId;
 use seckill::p5_reconcile::{Window, audit_sale, mark_outcomes, trim_all};
 use seckill::roles::Role;
-use seckill::store::mysql::sales;
+use seckill::sales::rows as sales;
 use serde_json::json;
 use std::collections::BTreeMap;
 

@@ -7,10 +7,10 @@ use super::environment::Environment;
 use super::landing;
 use super::sizes::{Sizes, Spinner};
 use super::steady_crowd::{ENOUGH, crowd};
+use crate::lags;
 use crate::loadgen::{self, LoadReport};
 use seckill::cli::Failure;
 use seckill::domain::ids::SaleId;
-use seckill::store::mysql::lags;
 use serde_json::json;
 use std::time::Instant;
 

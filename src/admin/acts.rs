@@ -5,7 +5,7 @@ use super::json_api::{AdminAnswer, ReadProblems, answer, unexpected_query};
 use super::state::Admin;
 use crate::domain::ids::SaleId;
 use crate::http::problem::Kind;
-use crate::store::mysql::acts::{self, RecordedAct};
+use crate::sales::rows::acts::{self, RecordedAct};
 use actix_web::web;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;

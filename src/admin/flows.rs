@@ -5,7 +5,7 @@
 use super::state::Admin;
 use crate::domain::ids::SaleId;
 use crate::domain::sale::{Sale, SaleStatus};
-use crate::store::mysql::totals::{Registered, returned};
+use crate::p5_reconcile::rows::totals::{Registered, returned};
 use crate::store::redis::ShardCount;
 use futures::future::join_all;
 use serde::Serialize;

@@ -11,8 +11,10 @@ use super::state::Admin;
 use crate::domain::order_life::OrderState;
 use crate::domain::payment::Price;
 use crate::http::problem::{Kind, Problem};
-use crate::p6_fulfil::{self, OrderDocument, OrderWork, PaymentDocument, PaymentForm, checked_payment_id, shown_time};
-use crate::store::mysql::order_life::{self, Cancelled, Payment, PaymentAnswer, PaymentStart, RefundMark};
+use crate::orders::document::{OrderDocument, PaymentDocument, shown_time};
+use crate::orders::forms::{PaymentForm, checked_payment_id};
+use crate::orders::rows::{self as order_life, Cancelled, Payment, PaymentAnswer, PaymentStart, RefundMark};
+use crate::p6_fulfil::{self, OrderWork};
 use actix_web::web;
 use serde::{Deserialize, Serialize};
 

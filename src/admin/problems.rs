@@ -2,13 +2,14 @@
 
 use crate::domain::new_sale::BadSale;
 use crate::domain::sale_change::ChangeRefusal;
+use crate::http::bad_form::BadForm;
 use crate::http::problem::{Kind, Problem};
 use crate::p5_reconcile::ReconcileError;
 use crate::p5_reconcile::dlq::DlqError;
-use crate::p6_fulfil::{BadForm, CancelError, NoOrderYet, PaymentError};
+use crate::p6_fulfil::{CancelError, NoOrderYet, PaymentError};
 use crate::sales::SaleControlError;
+use crate::sales::rows::error::SaleError;
 use crate::store::mysql::DbError;
-use crate::store::mysql::sales::SaleError;
 
 impl From<DbError> for Problem {
     fn from(error: DbError) -> Self {

@@ -4,7 +4,7 @@ use super::calls::ViewCall;
 use super::json_api::{AdminAnswer, ReadProblems, answer};
 use super::state::Admin;
 use crate::domain::ids::SaleId;
-use crate::p6_fulfil::{REFUNDS_PAGE, RefundsForm, RefundsPage};
+use crate::orders::refunds::{REFUNDS_PAGE, RefundsForm, RefundsPage};
 use actix_web::web;
 use serde::Deserialize;
 

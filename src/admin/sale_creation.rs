@@ -6,7 +6,7 @@ use super::state::Admin;
 use crate::domain::new_sale::NewSale;
 use crate::domain::operator::Operation;
 use crate::sales::SaleAct;
-use crate::store::mysql::sales;
+use crate::sales::rows as sales;
 use actix_web::web;
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -10,7 +10,7 @@ use super::state::Admin;
 use crate::config::{Admin as AdminSettings, OperatorRole, TOKEN_BYTES_MIN};
 use crate::domain::operator::{ActOutcome, ActTarget, Actor, Operation, OperatorAct};
 use crate::http::problem::{Kind, Problem};
-use crate::store::mysql::acts;
+use crate::sales::rows::acts;
 use actix_web::dev::ServiceRequest;
 use actix_web::{HttpMessage, HttpRequest, web};
 use serde_json::json;

@@ -3,12 +3,12 @@
 use super::calls::{OperateCall, ViewCall};
 use super::json_api::{AdminAnswer, JsonBody, ReadProblems, WriteProblems, answer};
 use super::state::Admin;
-use crate::http::problem::{Kind, Problem};
-use crate::p6_fulfil::{
+use crate::events::webhooks::deliveries::{
     DeliveriesForm, DeliveriesPage, DeliveryDocument, ReplayForm, ReplayedDeliveries, WebhookDocument,
     webhooks_overview,
 };
-use crate::store::mysql::webhooks;
+use crate::events::webhooks::rows as webhooks;
+use crate::http::problem::{Kind, Problem};
 use actix_web::web;
 use serde::{Deserialize, Serialize};
 

@@ -5,7 +5,7 @@ use super::{context, output};
 use crate::config::Layers;
 use crate::domain::ids::SaleId;
 use crate::roles::Servers;
-use crate::store::mysql::acts::{self, RecordedAct};
+use crate::sales::rows::acts::{self, RecordedAct};
 use std::path::Path;
 
 /// Longest words of a cell, characters; `--json` has all of them.

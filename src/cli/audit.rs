@@ -7,7 +7,8 @@ use crate::domain::ids::SaleId;
 use crate::domain::sale::Sale;
 use crate::p5_reconcile::{ReconcileContext, SaleAudit, Suspect, Window, audit_sale_confirmed, gap_suspects};
 use crate::roles::Servers;
-use crate::store::mysql::{archive, sales};
+use crate::sales::rows as sales;
+use crate::sales::rows::archived;
 use indicatif::ProgressBar;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -101,7 +102,7 @@ async fn wanted(servers: &Servers, only: Option<&SaleId>) -> Result<Vec<Sale>, F
         Some(id) => {
             let none = || Failure::Failed(format!("there is no sale {id}; see seckill sale list"));
             let sale = sales::get(&servers.db, id).await?;
-            if let Some(kept) = archive::get(&servers.db, id).await? {
+            if let Some(kept) = archived::get(&servers.db, id).await? {
                 let half = if sale.is_some() { "is being removed" } else { "was archived" };
                 let manifest = kept.manifest;
                 return Err(Failure::Failed(format!(

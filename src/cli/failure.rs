@@ -54,7 +54,7 @@ macro_rules! failed {
 }
 failed!(
     crate::store::mysql::DbError,
-    crate::store::mysql::sales::SaleError,
+    crate::sales::rows::error::SaleError,
     crate::store::redis::RedisFault,
     crate::dev::DevError,
     crate::sales::SaleControlError,

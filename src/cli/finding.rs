@@ -5,10 +5,11 @@ use super::{context, output};
 use crate::config::Layers;
 use crate::domain::ids::SaleId;
 use crate::domain::operator::{ActTarget, Operation, OperatorAct};
+use crate::p5_reconcile::rows::books::Series;
+use crate::p5_reconcile::rows::books::closing::{self, Closing};
 use crate::p5_reconcile::{SaleAudit, Window, audit_sale_confirmed};
-use crate::store::mysql::books::Series;
-use crate::store::mysql::books::closing::{self, Closing};
-use crate::store::mysql::{acts, sales};
+use crate::sales::rows as sales;
+use crate::sales::rows::acts;
 use std::path::Path;
 use std::str::FromStr;
 

@@ -3,11 +3,12 @@
 use super::failure::Failure;
 use super::{context, output};
 use crate::config::Layers;
-use crate::p6_fulfil::{
-    BadForm, DeliveriesForm, DeliveriesPage, DeliveryDocument, ReplayForm, WebhookDocument, webhooks_overview,
+use crate::events::webhooks::deliveries::{
+    DeliveriesForm, DeliveriesPage, DeliveryDocument, ReplayForm, WebhookDocument, webhooks_overview,
 };
+use crate::events::webhooks::rows as webhooks;
+use crate::http::bad_form::BadForm;
 use crate::roles::Servers;
-use crate::store::mysql::webhooks;
 use serde_json::json;
 use std::path::Path;
 

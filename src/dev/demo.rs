@@ -11,7 +11,8 @@ use crate::domain::policy::PurchasePolicy;
 use crate::domain::sale::{Sale, SaleStatus};
 use crate::roles::Servers;
 use crate::runtime::now_ms;
-use crate::store::mysql::sales::{self, SaleError};
+use crate::sales::rows as sales;
+use crate::sales::rows::error::SaleError;
 use std::time::Duration;
 
 /// The demo sale's id.

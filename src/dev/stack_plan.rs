@@ -5,8 +5,8 @@ use crate::config::{ConfigError, Layers, Settings};
 use crate::http::BoundPort;
 use crate::roles::RoleError;
 use crate::sales::SaleControlError;
+use crate::sales::rows::error::SaleError;
 use crate::store::mysql::DbError;
-use crate::store::mysql::sales::SaleError;
 use std::net::TcpListener;
 use std::path::PathBuf;
 

@@ -172,6 +172,14 @@ pub struct PaymentTerms {
     pub limit_returns: bool,
 }
 
+impl PaymentTerms {
+    /// As the columns of a sale have them; `None`: a sale without a payment step.
+    #[must_use]
+    pub fn of_columns(pay_within_s: Option<u32>, pay_grace_s: u32, limit_returns: bool) -> Option<Self> {
+        pay_within_s.map(|pay_within_s| Self { pay_within_s, pay_grace_s, limit_returns })
+    }
+}
+
 /// A purchase that no longer counts against its buyer's limit: buyer, request, units. In JSON an array of three.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ReturnedPurchase(pub UserId, pub RequestId, pub u32);

@@ -5,9 +5,11 @@
 //! leaves unanswered connections.
 
 mod answers;
+pub(crate) mod bad_form;
 mod call_under_way;
 pub(crate) mod client;
 mod connection;
+pub(crate) mod cursors;
 pub(crate) mod extract;
 mod framing;
 pub(crate) mod language;

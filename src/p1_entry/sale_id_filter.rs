@@ -7,7 +7,8 @@
 use crate::domain::fault::{Fault, Progress};
 use crate::domain::ids::SaleId;
 use crate::runtime::{Worker, now_ms};
-use crate::store::mysql::{Db, sales};
+use crate::sales::rows as sales;
+use crate::store::mysql::Db;
 use fastbloom::AtomicBloomFilter;
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use std::num::NonZeroU32;

@@ -4,17 +4,18 @@
 //! broker, messages acknowledged or sent back, ledger records marked. A crash before the ack leaves a redelivery, which finds
 //! its outcome and publishes the event again; a crash after it leaves records that P5 marks.
 
+use super::Persist;
+use super::events;
 use super::handled::HandledDelivery;
 use super::ledger_marks::LedgerMarks;
 use super::send_back::{UnsentCopy, copy};
-use super::{Persist, events};
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::message::{OrderMessage, UnitPrice};
 use crate::domain::outcome::Verdict;
 use crate::domain::states::{P4Persist, Phase, State};
+use crate::events::rows::outcome::OutcomeEvent;
 use crate::faults::{crash_point, left_out};
 use crate::store::mysql::DbError;
-use crate::store::mysql::events::OutcomeEvent;
 use crate::store::rabbit::{DeliveryId, RabbitError, Topology};
 use crate::telemetry::count;
 use crate::telemetry::traces::{self, SpanResult};

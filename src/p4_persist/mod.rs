@@ -16,7 +16,6 @@
 
 mod after_commit;
 mod breaker;
-mod event_publisher;
 mod events;
 mod handled;
 mod intake;
@@ -25,7 +24,6 @@ mod queue_intake;
 mod redis_watch;
 mod send_back;
 mod turn;
-mod unreadable_events;
 
 use crate::config;
 use crate::domain::fault::{Fault, Progress};
@@ -33,15 +31,16 @@ use crate::domain::ids::SaleId;
 use crate::domain::message::{OrderMessage, UnitPrice};
 use crate::domain::outcome::{Outcome, Verdict};
 use crate::faults::{crash_point, left_out};
+use crate::orders::persist::{self, Persister};
+use crate::orders::rows::outcomes;
 use crate::runtime::{Worker, now_ms};
 use crate::store::mysql::codes::PersistSource;
-use crate::store::mysql::{Db, DbError, outcomes, persist};
+use crate::store::mysql::{Db, DbError};
 use crate::store::rabbit::{Delivery, DeliveryId, RabbitConfig, RabbitError, Sender};
 use crate::store::redis::RequestLedger;
 use crate::telemetry::traces;
 use after_commit::CommittedGroup;
 use breaker::DatabaseBreaker;
-pub(crate) use event_publisher::EventPublisher;
 use handled::HandledDelivery;
 use intake::{Intake, held_gauge};
 use ledger_marks::LedgerMarker;
@@ -58,6 +57,7 @@ const FIRST_WAIT: Duration = Duration::from_millis(250);
 /// One writer of a process: it consumes all order queues and has one transaction at a time.
 pub struct Persist {
     db: Db,
+    persister: Persister,
     marker: LedgerMarker,
     rabbit: RabbitConfig,
     settings: config::P4Persist,
@@ -107,13 +107,19 @@ impl DecodedGroup {
 impl Persist {
     /// The writers of one process, as many as the settings say.
     #[must_use]
-    pub fn writers(db: &Db, ledger: &RequestLedger, rabbit: &RabbitConfig, settings: &config::P4Persist) -> Vec<Self> {
+    pub fn writers(
+        (db, persister): (&Db, &Persister),
+        ledger: &RequestLedger,
+        rabbit: &RabbitConfig,
+        settings: &config::P4Persist,
+    ) -> Vec<Self> {
         let breaker = DatabaseBreaker::new(settings.breaker_failures, Duration::from_millis(settings.breaker_open_ms));
         let (breaker, turn) = (Arc::new(Mutex::new(breaker)), WriteTurn::default());
         held_gauge().set(0.0);
         persist::refused_from_zero();
         let writer = || Self {
             db: db.clone(),
+            persister: persister.clone(),
             marker: LedgerMarker::new(ledger),
             rabbit: rabbit.clone(),
             settings: settings.clone(),
@@ -180,9 +186,9 @@ impl Persist {
             self.ack_early(&ids).await?;
         }
         let DecodedGroup { deliveries, items, unreadable } = DecodedGroup::new(group, self.settings.attempts_max);
-        let (db, begun) = (self.db.clone(), traces::now());
+        let (persister, begun) = (self.persister.clone(), traces::now());
         let transaction = async {
-            let verdicts = transact(&db, &items).await;
+            let verdicts = transact(&persister, &items).await;
             drop(turn);
             verdicts
         };
@@ -238,7 +244,7 @@ impl Persist {
         if !self.settings.events || sale_ids.is_empty() {
             return Ok(HashMap::new());
         }
-        let read = persist::unit_prices(&self.db, &sale_ids).await;
+        let read = self.persister.unit_prices(&sale_ids).await;
         read.map_err(|error| RabbitError::Closed(format!("given up, because prices could not be read: {error}")))
     }
 
@@ -261,9 +267,9 @@ impl Persist {
 }
 
 /// Writes a group; each request gets its own verdict.
-async fn transact(db: &Db, items: &[OrderMessage]) -> Vec<Result<Verdict, DbError>> {
+async fn transact(persister: &Persister, items: &[OrderMessage]) -> Vec<Result<Verdict, DbError>> {
     let begun = Instant::now();
-    let verdicts = persist::persist_all(db, items, PersistSource::Relay).await;
+    let verdicts = persister.persist_all(items, PersistSource::Relay).await;
     metrics::histogram!("seckill_p4_persist_seconds").record(begun.elapsed());
     verdicts
 }

@@ -8,9 +8,9 @@ use super::context::{ReconcileContext, ReconcileError};
 use crate::domain::ids::SaleId;
 use crate::domain::operator::{Actor, ActorKind, AuthMethod, Operation};
 use crate::domain::sale::{MetaState, Sale, SaleStatus};
+use crate::sales::rows::changes as sale_changes;
+use crate::sales::rows::error::SaleError;
 use crate::sales::{SaleAct, SaleControl, SaleControlError};
-use crate::store::mysql::sale_changes;
-use crate::store::mysql::sales::SaleError;
 use serde_json::json;
 
 /// Who closed it, for the record. A process of the system has the servers' passwords, as a shell has that closes a sale.

@@ -4,6 +4,7 @@ use super::audit::AuditStage;
 use crate::config::Settings;
 use crate::domain::fault::MayBeOutage;
 use crate::domain::ids::SaleId;
+use crate::orders::persist::Persister;
 use crate::sales::SaleHandles;
 use crate::sales::grants::GrantError;
 use crate::store::mysql::{Db, DbError};
@@ -57,6 +58,8 @@ impl ReconcileHandles {
 pub struct ReconcileContext {
     /// Decides: its `request_outcome` is the truth.
     pub db: Db,
+    /// Writes what was accepted and never arrived.
+    pub persister: Persister,
     /// Knows what was accepted.
     pub redis: ReconcileHandles,
     /// For the MQ DLQ and the depths of the queues.
@@ -106,9 +109,24 @@ impl ReconcileError {
 impl ReconcileContext {
     /// The context of a process with these settings.
     #[must_use]
-    pub fn new(db: Db, redis: ReconcileHandles, rabbit: RabbitConfig, settings: &Settings) -> Self {
+    pub fn new(
+        db: Db,
+        persister: Persister,
+        redis: ReconcileHandles,
+        rabbit: RabbitConfig,
+        settings: &Settings,
+    ) -> Self {
         let (shards, findings_max) = (settings.redis.shards, settings.p5_reconcile.findings_max);
-        Self { db, redis, rabbit, shards, findings_max, mq_dlq_max: MQ_DLQ_MAX, stage: watch::Sender::default() }
+        Self {
+            db,
+            persister,
+            redis,
+            rabbit,
+            shards,
+            findings_max,
+            mq_dlq_max: MQ_DLQ_MAX,
+            stage: watch::Sender::default(),
+        }
     }
 
     /// Refuses a sale that was warmed for another number of shards: every count would be wrong, and a repair too.

@@ -3,10 +3,11 @@
 //! Input: the broker and the database. Output: gauges of the process that leads. Changes nothing, so a crash leaves nothing.
 //! Trouble here must not keep sales from being repaired, so it is only logged.
 
+use crate::events::rows::outcome::{self as events, UntoldEvents, UntoldFigures};
+use crate::orders::rows::failed_requests;
+use crate::p5_reconcile::rows::ended::ended_open;
 use crate::runtime::now_ms;
-use crate::store::mysql::ended::ended_open;
-use crate::store::mysql::events::{self, UntoldEvents, UntoldFigures};
-use crate::store::mysql::{Db, failed_requests};
+use crate::store::mysql::Db;
 use crate::store::rabbit::{RabbitConfig, RabbitError, Topology, queue_depths};
 
 /// Sets the gauges of the backlog. While a server does not answer its gauges are `NaN`: an unknown number must not look like one

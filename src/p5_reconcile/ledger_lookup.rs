@@ -4,7 +4,7 @@ use super::context::{ReconcileContext, ReconcileError};
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::ledger::LedgerRecord;
 use crate::domain::message::{self, OrderMessage};
-use crate::store::mysql::sales;
+use crate::sales::rows as sales;
 use std::collections::HashMap;
 
 /// A ledger record and where it was found.

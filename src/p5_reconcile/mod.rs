@@ -22,6 +22,7 @@ mod ledger_lookup;
 mod pages;
 mod rebuild;
 mod request_history;
+pub mod rows;
 mod settled_sales;
 mod turns;
 mod worker;

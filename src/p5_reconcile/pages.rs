@@ -2,8 +2,8 @@
 
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::ledger::LedgerRecord;
+use crate::orders::rows::failed_requests::{self, FailedRequest, FailedRequestFilter};
 use crate::store::mysql::codes::FailureStatus;
-use crate::store::mysql::failed_requests::{self, FailedRequest, FailedRequestFilter};
 use crate::store::mysql::{Db, DbError};
 use crate::store::redis::{LocatedEntry, Outbox, ParkedEntry, RedisFault, RelayDlq, RequestLedger};
 use std::collections::HashSet;

@@ -6,7 +6,7 @@ use super::dlq::{self, DlqEntry, DlqSource};
 use super::ledger_lookup::{self, LedgerMatch};
 use super::pages::OutboxPages;
 use crate::domain::ids::RequestId;
-use crate::store::mysql::request_records::{self, RequestRecords};
+use crate::orders::rows::request_records::{self, RequestRecords};
 use crate::store::redis::RedisFault;
 
 /// Pages of the outbox searched, from the moment of acceptance on. One script call makes at most a few hundred entries in a

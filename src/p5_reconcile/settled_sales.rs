@@ -5,7 +5,7 @@
 //! forgets all of it, and the next leader audits each sale once.
 
 use crate::domain::ids::SaleId;
-use crate::store::mysql::books::Movement;
+use crate::p5_reconcile::rows::books::Movement;
 use std::collections::HashMap;
 
 /// Rounds after which such a sale is audited in any case.

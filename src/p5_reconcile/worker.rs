@@ -21,11 +21,13 @@ use crate::domain::fault::{Fault, Progress};
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::policy::PurchasePolicy;
 use crate::domain::sale::{Sale, SaleStatus};
+use crate::orders::rows::failed_requests;
+use crate::p5_reconcile::rows::books::movements;
+use crate::p5_reconcile::rows::findings as audit_store;
 use crate::runtime::{Worker, now_ms};
 use crate::sales::grants;
-use crate::store::mysql::books::movements;
+use crate::sales::rows as sales;
 use crate::store::mysql::leader_election::{LeaderElection, LedWork};
-use crate::store::mysql::{audit as audit_store, failed_requests, sales};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
 

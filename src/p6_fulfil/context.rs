@@ -2,9 +2,11 @@
 
 use crate::domain::ids::SaleId;
 use crate::domain::sale::{MetaState, SaleStatus};
+use crate::orders::rows::OrderRows;
 use crate::sales::SaleHandles;
 use crate::sales::grants;
-use crate::store::mysql::{Db, DbError, sales};
+use crate::sales::rows as sales;
+use crate::store::mysql::{Db, DbError};
 use crate::store::redis::RequestLedger;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -16,6 +18,7 @@ const GIVE_ONE: Duration = Duration::from_secs(3);
 #[derive(Clone)]
 pub(crate) struct FulfilContext {
     pub(crate) db: Db,
+    pub(crate) orders: OrderRows,
     pub(crate) redis: SaleHandles,
     /// The records of accepted requests.
     pub(crate) ledger: RequestLedger,

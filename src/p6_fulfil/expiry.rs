@@ -12,10 +12,11 @@ use crate::config;
 use crate::domain::fault::{Fault, Progress};
 use crate::domain::ids::SaleId;
 use crate::domain::states::{P6Fulfil, State};
+use crate::orders::rows as order_life;
 use crate::runtime::Worker;
+use crate::sales::rows::grants;
+use crate::store::mysql::DbError;
 use crate::store::mysql::leader_election::{LeaderElection, LedWork};
-use crate::store::mysql::order_life;
-use crate::store::mysql::{DbError, grants};
 use crate::telemetry::count;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -97,7 +98,7 @@ impl Expiry {
             return Ok(0);
         }
         let sale_id = tried.sale_id.clone();
-        match order_life::expire(&self.context.db, &sale_id, tried.orders.clone()).await {
+        match self.context.orders.expire(&sale_id, tried.orders.clone()).await {
             Ok(expired) => {
                 self.halves.done(&tried);
                 let Some(batch) = expired else { return Ok(0) };

@@ -5,8 +5,8 @@
 //! one when there is no room for more.
 
 use crate::domain::ids::{RequestId, SaleId};
+use crate::orders::rows::OverdueOrder;
 use crate::store::mysql::DbError;
-use crate::store::mysql::order_life::OverdueOrder;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 

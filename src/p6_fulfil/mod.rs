@@ -10,29 +10,15 @@
 
 mod acceptance;
 mod context;
-mod cursors;
-mod deliveries;
-mod document;
 mod expiry;
-mod form;
 mod halves;
 mod orders;
 mod overdue;
-mod refunds;
-mod webhooks;
 
 pub(crate) use acceptance::NoOrderYet;
 pub(crate) use context::FulfilContext;
-pub(crate) use deliveries::{
-    DeliveriesForm, DeliveriesPage, DeliveryDocument, ReplayForm, ReplayedDeliveries, WebhookDocument,
-    webhooks_overview,
-};
-pub(crate) use document::{OrderDocument, OrdersPage, PaymentDocument, shown_time};
 pub use expiry::Expiry;
-pub(crate) use form::{BadForm, OrdersForm, PaymentForm, checked_payment_id};
 pub(crate) use orders::{
     CancelError, OrderWork, PaymentError, cancel_by_buyer, cancel_by_operator, payment_state, receive_payment,
     refund_done, start_payment,
 };
-pub(crate) use refunds::{REFUNDS_PAGE, RefundsForm, RefundsPage};
-pub use webhooks::{WebhookSender, WebhookSetupError};

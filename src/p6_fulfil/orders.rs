@@ -10,11 +10,12 @@ use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::operator::{ActOutcome, ActTarget, Actor, Operation, OperatorAct};
 use crate::domain::payment::{PaymentState, RefundReason};
 use crate::domain::states::{P6Fulfil, State};
-use crate::store::mysql::order_life::{
-    self, CancelRequest, Cancelled, NewPayment, Payment, PaymentAnswer, PaymentStart, PaymentTold, RefundMark,
-    cancel_grant,
+use crate::orders::rows::{
+    self as order_life, CancelRequest, Cancelled, NewPayment, Payment, PaymentAnswer, PaymentStart, PaymentTold,
+    RefundMark, cancel_grant,
 };
-use crate::store::mysql::{DbError, acts};
+use crate::sales::rows::acts;
+use crate::store::mysql::DbError;
 use crate::telemetry::count;
 use serde_json::{Value, json};
 
@@ -88,12 +89,11 @@ pub(crate) async fn receive_payment(work: OrderWork<'_>, payment: &NewPayment) -
     let price = &payment.price;
     let asked = json!({ "payment_id": payment.payment_id, "amount": price.amount_cents, "currency": price.currency });
     let act = work.act(Operation::OrderPaid, asked);
-    let db = &work.context.db;
-    let answer = match order_life::receive(db, payment, None, Some(&act)).await? {
+    let answer = match work.context.orders.receive(payment, None, Some(&act)).await? {
         Some(answer) => answer,
         None => {
             let why = Some(work.orderless().await?);
-            let answer = order_life::receive(db, payment, why, Some(&act)).await?;
+            let answer = work.context.orders.receive(payment, why, Some(&act)).await?;
             answer.ok_or(NoOrderYet::ToCome(work.request_id))?
         }
     };
@@ -139,7 +139,7 @@ async fn cancel(context: &FulfilContext, request: CancelRequest<'_>) -> Result<C
     {
         return Err(CancelError::BeingRebuilt(order.sale_id));
     }
-    Ok(order_life::cancel(&context.db, request).await?)
+    Ok(context.orders.cancel(request).await?)
 }
 
 /// A buyer cancels an unpaid order. Repeating is safe.

@@ -8,7 +8,7 @@
 //! only: a new leader begins at the front.
 
 use crate::domain::ids::SaleId;
-use crate::store::mysql::order_life::{self, OverdueOrder, OverdueSale};
+use crate::orders::rows::{self as order_life, OverdueOrder, OverdueSale};
 use crate::store::mysql::{Db, DbError};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};

@@ -4,6 +4,9 @@
 
 use super::RoleError;
 use crate::config::{ServerUrl, Settings};
+use crate::events::webhooks::rows::Subscriptions;
+use crate::orders::persist::Persister;
+use crate::orders::rows::OrderRows;
 use crate::p5_reconcile::{ReconcileContext, ReconcileHandles};
 use crate::p6_fulfil::FulfilContext;
 use crate::sales::{SaleControl, SaleHandles};
@@ -20,6 +23,10 @@ pub struct Servers {
     pub redis: RedisStore,
     /// Sales, orders and outcomes.
     pub db: Db,
+    /// Writes accepted requests.
+    pub persister: Persister,
+    /// Orders and their payments.
+    pub orders: OrderRows,
     /// How to reach the broker.
     pub rabbit: RabbitConfig,
 }
@@ -38,11 +45,13 @@ impl Servers {
             connect_timeout_ms: mysql.connect_timeout_ms,
             statement_timeout_ms: mysql.statement_timeout_ms,
         })
-        .map_err(|error| refused("mysql.url", &error))?
-        .with_webhooks(settings.webhook_subscriptions());
+        .map_err(|error| refused("mysql.url", &error))?;
+        let subscriptions = Subscriptions::new(db.clone(), settings.webhook_subscriptions());
+        let persister = Persister::new(db.clone(), subscriptions.clone());
+        let orders = OrderRows::new(db.clone(), subscriptions);
         let rabbit = rabbit_config(settings)?;
         rabbit.check().map_err(|error| refused("rabbitmq", &error))?;
-        Ok(Self { redis, db, rabbit })
+        Ok(Self { redis, db, persister, orders, rabbit })
     }
 
     /// What changes sales: for operators, and for P1's automatic warm-up.
@@ -74,7 +83,7 @@ impl Servers {
             rebuild: redis.rebuild.clone(),
             health: redis.health.clone(),
         };
-        ReconcileContext::new(self.db.clone(), handles, self.rabbit.clone(), settings)
+        ReconcileContext::new(self.db.clone(), self.persister.clone(), handles, self.rabbit.clone(), settings)
     }
 
     /// What P6 works with.
@@ -82,7 +91,7 @@ impl Servers {
         let (sale_keys, sale_cache) = (self.redis.sale_keys.clone(), self.redis.sale_cache.clone());
         let redis = SaleHandles { sale_keys, sale_cache };
         let ledger = self.redis.ledger.clone();
-        FulfilContext { db: self.db.clone(), redis, ledger, shards: settings.redis.shards }
+        FulfilContext { db: self.db.clone(), orders: self.orders.clone(), redis, ledger, shards: settings.redis.shards }
     }
 }
 

@@ -5,7 +5,8 @@
 
 use super::tasks::RoleTasks;
 use super::{CONNECT_GRACE, RoleContext, RoleError, Servers};
-use crate::p4_persist::{EventPublisher, Persist, RedisWatch};
+use crate::events::publisher::EventPublisher;
+use crate::p4_persist::{Persist, RedisWatch};
 use crate::runtime::{PollInterval, Stopper};
 use crate::store::mysql::{Db, checks};
 use std::time::Duration;
@@ -16,13 +17,13 @@ const RETRY: Duration = Duration::from_secs(1);
 /// Runs until the process stops.
 pub(super) async fn run(context: RoleContext) -> Result<(), RoleError> {
     let mut tasks = RoleTasks::new(&context);
-    let RoleContext { settings, servers: Servers { db, redis, rabbit }, stopper, .. } = context;
+    let RoleContext { settings, servers: Servers { db, persister, redis, rabbit, .. }, stopper, .. } = context;
     let settings = &settings.p4_persist;
     tasks.task(warn_about_database(db.clone(), stopper));
     redis.wait_connected(CONNECT_GRACE).await;
     tasks.worker(EventPublisher::new(&db, &rabbit, settings), PollInterval::idle_ms(1_000));
     tasks.worker(RedisWatch::new(redis.health.clone()), PollInterval::idle_ms(1_000));
-    for writer in Persist::writers(&db, &redis.ledger, &rabbit, settings) {
+    for writer in Persist::writers((&db, &persister), &redis.ledger, &rabbit, settings) {
         tasks.worker(writer, PollInterval::idle_ms(10));
     }
     tasks.until_ended().await;

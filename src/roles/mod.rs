@@ -14,9 +14,9 @@ mod tasks;
 pub use connections::{Servers, rabbit_config, redis_trust};
 
 use crate::config::Settings;
+use crate::events::webhooks::WebhookSetupError;
 use crate::http::BoundPort;
 use crate::p1_entry::access_tokens::KeyHealth;
-use crate::p6_fulfil::WebhookSetupError;
 use crate::runtime::Stopper;
 use crate::store::tls::TlsError;
 use crate::telemetry;

@@ -5,8 +5,9 @@
 
 use super::tasks::RoleTasks;
 use super::{CONNECT_GRACE, RoleContext, RoleError};
+use crate::events::webhooks::WebhookSender;
 use crate::p5_reconcile::Reconcile;
-use crate::p6_fulfil::{Expiry, WebhookSender};
+use crate::p6_fulfil::Expiry;
 use crate::runtime::PollInterval;
 
 /// Runs until the process stops.

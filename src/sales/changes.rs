@@ -10,8 +10,8 @@ use crate::domain::sale::Sale;
 use crate::domain::sale_change::{ChangeRefusal, SaleChange};
 use crate::domain::sale_clone::CloneForm;
 use crate::faults::crash_point;
-use crate::store::mysql::sale_changes::{self, SeenSale};
-use crate::store::mysql::sales;
+use crate::sales::rows as sales;
+use crate::sales::rows::changes::{self as sale_changes, SeenSale};
 
 impl SaleControl {
     async fn seen(&self, id: &SaleId) -> Result<SeenSale, SaleControlError> {

@@ -5,8 +5,8 @@
 
 use super::control::SaleControlError;
 use crate::runtime::{exponential_backoff, jittered};
+use crate::sales::rows::error::SaleError;
 use crate::store::mysql::DbError;
-use crate::store::mysql::sales::SaleError;
 use std::time::Duration;
 
 /// Tries in all, with the pauses about a second.

@@ -18,9 +18,11 @@ use crate::domain::sale::{MetaState, Sale, SaleStatus};
 use crate::domain::sale_change::ChangeRefusal;
 use crate::domain::shard::share;
 use crate::faults::crash_point;
-use crate::store::mysql::grants::Reclaimed;
-use crate::store::mysql::sales::SaleError;
-use crate::store::mysql::{Db, DbError, acts, grants, sales};
+use crate::sales::rows as sales;
+use crate::sales::rows::error::SaleError;
+use crate::sales::rows::grants::Reclaimed;
+use crate::sales::rows::{acts, grants};
+use crate::store::mysql::{Db, DbError};
 use crate::store::redis::{Activation, RedisFault};
 
 /// Status changes during one alignment that are followed; the rest is left to the next.

@@ -3,7 +3,8 @@
 use super::control::{SaleControl, SaleControlError};
 use crate::domain::ids::SaleId;
 use crate::domain::sale::Sale;
-use crate::store::mysql::{grants, sales};
+use crate::sales::rows as sales;
+use crate::sales::rows::grants;
 use serde::Serialize;
 
 /// One sale with what Redis holds.

@@ -10,7 +10,9 @@ use crate::domain::ids::SaleId;
 use crate::domain::sale::SaleStatus;
 use crate::domain::shard::{home_shard, share};
 use crate::faults::{crash_point, left_out};
-use crate::store::mysql::{Db, DbError, grants, sales};
+use crate::sales::rows as sales;
+use crate::sales::rows::grants;
+use crate::store::mysql::{Db, DbError};
 use crate::store::redis::{Granted, RedisFault};
 
 /// Lists of grants read in one call; the rest waits for the next call.

@@ -10,6 +10,7 @@ mod detail;
 pub mod grants;
 mod handles;
 mod recorded;
+pub mod rows;
 
 pub use control::{SaleControl, SaleControlError};
 pub(crate) use detail::SaleDetail;

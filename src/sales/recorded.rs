@@ -7,8 +7,9 @@
 use super::control::{SaleControl, SaleControlError};
 use crate::domain::ids::SaleId;
 use crate::domain::operator::{ActOutcome, ActTarget, Actor, Operation, OperatorAct};
-use crate::store::mysql::acts::{self, PendingAct};
-use crate::store::mysql::sales::{self, SaleError};
+use crate::sales::rows as sales;
+use crate::sales::rows::acts::{self, PendingAct};
+use crate::sales::rows::error::SaleError;
 use serde_json::{Value, json};
 
 /// An act on a sale.

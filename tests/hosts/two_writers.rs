@@ -11,8 +11,10 @@ use seckill::domain::ids::{RequestId, SaleId, UserId};
 use seckill::domain::message::OrderMessage;
 use seckill::domain::policy::Quantity;
 use seckill::domain::request::Purchase;
+use seckill::domain::webhook::WebhookSubscriptions;
+use seckill::events::webhooks::rows::Subscriptions;
+use seckill::orders::persist::Persister;
 use seckill::store::mysql::codes::PersistSource;
-use seckill::store::mysql::persist::persist_all;
 use seckill::store::mysql::{Db, DbConfig};
 use tokio::sync::watch;
 
@@ -43,9 +45,10 @@ fn group(at: u64) -> Vec<OrderMessage> {
 
 /// Lands requests; what fails is tried again, as the broker would give it once more.
 async fn land(db: &Db, mut left: Vec<OrderMessage>) {
+    let persister = Persister::new(db.clone(), Subscriptions::new(db.clone(), WebhookSubscriptions::default()));
     let mut last = None;
     for _ in 0..100 {
-        let verdicts = persist_all(db, &left, PersistSource::Relay).await;
+        let verdicts = persister.persist_all(&left, PersistSource::Relay).await;
         let failed: Vec<_> = left.into_iter().zip(&verdicts).filter(|(_, verdict)| verdict.is_err()).collect();
         last = failed.first().map(|(_, verdict)| format!("{verdict:?}"));
         left = failed.into_iter().map(|(message, _)| message).collect();

@@ -4,7 +4,7 @@
 //! Rows are counted by the server itself, in the session that asked. Times are printed, never judged.
 
 use super::many_orders::{FIRST, filled};
-use crate::support::mysql_store::fresh;
+use crate::support::mysql_store::{fresh, order_rows};
 use crate::support::world::run;
 use diesel::QueryableByName;
 use diesel::sql_types::Text;
@@ -12,7 +12,8 @@ use diesel_async::RunQueryDsl;
 use seckill::domain::ids::{RequestId, SaleId, UserId};
 use seckill::domain::order_life::OrderState;
 use seckill::domain::payment::Price;
-use seckill::store::mysql::order_life::{
+use seckill::events::rows::order;
+use seckill::orders::rows::{
     self as life, CancelRequest, NewPayment, OrdersQuery, REFUNDS_PAGE_MAX, RefundPlace, RefundsFilter,
 };
 use seckill::store::mysql::{Db, DbError};
@@ -181,7 +182,7 @@ async fn single(measured: &mut Measured, rows: u64) {
         .ask("payments of an order", 10, async |db| Ok(life::payments_of(db, request(FIRST + 1)).await?.len()))
         .await;
     overdue(measured, rows).await;
-    measured.ask("events that wait", 1_100, async |db| Ok(life::waiting_events(db, 0).await?.events.len())).await;
+    measured.ask("events that wait", 1_100, async |db| Ok(order::waiting(db, 0).await?.events.len())).await;
     let counted = life::REFUNDS_COUNTED_MAX.unsigned_abs();
     measured
         .ask("refunds needed: the gauge", 2 * counted + 10, async |db| {
@@ -249,17 +250,17 @@ async fn steps(measured: &mut Measured, rows: u64) {
         request_id: id(1),
         price: Price { amount_cents: 100, currency: "CNY".into() },
     };
-    measured.ask("a payment", 20, async |db| life::receive(db, &payment, None, None).await.map(|_| 1)).await;
+    measured.ask("a payment", 20, async |db| order_rows(db).receive(&payment, None, None).await.map(|_| 1)).await;
     let late = NewPayment { payment_id: "new-2".into(), ..payment.clone() };
-    measured.ask("a payment too much", 20, async |db| life::receive(db, &late, None, None).await.map(|_| 1)).await;
+    measured.ask("a payment too much", 20, async |db| order_rows(db).receive(&late, None, None).await.map(|_| 1)).await;
     let cancel = CancelRequest { request_id: id(1), buyer: None, reason: "r", by: "b", act: None };
-    measured.ask("a paid order is cancelled", 60, async |db| life::cancel(db, cancel).await.map(|_| 1)).await;
+    measured.ask("a paid order is cancelled", 60, async |db| order_rows(db).cancel(cancel).await.map(|_| 1)).await;
     measured.ask("money goes back", 20, async |db| life::refunded(db, id(1), "new-2", None).await.map(|_| 1)).await;
     let due = SaleId::parse("locked").unwrap();
     let batch = life::overdue(&measured.db, &due, None, BATCH).await.unwrap();
     measured
         .ask("a batch expires", 6 * u64::from(BATCH), async |db| {
-            Ok(life::expire(db, &due, batch.clone()).await?.map_or(0, |batch| batch.orders))
+            Ok(order_rows(db).expire(&due, batch.clone()).await?.map_or(0, |batch| batch.orders))
         })
         .await;
 }

@@ -8,10 +8,16 @@ use seckill::domain::outcome::Verdict;
 use seckill::domain::policy::{PurchasePolicy, Quantity};
 use seckill::domain::request::Purchase;
 use seckill::domain::sale::{Sale, SaleStatus};
-use seckill::store::mysql::books::{Books, BooksQuery, GrantsSum, JournalSum, KnownSeries, OrdersTurn, SeriesQuery};
+use seckill::domain::webhook::WebhookSubscriptions;
+use seckill::events::webhooks::rows::Subscriptions;
+use seckill::orders::persist::Persister;
+use seckill::orders::rows::OrderRows;
+use seckill::p5_reconcile::rows::books;
+use seckill::p5_reconcile::rows::books::{
+    Books, BooksQuery, GrantsSum, JournalSum, KnownSeries, OrdersTurn, SeriesQuery,
+};
 use seckill::store::mysql::codes::PersistSource;
-use seckill::store::mysql::persist::persist_all;
-use seckill::store::mysql::{Db, DbConfig, DbError, books, migrate};
+use seckill::store::mysql::{Db, DbConfig, DbError, migrate};
 
 /// When everything here happens.
 pub const NOW_MS: i64 = 1_763_720_000_123;
@@ -88,16 +94,26 @@ pub fn crowd(sale: &str, rids: std::ops::RangeInclusive<u64>) -> Vec<OrderMessag
     rids.map(|rid| accepted(sale, rid, &format!("u{rid}"), 1)).collect()
 }
 
+/// Writes accepted requests to this database, and knows nothing of it yet.
+pub fn persister(db: &Db) -> Persister {
+    Persister::new(db.clone(), Subscriptions::new(db.clone(), WebhookSubscriptions::default()))
+}
+
+/// Changes orders of this database, for no webhook.
+pub fn order_rows(db: &Db) -> OrderRows {
+    OrderRows::new(db.clone(), Subscriptions::new(db.clone(), WebhookSubscriptions::default()))
+}
+
 /// Lands them; none may end in an error.
 pub async fn verdicts(db: &Db, items: &[OrderMessage]) -> Vec<Verdict> {
-    persist_all(db, items, PersistSource::Relay).await.into_iter().map(Result::unwrap).collect()
+    persister(db).persist_all(items, PersistSource::Relay).await.into_iter().map(Result::unwrap).collect()
 }
 
 /// Lands them once no sale of theirs is left alone any more because its row was locked.
 pub async fn verdicts_when_unlocked(db: &Db, items: &[OrderMessage]) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
     eventually("the sale is tried again", async || {
-        verdicts = persist_all(db, items, PersistSource::Relay).await;
+        verdicts = persister(db).persist_all(items, PersistSource::Relay).await;
         !verdicts.iter().any(|verdict| matches!(verdict, Err(DbError::SaleLocked(_))))
     })
     .await;

@@ -8,7 +8,7 @@ use reqwest::Method;
 use seckill::domain::ids::{SaleId, UserId};
 use seckill::domain::sale::Sale;
 use seckill::runtime::now_ms;
-use seckill::store::mysql::sales;
+use seckill::sales::rows as sales;
 use seckill::store::redis::RoomPlace;
 
 /// Buyers in one call of the store.

@@ -3,7 +3,7 @@
 use super::clusters::buyer_of;
 use super::world::{Answer, World, eventually};
 use seckill::domain::ids::SaleId;
-use seckill::store::mysql::sales;
+use seckill::sales::rows as sales;
 
 /// Buys with the entry that is still finding its way back to Redis: user, token, request id.
 pub async fn buy_at_last(world: &World, sale: &SaleId, user: &str) -> (String, String, String) {

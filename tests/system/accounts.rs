@@ -10,7 +10,7 @@ use amqprs::channel::{QueueDeclareArguments, QueueDeleteArguments};
 use seckill::dev::PrivateServers;
 use seckill::domain::operator::{ActTarget, Actor, Operation, OperatorAct};
 use seckill::roles::Role;
-use seckill::store::mysql::acts;
+use seckill::sales::rows::acts;
 use seckill::store::rabbit::{RabbitConfig, Topology};
 use serde_json::Value;
 

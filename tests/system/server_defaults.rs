@@ -7,8 +7,9 @@ use crate::support::programs::scratch;
 use crate::support::world::{World, eventually, run_waiting, shared};
 use seckill::dev::ports::free_port;
 use seckill::dev::{Server, mariadb};
+use seckill::orders::rows::failed_requests;
 use seckill::roles::Role;
-use seckill::store::mysql::{failed_requests, migrate};
+use seckill::store::mysql::migrate;
 
 /// Each of them stopped something once.
 const DEFAULTS: &str = "SET GLOBAL autocommit = 0; SET GLOBAL completion_type = 'CHAIN'; SET GLOBAL sql_safe_updates = 1; \

@@ -10,7 +10,7 @@ use seckill::domain::sale::{Sale, SaleStatus};
 use seckill::p5_reconcile::trim_all;
 use seckill::runtime::now_ms;
 use seckill::sales::SaleControl;
-use seckill::store::mysql::sales;
+use seckill::sales::rows as sales;
 use std::time::{Duration, Instant};
 
 impl Environment {

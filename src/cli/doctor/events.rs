@@ -4,7 +4,8 @@
 
 use super::check::{CheckVerdict, DoctorCheck};
 use crate::config::Settings;
-use crate::store::mysql::{Db, webhooks};
+use crate::events::webhooks::rows as webhooks;
+use crate::store::mysql::Db;
 use std::collections::BTreeMap;
 
 /// Whether the leader of the webhooks has the webhooks of this configuration.

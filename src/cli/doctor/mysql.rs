@@ -2,8 +2,8 @@
 
 use super::advice;
 use super::check::{CheckVerdict, DoctorCheck, at_least};
+use crate::p5_reconcile::rows::ended::ended_open;
 use crate::runtime::now_ms;
-use crate::store::mysql::ended::ended_open;
 use crate::store::mysql::{Db, checks, migrate};
 
 /// Name of the check of the schema.

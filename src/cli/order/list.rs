@@ -5,9 +5,12 @@ use crate::cli::failure::Failure;
 use crate::cli::{context, output};
 use crate::config::{Layers, Settings};
 use crate::domain::currency::amount_text;
-use crate::p6_fulfil::{BadForm, OrderDocument, OrdersForm, OrdersPage, PaymentDocument, RefundsForm, RefundsPage};
+use crate::http::bad_form::BadForm;
+use crate::orders::document::{OrderDocument, OrdersPage, PaymentDocument};
+use crate::orders::forms::OrdersForm;
+use crate::orders::refunds::{RefundsForm, RefundsPage};
+use crate::orders::rows::{self as order_life, OrdersQuery, PAGE_MAX};
 use crate::roles::Servers;
-use crate::store::mysql::order_life::{self, OrdersQuery, PAGE_MAX};
 use std::path::Path;
 
 impl OrderFilter {

@@ -8,7 +8,7 @@ use super::failure::Failure;
 use crate::config::Layers;
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::instant::instant;
-use crate::p6_fulfil::{REFUNDS_PAGE, RefundsForm};
+use crate::orders::refunds::{REFUNDS_PAGE, RefundsForm};
 use clap::builder::NonEmptyStringValueParser;
 use std::path::Path;
 

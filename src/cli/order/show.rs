@@ -8,9 +8,9 @@ use crate::domain::ids::RequestId;
 use crate::domain::ledger::LedgerState;
 use crate::domain::order_life::OrderState;
 use crate::domain::outcome::Outcome;
+use crate::orders::rows::request_records::RequestRecords;
 use crate::p5_reconcile::dlq::code_of;
 use crate::p5_reconcile::{RequestHistory, request_history};
-use crate::store::mysql::request_records::RequestRecords;
 use serde_json::{Value, json};
 use std::path::Path;
 

@@ -5,8 +5,9 @@ use crate::cli::{context, output};
 use crate::config::Layers;
 use crate::domain::ids::RequestId;
 use crate::domain::payment::{PaymentState, Price};
-use crate::p6_fulfil::{self, OrderWork, PaymentForm};
-use crate::store::mysql::order_life::{Cancelled, PaymentAnswer, PaymentTold, RefundMark};
+use crate::orders::forms::PaymentForm;
+use crate::orders::rows::{Cancelled, PaymentAnswer, PaymentTold, RefundMark};
+use crate::p6_fulfil::{self, OrderWork};
 use std::path::Path;
 
 /// A payment as the command line says it.

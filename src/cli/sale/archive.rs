@@ -6,7 +6,7 @@ use crate::domain::ids::SaleId;
 use crate::domain::operator::Actor;
 use crate::p5_reconcile::ReconcileContext;
 use crate::p5_reconcile::archive::{Archive, ArchiveError, Removed};
-use crate::store::mysql::archive::SaleSums;
+use crate::sales::rows::archived::SaleSums;
 use indicatif::ProgressBar;
 use std::path::PathBuf;
 use std::time::Duration;

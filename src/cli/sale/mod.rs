@@ -14,7 +14,7 @@ use crate::domain::new_sale::{NewSale, PAY_GRACE_S};
 use crate::domain::operator::Operation;
 use crate::domain::sale::Sale;
 use crate::runtime::now_ms;
-use crate::store::mysql::grants::NAME_BYTES_MAX;
+use crate::sales::rows::grants::NAME_BYTES_MAX;
 use chrono::{DateTime, Utc};
 use operator::SaleOperator;
 use std::path::{Path, PathBuf};

@@ -8,8 +8,8 @@ use crate::cli::output;
 use crate::domain::ids::SaleId;
 use crate::domain::operator::{Actor, Operation};
 use crate::roles::Servers;
+use crate::sales::rows as sales;
 use crate::sales::{SaleAct, SaleControl, SaleControlError};
-use crate::store::mysql::sales;
 use serde_json::Value;
 
 /// An operator who changes sales; every change is recorded.

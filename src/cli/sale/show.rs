@@ -9,11 +9,12 @@ use crate::domain::sale::Sale;
 use crate::roles::Servers;
 use crate::sales::SaleControl;
 use crate::sales::SaleDetail;
-use crate::store::mysql::archive::{self, Archived};
-use crate::store::mysql::sales;
+use crate::sales::rows as sales;
+use crate::sales::rows::archived;
+use crate::sales::rows::archived::Archived;
 
 pub(super) async fn list(servers: &Servers, json: bool) -> Result<(), Failure> {
-    let (sales, kept) = (sales::list(&servers.db).await?, archive::list(&servers.db).await?);
+    let (sales, kept) = (sales::list(&servers.db).await?, archived::list(&servers.db).await?);
     if json {
         output::json(&rows(&sales, &kept)?);
         return Ok(());
@@ -95,7 +96,7 @@ fn archived(kept: &Archived, half: bool) {
 }
 
 pub(super) async fn show(sale_control: &SaleControl, id: &SaleId, json: bool) -> Result<(), Failure> {
-    if let Some(kept) = archive::get(&sale_control.db, id).await? {
+    if let Some(kept) = archived::get(&sale_control.db, id).await? {
         let half = sales::get(&sale_control.db, id).await?.is_some();
         if json {
             output::json(&serde_json::json!({ "archived": kept, "being_removed": half }));

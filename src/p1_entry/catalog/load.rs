@@ -6,7 +6,7 @@ use super::{Catalog, CatalogLookup, SaleView};
 use crate::domain::ids::SaleId;
 use crate::domain::sale::Sale;
 use crate::runtime::now_ms;
-use crate::store::mysql::sales;
+use crate::sales::rows as sales;
 use crate::store::redis::{CachedSale, RedisFault, SoldOutMark};
 use futures::future::join_all;
 use std::sync::Arc;

@@ -5,7 +5,7 @@ use super::state::PublicApi;
 use crate::domain::ids::RequestId;
 use crate::http::openapi::problem_responses;
 use crate::http::problem::{Kind, Problem};
-use crate::p6_fulfil::OrderDocument;
+use crate::orders::document::OrderDocument;
 use actix_web::http::header::CACHE_CONTROL;
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;

@@ -8,10 +8,11 @@ use super::super::kept_for::KeptFor;
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::sale::SaleStatus;
 use crate::domain::snowflake::made_at_ms;
+use crate::orders::rows::request_records::{FinalRequest, final_requests};
 use crate::runtime::batcher::{Bounds, QuestionBatcher};
 use crate::runtime::now_ms;
-use crate::store::mysql::request_records::{FinalRequest, final_requests};
-use crate::store::mysql::{Db, sales};
+use crate::sales::rows as sales;
+use crate::store::mysql::Db;
 use moka::future::Cache;
 use std::time::Duration;
 

@@ -1,9 +1,9 @@
 //! Why a sale was not archived.
 
 use crate::domain::ids::SaleId;
+use crate::p5_reconcile::archive::rows::ArchiveSum;
 use crate::p5_reconcile::context::ReconcileError;
 use crate::store::mysql::DbError;
-use crate::store::mysql::archive::ArchiveSum;
 use std::path::PathBuf;
 
 /// Why a sale was not archived; the text says what to do next.

@@ -1,7 +1,8 @@
 //! The manifest of an export (`manifest.json`), and reading an export again. The manifest is written last: a folder with one is whole.
 
 use super::error::ArchiveError;
-use crate::store::mysql::archive::{ArchiveSum, ArchiveTable, SaleSums};
+use crate::p5_reconcile::archive::rows::{ArchiveSum, ArchiveTable};
+use crate::sales::rows::archived::SaleSums;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fs::File;

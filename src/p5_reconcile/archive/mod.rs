@@ -14,6 +14,7 @@ mod export;
 mod manifest;
 mod pages;
 mod remove;
+pub mod rows;
 mod sale_archive;
 
 pub use error::ArchiveError;

@@ -1,7 +1,7 @@
 //! The rows of a table's section, page by page.
 
 use crate::domain::ids::SaleId;
-use crate::store::mysql::archive::{self, ArchivePage, ArchiveTable, PageKey, Section};
+use crate::p5_reconcile::archive::rows::{self as archive, ArchivePage, ArchiveTable, PageKey, Section};
 use crate::store::mysql::{Db, DbError};
 
 /// The rows of a section, page by page.

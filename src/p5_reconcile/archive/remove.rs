@@ -7,8 +7,10 @@ use super::manifest::Manifest;
 use super::pages::TablePages;
 use super::sale_archive::Archive;
 use crate::domain::operator::{ActTarget, Actor, Operation, OperatorAct};
-use crate::store::mysql::acts;
-use crate::store::mysql::archive::{self, Archived, TABLES};
+use crate::p5_reconcile::archive::rows::{self as archive, TABLES};
+use crate::sales::rows::acts;
+use crate::sales::rows::archived;
+use crate::sales::rows::archived::Archived;
 use serde_json::json;
 
 /// What a removal came to.
@@ -38,7 +40,7 @@ impl Archive {
                 let (manifest, hash) = self.verified().await?;
                 archive::may_remove(&self.context.db).await?;
                 let kept = kept_of(&manifest, &hash, actor);
-                if !archive::begin(&self.context.db, &sale, &kept).await? {
+                if !archived::begin(&self.context.db, &sale, &kept).await? {
                     return Err(ArchiveError::Changed(self.sale_id.clone()));
                 }
                 (manifest, hash)

@@ -4,14 +4,16 @@ use super::error::ArchiveError;
 use super::pages::TablePages;
 use crate::domain::ids::SaleId;
 use crate::domain::sale::{Sale, SaleStatus};
+use crate::orders::rows::failed_requests::{self, FailedRequestFilter};
+use crate::orders::rows::{self as order_life, RefundsFilter};
+use crate::p5_reconcile::archive::rows::{self as archive, ArchiveSum, ArchiveTable};
 use crate::p5_reconcile::audit::{Window, audit_sale};
 use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
-use crate::store::mysql::archive::{self, ArchiveSum, ArchiveTable, Archived};
-use crate::store::mysql::books::{self, Series};
+use crate::p5_reconcile::rows::books::{self, Series};
+use crate::sales::rows as sales;
+use crate::sales::rows::archived;
+use crate::sales::rows::archived::Archived;
 use crate::store::mysql::codes::FailureStatus;
-use crate::store::mysql::failed_requests::{self, FailedRequestFilter};
-use crate::store::mysql::order_life::{self, RefundsFilter};
-use crate::store::mysql::sales;
 use std::path::{Path, PathBuf};
 
 /// The archiving of one sale.
@@ -43,7 +45,7 @@ impl Archive {
 
     /// The row of the sale, and the row of sums if it was archived.
     pub(super) async fn found(&self) -> Result<(Option<Sale>, Option<Archived>), ArchiveError> {
-        let kept = archive::get(&self.context.db, &self.sale_id).await?;
+        let kept = archived::get(&self.context.db, &self.sale_id).await?;
         Ok((sales::get(&self.context.db, &self.sale_id).await?, kept))
     }
 

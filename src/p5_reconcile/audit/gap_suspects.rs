@@ -13,10 +13,10 @@ use crate::domain::message::{self, OrderMessage};
 use crate::domain::policy::Quantity;
 use crate::domain::request::Purchase;
 use crate::domain::snowflake;
+use crate::orders::rows::failed_requests::{self, OpenFailure};
+use crate::orders::rows::outcomes;
 use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
 use crate::store::mysql::codes::Reporter;
-use crate::store::mysql::failed_requests::{self, OpenFailure};
-use crate::store::mysql::outcomes;
 use serde::Serialize;
 use std::collections::HashSet;
 

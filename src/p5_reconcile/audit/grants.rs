@@ -6,7 +6,7 @@ use super::finding::FindingKind;
 use super::run::AuditRun;
 use crate::domain::sale::SaleStatus;
 use crate::p5_reconcile::context::ReconcileError;
-use crate::store::mysql::grants;
+use crate::sales::rows::grants;
 use std::collections::HashMap;
 
 /// Reads the grants that Redis is known to have.

@@ -43,7 +43,7 @@ pub use stage::AuditStage;
 
 use super::context::{ReconcileContext, ReconcileError};
 use crate::domain::sale::Sale;
-use crate::store::mysql::books;
+use crate::p5_reconcile::rows::books;
 use run::AuditRun;
 
 /// Tries of an audit that met a trimming.

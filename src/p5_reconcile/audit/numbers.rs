@@ -8,7 +8,7 @@ use super::result::{SeriesAudit, numbers_in};
 use super::run::{AuditRun, ShardRead};
 use crate::faults::left_out;
 use crate::p5_reconcile::context::ReconcileError;
-use crate::store::mysql::books::{self, Books, Closed, Series};
+use crate::p5_reconcile::rows::books::{self, Books, Closed, Series};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Runs of missing numbers that have a finding each.

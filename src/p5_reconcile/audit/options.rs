@@ -6,7 +6,7 @@ use super::outcome_counts::CountedOutcomes;
 use super::purchases::PurchasesDiffer;
 use super::result::SaleAudit;
 use crate::p5_reconcile::dlq::MqDlqContents;
-use crate::store::mysql::books::Series;
+use crate::p5_reconcile::rows::books::Series;
 use std::collections::HashSet;
 use std::time::Duration;
 

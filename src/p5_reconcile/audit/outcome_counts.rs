@@ -9,10 +9,10 @@ use super::result::numbers_in;
 use crate::domain::balance::LifeCounts;
 use crate::domain::ids::SaleId;
 use crate::p5_reconcile::context::ReconcileError;
-use crate::store::mysql::Db;
-use crate::store::mysql::books::{
+use crate::p5_reconcile::rows::books::{
     self, Books, BooksQuery, GrantsSum, JournalSum, OrdersTurn, PIECE, Piece, Series, SeriesQuery, SeriesRead, Tally,
 };
+use crate::store::mysql::Db;
 use std::collections::HashMap;
 
 /// Runs of numbers without an outcome that are remembered of a series; beyond that the rest is counted each time.

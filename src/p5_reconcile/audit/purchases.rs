@@ -6,8 +6,8 @@
 use super::finding::FindingKind;
 use super::run::AuditRun;
 use crate::domain::policy::PurchasePolicy;
+use crate::orders::rows::purchases::{self, Differing};
 use crate::p5_reconcile::context::ReconcileError;
-use crate::store::mysql::purchases::{self, Differing};
 
 /// Buyers that a finding names.
 const NAMED_MAX: usize = 10;

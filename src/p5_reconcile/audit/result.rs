@@ -5,7 +5,7 @@ use crate::domain::balance::{BalanceSheet, Equation};
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::ledger::LedgerRecord;
 use crate::domain::outcome::Outcome;
-use crate::store::mysql::books::Series;
+use crate::p5_reconcile::rows::books::Series;
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 

@@ -7,8 +7,8 @@ use super::result::{OpenRequest, SaleAudit};
 use crate::domain::ids::RequestId;
 use crate::domain::sale::Sale;
 use crate::p5_reconcile::context::ReconcileContext;
-use crate::store::mysql::books::{KnownSeries, Series};
-use crate::store::mysql::grants::GrantMark;
+use crate::p5_reconcile::rows::books::{KnownSeries, Series};
+use crate::sales::rows::grants::GrantMark;
 use crate::store::redis::ShardCount;
 use std::collections::HashMap;
 

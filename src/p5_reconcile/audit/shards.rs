@@ -7,7 +7,7 @@ use crate::domain::ids::RequestId;
 use crate::domain::ledger::{LedgerRecord, LedgerState};
 use crate::domain::sale::{MetaState, SaleStatus};
 use crate::p5_reconcile::context::ReconcileError;
-use crate::store::mysql::books::Series;
+use crate::p5_reconcile::rows::books::Series;
 use crate::store::redis::ShardCount;
 
 /// Reads one shard into the run.

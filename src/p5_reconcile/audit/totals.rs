@@ -4,7 +4,7 @@ use super::finding::FindingKind;
 use super::outcome_counts::{OrdersBesideOutcomes, SeriesCounted};
 use super::run::AuditRun;
 use crate::faults::left_out;
-use crate::store::mysql::books::{Books, Series};
+use crate::p5_reconcile::rows::books::{Books, Series};
 use std::collections::BTreeMap;
 
 /// Sums up, and reports each equation that does not hold.

@@ -12,9 +12,9 @@ use super::{grants, ledger_scan, locate, parked, purchases, totals, transit};
 use crate::domain::ids::RequestId;
 use crate::domain::ledger::{LedgerRecord, LedgerState};
 use crate::faults::{left_out, slow_audit};
+use crate::orders::rows::outcomes::{self, RequestOutcome};
 use crate::p5_reconcile::context::ReconcileError;
-use crate::store::mysql::books::Series;
-use crate::store::mysql::outcomes::{self, RequestOutcome};
+use crate::p5_reconcile::rows::books::Series;
 use std::collections::{BTreeMap, HashMap};
 
 /// Reads the DLQs, then the database, and completes the audit.

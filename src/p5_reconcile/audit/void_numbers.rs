@@ -8,8 +8,8 @@ use super::finding::FindingKind;
 use super::result::OpenRequest;
 use super::run::AuditRun;
 use crate::domain::ledger::LedgerState;
-use crate::store::mysql::books::{Books, Series};
-use crate::store::mysql::outcomes::RequestOutcome;
+use crate::orders::rows::outcomes::RequestOutcome;
+use crate::p5_reconcile::rows::books::{Books, Series};
 use std::collections::BTreeSet;
 
 /// The numbers that P5 has closed as nobody's.

@@ -4,7 +4,7 @@ use crate::domain::sale::Sale;
 use crate::faults::crash_point;
 use crate::p5_reconcile::audit::{AuditMemory, AuditOptions, SaleAudit, Window, audit_with};
 use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
-use crate::store::mysql::books::{Series, closing};
+use crate::p5_reconcile::rows::books::{Series, closing};
 use crate::store::redis::{RedisFault, RequestLedger};
 
 /// Marks the decided requests in the ledger that are still undecided there: P4 died between the two. Repeating is safe.

@@ -10,7 +10,6 @@ use crate::faults::crash_point;
 use crate::p5_reconcile::audit::{SaleAudit, count_false_alarms};
 use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
 use crate::store::mysql::codes::{PersistSource, Reporter};
-use crate::store::mysql::persist;
 use crate::telemetry::count;
 use crate::telemetry::traces::{self, SpanResult};
 use std::collections::{HashMap, HashSet};
@@ -30,7 +29,7 @@ pub async fn compensate(context: &ReconcileContext, audit: &SaleAudit) -> Result
         let items: Vec<OrderMessage> =
             group.iter().map(|open| open.record.order_message(open.request_id, &audit.sale_id, open.shard)).collect();
         let begun = traces::now();
-        let verdicts = persist::persist_all(&context.db, &items, PersistSource::Compensation).await;
+        let verdicts = context.persister.persist_all(&items, PersistSource::Compensation).await;
         crash_point!(AfterCompensation);
         let mut outcomes: HashMap<u16, Vec<(RequestId, Outcome)>> = HashMap::new();
         for (accepted, verdict) in items.iter().zip(verdicts) {
@@ -38,7 +37,7 @@ pub async fn compensate(context: &ReconcileContext, audit: &SaleAudit) -> Result
             let verdict = match verdict {
                 // Another request has its number: Redis went back. The request gets an outcome all the same.
                 Ok(Verdict::Conflict) => {
-                    let reused = persist::fail_reused(&context.db, accepted, Reporter::Audit, "reconcile").await?;
+                    let reused = context.persister.fail_reused(accepted, Reporter::Audit, "reconcile").await?;
                     reused.unwrap_or(Verdict::Conflict)
                 }
                 Ok(verdict) => verdict,

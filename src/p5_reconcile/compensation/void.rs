@@ -7,8 +7,8 @@
 
 use crate::p5_reconcile::audit::SaleAudit;
 use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
-use crate::store::mysql::books::Series;
-use crate::store::mysql::books::void::{self, VoidNumber, Voided};
+use crate::p5_reconcile::rows::books::Series;
+use crate::p5_reconcile::rows::books::void::{self, VoidNumber, Voided};
 
 /// Numbers closed in one round, each a transaction of its own.
 const CLOSED_MAX: usize = 1_000;

@@ -3,12 +3,12 @@
 
 use super::entry::{DlqEntry, DlqError, DlqListing, DlqPlace, DlqSource};
 use crate::domain::ids::RequestId;
+use crate::orders::rows::failed_requests::FailedRequest;
+use crate::orders::rows::outcomes;
 use crate::p5_reconcile::context::ReconcileContext;
 use crate::p5_reconcile::ledger_lookup;
 use crate::p5_reconcile::pages::{OpenFailurePages, RelayDlqPages};
 use crate::store::mysql::codes::Reporter;
-use crate::store::mysql::failed_requests::FailedRequest;
-use crate::store::mysql::outcomes;
 use crate::store::rabbit::{DlqReader, HeaderValue, ParkedMessage, attempts};
 use crate::store::redis::ParkedEntry;
 use sha2::{Digest, Sha256};

@@ -14,12 +14,13 @@ use super::find::{reason_of, request_id_of};
 use super::mq_scan::{MqDlqContents, MqDlqScan};
 use crate::domain::ids::RequestId;
 use crate::domain::message::{self, MessageError, OrderMessage};
+use crate::orders::rows::failed_requests::{self, OpenFailure};
+use crate::orders::rows::outcomes;
 use crate::p5_reconcile::context::ReconcileContext;
 use crate::p5_reconcile::ledger_lookup;
-use crate::store::mysql::books::{Series, void};
+use crate::p5_reconcile::rows::books::{Series, void};
+use crate::store::mysql::Db;
 use crate::store::mysql::codes::Reporter;
-use crate::store::mysql::failed_requests::{self, OpenFailure};
-use crate::store::mysql::{Db, outcomes};
 use crate::store::rabbit::{DlqReader, ParkedMessage};
 use std::collections::HashSet;
 

@@ -6,11 +6,11 @@ use super::PAYLOAD_MAX;
 use crate::domain::message::{self, MessageError};
 #[cfg(feature = "faults")]
 use crate::faults::left_out;
+use crate::orders::rows::failed_requests::{self, OpenFailure};
 use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
 use crate::p5_reconcile::ledger_lookup;
 use crate::p5_reconcile::pages::RelayDlqPages;
 use crate::store::mysql::codes::Reporter;
-use crate::store::mysql::failed_requests::{self, OpenFailure};
 use crate::store::redis::ParkedEntry;
 
 /// Pages of a shard's relay DLQ copied in one round.

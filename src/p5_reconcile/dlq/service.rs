@@ -15,9 +15,11 @@ use crate::domain::message::OrderMessage;
 use crate::domain::operator::Actor;
 use crate::domain::outcome::{FailReason, Outcome, Verdict};
 use crate::faults::crash_point;
+use crate::orders::rows::{failed_requests, outcomes};
 use crate::p5_reconcile::context::ReconcileContext;
+use crate::sales::rows::acts;
+use crate::store::mysql::DbError;
 use crate::store::mysql::codes::PersistSource;
-use crate::store::mysql::{DbError, acts, failed_requests, outcomes, persist};
 use governor::{Quota, RateLimiter};
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -140,12 +142,12 @@ impl DlqService {
                 return Ok((DlqActionResult::WouldGiveUp, "not decided yet".to_owned()));
             }
             (None, DlqAction::Replay) => {
-                let verdict = persist::persist_one(db, accepted, PersistSource::Replay).await?;
+                let verdict = self.context.persister.persist_one(accepted, PersistSource::Replay).await?;
                 crash_point!(ReplayTaken);
                 verdict
             }
             (None, DlqAction::GiveUp(reason)) => {
-                failed_requests::give_up(db, accepted, reason, &self.actor.label()).await?
+                self.context.persister.give_up(accepted, reason, &self.actor.label()).await?
             }
         };
         match verdict {

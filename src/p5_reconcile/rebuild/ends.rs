@@ -7,7 +7,7 @@ use crate::domain::sale::Sale;
 use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
 use crate::p5_reconcile::dlq::MqDlqContents;
 use crate::p5_reconcile::pages::OpenFailurePages;
-use crate::store::mysql::books::{self, Series, closing};
+use crate::p5_reconcile::rows::books::{self, Series, closing};
 use std::collections::HashMap;
 
 /// Writes the ends as the database, Redis and the parked requests of the sale know them.

@@ -9,8 +9,8 @@ use crate::domain::outcome::Outcome;
 use crate::domain::sale::Sale;
 use crate::domain::shard::home_shard;
 use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
-use crate::store::mysql::books;
-use crate::store::mysql::decided::{self, DecidedRequest};
+use crate::p5_reconcile::rows::books;
+use crate::p5_reconcile::rows::decided::{self, DecidedRequest};
 use crate::store::redis::{DecidedRecord, RedisFault};
 use std::collections::HashMap;
 

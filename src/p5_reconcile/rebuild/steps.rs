@@ -6,12 +6,13 @@ use super::{ends, load};
 use crate::domain::sale::{MetaState, Sale, SaleStatus};
 use crate::domain::shard::share;
 use crate::faults::crash_point;
+use crate::orders::rows::outcomes;
 use crate::p5_reconcile::audit::{AuditMemory, AuditOptions, Window, audit_with};
 use crate::p5_reconcile::compensation::compensate;
 use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
 use crate::p5_reconcile::dlq::{MqDlqContents, MqDlqScan};
-use crate::store::mysql::decided::{self, Opening};
-use crate::store::mysql::{outcomes, sales};
+use crate::p5_reconcile::rows::decided::{self, Opening};
+use crate::sales::rows::changes;
 use crate::store::rabbit::RabbitError;
 use std::time::{Duration, Instant};
 
@@ -191,7 +192,7 @@ async fn next_epoch(context: &ReconcileContext, sale: &Sale) -> Result<Option<u3
         newest = newest.max(context.redis.rebuild.replaceable(&sale.sale_id, shard).await?.epoch);
     }
     let to = if newest > sale.epoch { newest } else { sale.epoch + 1 };
-    let moved = sales::advance_epoch(&context.db, &sale.sale_id, sales::EpochStep { from: sale.epoch, to }).await?;
+    let moved = changes::advance_epoch(&context.db, &sale.sale_id, changes::EpochStep { from: sale.epoch, to }).await?;
     Ok((moved && newest == sale.epoch).then_some(to))
 }
 

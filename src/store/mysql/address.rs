@@ -69,28 +69,28 @@ impl DatabaseAddress {
     }
 
     /// The URL of the first server, as the driver reads it.
-    pub(super) fn url(&self) -> &str {
+    pub(crate) fn url(&self) -> &str {
         self.servers.first().map_or("", |server| server.url())
     }
 
     /// The same servers with other URLs.
-    pub(super) fn map(&self, change: impl Fn(&str) -> Option<String>) -> Option<Self> {
+    pub(crate) fn map(&self, change: impl Fn(&str) -> Option<String>) -> Option<Self> {
         let urls = self.servers.iter().map(|server| change(server.url())).collect::<Option<Vec<String>>>()?;
         Some(Self { connect_timeout: self.connect_timeout, ..Self::of(urls, self.tls.clone()) })
     }
 
     /// Longest wait for a connection: each server has the time-out.
-    pub(super) fn patience(&self) -> Duration {
+    pub(crate) fn patience(&self) -> Duration {
         self.connect_timeout.saturating_mul(u32::try_from(self.servers.len()).unwrap_or(u32::MAX))
     }
 
     /// The place of the server in use.
-    pub(super) fn in_use(&self) -> usize {
+    pub(crate) fn in_use(&self) -> usize {
         self.in_use.index()
     }
 
     /// Waits until another server than this one was reached; for ever where there is no other.
-    pub(super) async fn left(&self, server: usize) {
+    pub(crate) async fn left(&self, server: usize) {
         if self.servers.len() < 2 {
             return std::future::pending().await;
         }
@@ -105,7 +105,7 @@ impl DatabaseAddress {
 
     /// This server is silent, takes no writes, or is not ready: the next connection is to another, if there is one that can be
     /// used.
-    pub(super) fn give_up(&self, server: usize) {
+    pub(crate) fn give_up(&self, server: usize) {
         if self.in_use.give_up(server) {
             let shown = self.servers.get(server).map(DatabaseServer::shown);
             tracing::warn!(server = shown, "a database server is given up, the next one is tried");
@@ -114,7 +114,7 @@ impl DatabaseAddress {
 
     /// Connects to the server in use, else to the next that can be used, within [`DatabaseAddress::patience`]. Of several servers
     /// one that is read-only is none: it is a replica, whose rows may be old. A single one may answer reads.
-    pub(super) async fn establish(&self) -> ConnectionResult<Established> {
+    pub(crate) async fn establish(&self) -> ConnectionResult<Established> {
         let mut refused = Vec::new();
         for index in self.in_use.in_turn() {
             let Some(server) = self.servers.get(index) else { continue };
@@ -151,7 +151,7 @@ pub(crate) struct AddressState {
 
 impl DatabaseAddress {
     /// Connects to each server in turn, within the time-out each.
-    pub(super) async fn states(&self) -> Vec<AddressState> {
+    pub(crate) async fn states(&self) -> Vec<AddressState> {
         let mut states = Vec::new();
         for (index, server) in self.servers.iter().enumerate() {
             let reading = tokio::time::timeout(self.connect_timeout, server.state(index));

@@ -169,7 +169,7 @@ fn of_disk(value: &impl Fn(&str) -> String) -> Vec<Check> {
 }
 
 /// The same, read on a connection of its own: of one server of several.
-pub(super) async fn of_server(conn: &mut AsyncMysqlConnection) -> QueryResult<Vec<Check>> {
+pub(crate) async fn of_server(conn: &mut AsyncMysqlConnection) -> QueryResult<Vec<Check>> {
     let variables: Vec<Variable> = diesel::sql_query(VARIABLES).load(conn).await?;
     let variables: HashMap<String, String> = variables.into_iter().map(|v| (v.name, v.value)).collect();
     Ok(of_disk(&|name: &str| variables.get(name).cloned().unwrap_or_default()))

@@ -121,7 +121,7 @@ codes!(
 );
 
 /// `request_outcome.kind` and `reason` of an outcome.
-pub(super) const fn outcome_columns(outcome: Outcome) -> (&'static str, Option<&'static str>) {
+pub(crate) const fn outcome_columns(outcome: Outcome) -> (&'static str, Option<&'static str>) {
     match outcome {
         Outcome::Ordered => ("ORDER", None),
         Outcome::Failed(reason) => ("FAILED", Some(reason.code())),
@@ -129,7 +129,7 @@ pub(super) const fn outcome_columns(outcome: Outcome) -> (&'static str, Option<&
 }
 
 /// Reads `request_outcome.kind` and `reason`.
-pub(super) fn read_outcome(kind: &str, reason: Option<&str>) -> Result<Outcome, DbError> {
+pub(crate) fn read_outcome(kind: &str, reason: Option<&str>) -> Result<Outcome, DbError> {
     match (kind, reason) {
         ("ORDER", None) => Ok(Outcome::Ordered),
         ("FAILED", Some(code)) => {
@@ -140,44 +140,44 @@ pub(super) fn read_outcome(kind: &str, reason: Option<&str>) -> Result<Outcome, 
 }
 
 /// The reasons of failures behind which a unit stands ([`FailReason::has_unit`]), as an SQL list.
-pub(super) fn reasons_with_unit() -> String {
+pub(crate) fn reasons_with_unit() -> String {
     let quoted =
         FailReason::ALL.into_iter().filter(|reason| reason.has_unit()).map(|reason| format!("'{}'", reason.code()));
     quoted.collect::<Vec<_>>().join(", ")
 }
 
-pub(super) fn unreadable(column: &str, value: &str) -> DbError {
+pub(crate) fn unreadable(column: &str, value: &str) -> DbError {
     DbError::Other(format!("{column} holds a value this build does not know: {value:?}"))
 }
 
-pub(super) fn read_sale_id(bytes: &[u8]) -> Result<SaleId, DbError> {
+pub(crate) fn read_sale_id(bytes: &[u8]) -> Result<SaleId, DbError> {
     let text = String::from_utf8_lossy(bytes);
     SaleId::parse(&text).map_err(|_ignored| unreadable("sale_id", &text))
 }
 
-pub(super) fn read_user_id(bytes: &[u8]) -> Result<UserId, DbError> {
+pub(crate) fn read_user_id(bytes: &[u8]) -> Result<UserId, DbError> {
     let text = String::from_utf8_lossy(bytes);
     UserId::parse(&text).map_err(|_ignored| unreadable("user_id", &text))
 }
 
-pub(super) fn read_request_id(value: u64) -> Result<RequestId, DbError> {
+pub(crate) fn read_request_id(value: u64) -> Result<RequestId, DbError> {
     RequestId::new(value).ok_or_else(|| unreadable("request_id", &value.to_string()))
 }
 
 /// Unix milliseconds as the database stores times.
-pub(super) fn datetime(unix_ms: i64) -> Result<NaiveDateTime, DbError> {
+pub(crate) fn datetime(unix_ms: i64) -> Result<NaiveDateTime, DbError> {
     DateTime::from_timestamp_millis(unix_ms)
         .map(|time| time.naive_utc())
         .ok_or_else(|| DbError::Other(format!("time is out of range: {unix_ms} ms")))
 }
 
 /// Unix milliseconds of a stored time.
-pub(super) const fn unix_ms(time: NaiveDateTime) -> i64 {
+pub(crate) const fn unix_ms(time: NaiveDateTime) -> i64 {
     time.and_utc().timestamp_millis()
 }
 
 /// Cuts a text to what a column holds, in characters.
-pub(super) fn cut(text: &str, chars_max: usize) -> &str {
+pub(crate) fn cut(text: &str, chars_max: usize) -> &str {
     text.char_indices().nth(chars_max).map_or(text, |(at, _)| text.split_at(at).0)
 }
 

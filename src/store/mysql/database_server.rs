@@ -25,17 +25,17 @@ const DEFAULTS: &str = "SET SESSION autocommit = 1, completion_type = 'NO_CHAIN'
 const UNKNOWN_DATABASE: u16 = 1049;
 
 /// A new connection, and what its server is.
-pub(super) struct Established {
-    pub(super) conn: AsyncMysqlConnection,
+pub(crate) struct Established {
+    pub(crate) conn: AsyncMysqlConnection,
     /// The server's place in the list.
-    pub(super) server: usize,
+    pub(crate) server: usize,
     /// Whether it is a node of a Galera cluster.
-    pub(super) is_galera: bool,
+    pub(crate) is_galera: bool,
     is_read_only: bool,
 }
 
 /// Deliberately without `Debug`: it holds the password.
-pub(super) struct DatabaseServer {
+pub(crate) struct DatabaseServer {
     /// As the driver reads it.
     url: String,
     options: Result<Opts, &'static str>,
@@ -43,31 +43,31 @@ pub(super) struct DatabaseServer {
 }
 
 impl DatabaseServer {
-    pub(super) fn new(url: String, tls: Option<&SslOpts>) -> Self {
+    pub(crate) fn new(url: String, tls: Option<&SslOpts>) -> Self {
         let url = over_the_network(url);
         let options = options(&url, tls);
         Self { url, options, is_encrypted: tls.is_some() }
     }
 
     /// As the driver reads it, with the password.
-    pub(super) fn url(&self) -> &str {
+    pub(crate) fn url(&self) -> &str {
         &self.url
     }
 
     /// Why the driver does not take the address, if it does not.
-    pub(super) fn unreadable(&self) -> Option<&'static str> {
+    pub(crate) fn unreadable(&self) -> Option<&'static str> {
         self.options.as_ref().err().copied()
     }
 
     /// Host and port, fit for a message.
-    pub(super) fn shown(&self) -> String {
+    pub(crate) fn shown(&self) -> String {
         let url = Url::parse(&self.url).ok();
         let host = url.as_ref().and_then(Url::host_str).unwrap_or("unreadable address").to_owned();
         url.and_then(|url| url.port()).map_or(host.clone(), |port| format!("{host}:{port}"))
     }
 
     /// What it is, and its settings.
-    pub(super) async fn state(&self, server: usize) -> Result<(&'static str, Vec<Check>), String> {
+    pub(crate) async fn state(&self, server: usize) -> Result<(&'static str, Vec<Check>), String> {
         let mut established = self.connect(server, false).await.map_err(|error| error.to_string())?;
         let found = match &established {
             Established { is_galera: true, .. } => "node of Galera",
@@ -79,7 +79,7 @@ impl DatabaseServer {
     }
 
     /// Connects, and sets up what every session has alike: those of the pool, of migrations and of `seckill doctor`.
-    pub(super) async fn connect(&self, server: usize, must_write: bool) -> ConnectionResult<Established> {
+    pub(crate) async fn connect(&self, server: usize, must_write: bool) -> ConnectionResult<Established> {
         let options = self.options.clone().map_err(|why| ConnectionError::InvalidConnectionUrl(why.to_owned()))?;
         let conn = mysql_async::Conn::new(options).await.map_err(|error| explained(self.is_encrypted, &error))?;
         let mut conn = AsyncMysqlConnection::try_from(conn).await?;

@@ -7,11 +7,11 @@ use diesel::sql_types::Text;
 use diesel_async::{AsyncMysqlConnection, RunQueryDsl, SimpleAsyncConnection};
 
 /// A server's state. A node of Galera that is not ready answers with error 1047 instead.
-pub(super) struct DatabaseState {
+pub(crate) struct DatabaseState {
     /// A replica, or a primary that was demoted.
-    pub(super) is_read_only: bool,
+    pub(crate) is_read_only: bool,
     /// A node of a Galera cluster.
-    pub(super) is_galera: bool,
+    pub(crate) is_galera: bool,
 }
 
 #[derive(diesel::QueryableByName)]
@@ -26,7 +26,7 @@ struct StateVariable {
 const STATE: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('read_only', 'innodb_read_only', 'wsrep_on')";
 
 impl DatabaseState {
-    pub(super) async fn of(conn: &mut AsyncMysqlConnection) -> QueryResult<Self> {
+    pub(crate) async fn of(conn: &mut AsyncMysqlConnection) -> QueryResult<Self> {
         let variables: Vec<StateVariable> = diesel::sql_query(STATE).load(conn).await?;
         // Not "is ON": newer servers have more values than two.
         let is_on = |name: &str| variables.iter().any(|has| has.name == name && has.value != "OFF");

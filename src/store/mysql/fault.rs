@@ -69,27 +69,27 @@ impl DbError {
     }
 
     /// Whether it waited for a locked row in vain.
-    pub(super) const fn is_lock_wait(&self) -> bool {
+    pub(crate) const fn is_lock_wait(&self) -> bool {
         matches!(self, Self::LockWait | Self::SaleLocked(_))
     }
 
     /// Whether another server of the database may do better.
-    pub(super) const fn is_about_the_server(&self) -> bool {
+    pub(crate) const fn is_about_the_server(&self) -> bool {
         matches!(self, Self::Timeout(_) | Self::WrongNode(_))
     }
 
     /// Whether it is a violation of any unique key.
-    pub(super) const fn is_duplicate(&self) -> bool {
+    pub(crate) const fn is_duplicate(&self) -> bool {
         matches!(self, Self::Duplicate(_))
     }
 
     /// Whether it is a violation of this unique key.
-    pub(super) fn is_duplicate_of(&self, name: &str) -> bool {
+    pub(crate) fn is_duplicate_of(&self, name: &str) -> bool {
         matches!(self, Self::Duplicate(key) if key == name)
     }
 
     /// Whether the connection is certainly in step with the server after this error: only what it said of a row is that.
-    pub(super) const fn keeps_connection(&self) -> bool {
+    pub(crate) const fn keeps_connection(&self) -> bool {
         self.is_duplicate()
     }
 }
@@ -118,7 +118,7 @@ impl From<ConnectionError> for DbError {
 }
 
 /// Why a transaction writes nothing: for a reason of its caller's own, or because of the database. Both roll back.
-pub(super) enum Halt<R> {
+pub(crate) enum Halt<R> {
     Because(R),
     Db(DbError),
 }

@@ -11,12 +11,8 @@
 use super::address::AddressState;
 use super::db_config::DbConfig;
 use super::fault::DbError;
-use super::persist::LockedSales;
-use super::sale_facts::SaleFactsCache;
-pub(super) use super::sessions::Conn;
+pub(crate) use super::sessions::Conn;
 use super::sessions::{IDLE_MAX, SessionManager, open_session, pool_error};
-use super::webhooks::ReadSubscriptions;
-use crate::domain::webhook::WebhookSubscriptions;
 use crate::faults::left_out;
 use deadpool::Runtime;
 use deadpool::managed::{Object, Pool};
@@ -39,8 +35,6 @@ const PATIENT_CONNECTIONS: usize = 2;
 #[derive(Clone)]
 pub struct Db {
     inner: Arc<DbInner>,
-    /// The webhooks of this process's configuration.
-    webhooks: WebhookSubscriptions,
 }
 
 struct DbInner {
@@ -48,9 +42,6 @@ struct DbInner {
     /// Whether a task closes idle connections.
     closes_idle: AtomicBool,
     config: DbConfig,
-    sale_facts: SaleFactsCache,
-    locked_sales: LockedSales,
-    subscriptions: ReadSubscriptions,
     patient: OnceLock<Db>,
 }
 
@@ -110,31 +101,8 @@ impl Db {
             .runtime(Runtime::Tokio1)
             .build()
             .map_err(|error| DbError::Other(error.to_string()))?;
-        let (sale_facts, closes_idle) = (SaleFactsCache::default(), AtomicBool::new(false));
-        let inner = Arc::new(DbInner {
-            pool,
-            closes_idle,
-            config,
-            sale_facts,
-            locked_sales: LockedSales::default(),
-            subscriptions: ReadSubscriptions::default(),
-            patient: OnceLock::new(),
-        });
-        Ok(Self { inner, webhooks: WebhookSubscriptions::default() })
-    }
-
-    /// The same database, for a process that has these webhooks in its configuration.
-    #[must_use]
-    pub fn with_webhooks(self, webhooks: WebhookSubscriptions) -> Self {
-        Self { webhooks, ..self }
-    }
-
-    pub(super) const fn own_webhooks(&self) -> &WebhookSubscriptions {
-        &self.webhooks
-    }
-
-    pub(super) fn read_subscriptions(&self) -> &ReadSubscriptions {
-        &self.inner.subscriptions
+        let inner = Arc::new(DbInner { pool, closes_idle: AtomicBool::new(false), config, patient: OnceLock::new() });
+        Ok(Self { inner })
     }
 
     /// Runs `work` on a connection of the pool, within the deadline; `name` labels `seckill_mysql_seconds`.
@@ -237,7 +205,7 @@ impl Db {
     }
 
     /// A connection of its own outside the pool, for things that live as long as a connection does (`GET_LOCK`), and its server.
-    pub(super) async fn dedicated(&self) -> Result<(Conn, usize), DbError> {
+    pub(crate) async fn dedicated(&self) -> Result<(Conn, usize), DbError> {
         let config = &self.inner.config;
         let opening = open_session(&config.address, config.statement_timeout_ms);
         let patience = config.address.patience() + Duration::from_millis(config.connect_timeout_ms);
@@ -253,20 +221,11 @@ impl Db {
     }
 
     /// Whether the server with this place is the one in use.
-    pub(super) fn uses(&self, server: usize) -> bool {
+    pub(crate) fn uses(&self, server: usize) -> bool {
         self.inner.config.address.in_use() == server
     }
 
-    /// Sales whose stock row was found locked.
-    pub(super) fn locked_sales(&self) -> &LockedSales {
-        &self.inner.locked_sales
-    }
-
-    pub(super) fn sale_facts(&self) -> &SaleFactsCache {
-        &self.inner.sale_facts
-    }
-
-    pub(super) fn deadline(&self) -> Duration {
+    pub(crate) fn deadline(&self) -> Duration {
         Duration::from_millis(self.inner.config.statement_timeout_ms.saturating_mul(2))
     }
 }

@@ -33,7 +33,7 @@ const ADDED_TO: [(&str, &str); 4] = [
 /// Those that rows are deleted from.
 const DELETED_FROM: [&str; 5] = ["outcome_event", "order_events", "webhook_deliveries", "audit_runs", "audit_findings"];
 /// As both servers word it (1142 and 1143).
-pub(in crate::store::mysql) const DENIED: &str = "command denied";
+pub(crate) const DENIED: &str = "command denied";
 
 /// What an account may.
 #[derive(Debug, Clone, PartialEq, Eq)]

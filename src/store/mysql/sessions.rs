@@ -13,23 +13,23 @@ use diesel_async::{AsyncMysqlConnection, SimpleAsyncConnection};
 use std::time::{Duration, Instant};
 
 /// A connection as the closures of [`Db::run`](super::Db::run) get it.
-pub(super) type Conn = AsyncMysqlConnection;
+pub(crate) type Conn = AsyncMysqlConnection;
 
 /// The server ends a session that is silent for this long, in seconds, and with it the transaction and the locks of a process
 /// whose host is frozen or gone: else the first consumer that vanishes between UPDATE and COMMIT would hold its sale for the
 /// eight hours of the server's default. Long against the pauses of a busy process.
-pub(super) const IDLE_S: u32 = 6;
+pub(crate) const IDLE_S: u32 = 6;
 /// The same within a transaction that has written. MariaDB only.
 const IDLE_IN_WRITE_S: u32 = 5;
 /// A session that lay in the pool for this long is closed by this process: for those that the server closes it writes a
 /// warning into its log. Well below [`IDLE_S`].
-pub(super) const IDLE_MAX: Duration = Duration::from_secs(3);
+pub(crate) const IDLE_MAX: Duration = Duration::from_secs(3);
 /// A session that was idle for longer than this is tested before it is used.
 const IDLE_TRUSTED: Duration = Duration::from_millis(500);
 /// One that is used all the time is tested this often: a server may be demoted, and still answer reads.
 const TESTED_TRUSTED: Duration = Duration::from_secs(1);
 /// Most seconds a statement waits for a row lock before 1205.
-pub(super) const LOCK_WAIT_MAX_S: u64 = 3;
+pub(crate) const LOCK_WAIT_MAX_S: u64 = 3;
 
 /// Seconds a statement waits for a row lock: less than it may take at all, because 1205 says that the row of one sale is locked, and
 /// a statement that took too long says that the database is in trouble. The server's least is one second.
@@ -38,37 +38,37 @@ fn lock_wait_s(statement_timeout_ms: u64) -> u64 {
 }
 
 /// A session of the pool.
-pub(super) struct PooledSession {
-    pub(super) conn: Conn,
+pub(crate) struct PooledSession {
+    pub(crate) conn: Conn,
     /// Its server's place in the list of addresses.
-    pub(super) server: usize,
+    pub(crate) server: usize,
     used_at: Instant,
     tested_at: Instant,
 }
 
 impl PooledSession {
     /// Notes that a call has just ended.
-    pub(super) fn used(&mut self) {
+    pub(crate) fn used(&mut self) {
         self.used_at = Instant::now();
     }
 
     /// Notes that its server takes writes.
-    pub(super) fn passed_a_test(&mut self) {
+    pub(crate) fn passed_a_test(&mut self) {
         self.used_at = Instant::now();
         self.tested_at = self.used_at;
     }
 
-    pub(super) fn idle(&self) -> Duration {
+    pub(crate) fn idle(&self) -> Duration {
         self.used_at.elapsed()
     }
 }
 
 /// Opens the sessions of a pool and tests them.
-pub(super) struct SessionManager {
-    pub(super) address: DatabaseAddress,
-    pub(super) statement_timeout_ms: u64,
+pub(crate) struct SessionManager {
+    pub(crate) address: DatabaseAddress,
+    pub(crate) statement_timeout_ms: u64,
     /// The pool gives creation a deadline; this is the one of a test.
-    pub(super) test_timeout: Duration,
+    pub(crate) test_timeout: Duration,
 }
 
 impl Manager for SessionManager {
@@ -116,7 +116,7 @@ impl Manager for SessionManager {
 }
 
 /// Why the pool has no session to give.
-pub(super) fn pool_error(error: &PoolError<DbError>) -> DbError {
+pub(crate) fn pool_error(error: &PoolError<DbError>) -> DbError {
     match error {
         PoolError::Timeout(TimeoutType::Wait) => DbError::Timeout("all connections of the pool are busy".to_owned()),
         PoolError::Timeout(TimeoutType::Create | TimeoutType::Recycle) => {
@@ -132,7 +132,7 @@ pub(super) fn pool_error(error: &PoolError<DbError>) -> DbError {
 /// Opens a connection whose session waits as long as its statements may; returns its server's place, too. What every session has
 /// alike, [`DatabaseAddress`] has set. The commented parts are read by one of the two servers only: `/*M! … */` by MariaDB,
 /// `/*!80000 … */` by MySQL.
-pub(super) async fn open_session(
+pub(crate) async fn open_session(
     address: &DatabaseAddress,
     statement_timeout_ms: u64,
 ) -> diesel::ConnectionResult<(Conn, usize)> {

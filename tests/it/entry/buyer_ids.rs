@@ -3,7 +3,7 @@
 use crate::support::resp::RawRedis;
 use crate::support::world::{World, run};
 use seckill::domain::ids::RequestId;
-use seckill::store::mysql::request_records;
+use seckill::orders::rows::request_records;
 use std::collections::HashSet;
 
 /// Different buyers that a folding, trimming, normalising or badly quoting layer would mix up or lose.

@@ -9,7 +9,7 @@ use seckill::domain::sale::SaleStatus;
 use seckill::roles::Role;
 use seckill::runtime::now_ms;
 use seckill::sales::SaleControlError;
-use seckill::store::mysql::sales;
+use seckill::sales::rows as sales;
 use seckill::store::redis::Activation;
 
 /// No automatic warm-up: the tests say when.

@@ -10,7 +10,6 @@ use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::RequestId;
 use seckill::domain::sale::MetaState;
 use seckill::roles::Role::{Api, Relay};
-use seckill::store::mysql::failed_requests;
 use serde_json::json;
 
 /// Status, code, and whether it says when to come back.
@@ -106,7 +105,7 @@ fn money_for_a_request_that_failed_has_to_go_back_and_says_so() {
         let sale = world.paying_sale("failed", 5, Some(1), LONG).await;
         let alice = world.bought(&sale, "alice").await;
         let accepted = world.accepted(&sale, alice).await;
-        failed_requests::give_up(&world.servers.db, &accepted, "why", "who").await.unwrap();
+        world.servers.persister.give_up(&accepted, "why", "who").await.unwrap();
         let paid = admin.pay(alice, "pi_1").await;
         let found = (paid.status, paid.code(), paid.text("reason"));
         assert_eq!(found, (200, "P6-F4".to_owned(), "REQUEST_FAILED".to_owned()), "{paid:?}");

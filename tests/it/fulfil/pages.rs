@@ -3,7 +3,7 @@
 use crate::support::admin_port::AdminPort;
 use crate::support::world::{World, run};
 use seckill::domain::operator::{ActTarget, Actor, Operation, OperatorAct};
-use seckill::store::mysql::acts;
+use seckill::sales::rows::acts;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 

@@ -4,10 +4,8 @@ use crate::support::orders::LONG;
 use crate::support::world::{World, run};
 use seckill::domain::ids::RequestId;
 use seckill::domain::payment::{PaymentState, Price};
+use seckill::orders::rows::{CancelRequest, Cancelled, NewPayment, PaymentAnswer, PaymentTold, overdue};
 use seckill::roles::Role::{Api, Consumer, Relay};
-use seckill::store::mysql::order_life::{
-    CancelRequest, Cancelled, NewPayment, PaymentAnswer, PaymentTold, cancel, expire, overdue, receive,
-};
 
 fn payment(id: &str, request_id: RequestId) -> NewPayment {
     NewPayment { payment_id: id.to_owned(), request_id, price: Price { amount_cents: 100, currency: "CNY".to_owned() } }
@@ -26,17 +24,18 @@ fn of_a_payment_a_deadline_and_a_cancellation_at_once_one_wins_and_the_money_is_
         for n in 0..12 {
             let id = world.ordered(&sale, "alice").await;
             world.overdue(id).await;
-            let (db, user) = (&world.servers.db, seckill::domain::ids::UserId::parse("alice").unwrap());
+            let (db, orders) = (&world.servers.db, &world.servers.orders);
+            let user = seckill::domain::ids::UserId::parse("alice").unwrap();
             let names = [format!("a{n}"), format!("b{n}")];
             let (one, two) = (payment(&names[0], id), payment(&names[1], id));
             let request = CancelRequest { request_id: id, buyer: Some(&user), reason: "r", by: "buyer", act: None };
             let mut due = overdue(db, &sale, None, 500).await.unwrap();
             due.retain(|order| order.request_id == id);
             let (one, two, gone, given_up) = tokio::join!(
-                receive(db, &one, None, None),
-                receive(db, &two, None, None),
-                expire(db, &sale, due),
-                cancel(db, request)
+                orders.receive(&one, None, None),
+                orders.receive(&two, None, None),
+                orders.expire(&sale, due),
+                orders.cancel(request)
             );
             let (one, two) = (one.unwrap().unwrap(), two.unwrap().unwrap());
             let wins = [
@@ -66,7 +65,7 @@ fn one_payment_told_many_times_at_once_is_one_payment() {
         let sale = world.paying_sale("told", 100, None, LONG).await;
         let id = world.ordered(&sale, "alice").await;
         let told = payment("same", id);
-        let answers = futures::future::join_all((0..8).map(|_| receive(&world.servers.db, &told, None, None))).await;
+        let answers = futures::future::join_all((0..8).map(|_| world.servers.orders.receive(&told, None, None))).await;
         let answers: Vec<PaymentAnswer> = answers.into_iter().map(|answer| answer.unwrap().unwrap()).collect();
         assert!(answers.iter().all(applied), "{answers:?}");
         let new = answers.iter().filter(|answer| answer.told == PaymentTold::Now).count();

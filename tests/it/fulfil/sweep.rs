@@ -4,8 +4,8 @@ use crate::support::database_sessions::{Session, stuck};
 use crate::support::orders::LONG;
 use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::SaleId;
+use seckill::orders::rows::overdue;
 use seckill::roles::Role::{self, Api, Consumer, Reconcile, Relay};
-use seckill::store::mysql::order_life::{expire, overdue};
 
 /// The name of the lock of what one process leads, in SQL.
 fn lock(work: &str) -> String {
@@ -50,7 +50,7 @@ fn a_sweep_that_fails_gives_the_units_of_what_expired_and_of_a_batch_it_never_he
         // As a batch whose commit was never answered: its sale is behind the one that fails.
         world.overdue(dave).await;
         let due = overdue(&world.servers.db, &unheard, None, 500).await.unwrap();
-        assert!(expire(&world.servers.db, &unheard, due).await.unwrap().is_some());
+        assert!(world.servers.orders.expire(&unheard, due).await.unwrap().is_some());
         eventually("given although nobody heard of it", async || units(&unheard, 10).await).await;
         assert!(world.order_in("UNPAID", carol).await, "it failed all the time");
 

@@ -3,8 +3,8 @@
 use crate::support::hook_receiver::{HookReceiver, SOON};
 use crate::support::orders::LONG;
 use crate::support::world::{World, eventually, run};
+use seckill::events::webhooks::rows::{self as webhooks, TriedDelivery};
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
-use seckill::store::mysql::webhooks::{self, TriedDelivery};
 
 #[test]
 fn a_change_and_its_delivery_are_written_together_or_not_at_all() {

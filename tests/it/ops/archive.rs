@@ -9,10 +9,10 @@ use diesel::sql_types::Text;
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, RunQueryDsl};
 use seckill::domain::ids::SaleId;
 use seckill::domain::operator::Actor;
+use seckill::p5_reconcile::archive::rows::TABLES;
 use seckill::p5_reconcile::archive::{Archive, ArchiveError, Removed};
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
-use seckill::store::mysql::archive::TABLES;
-use seckill::store::mysql::sales;
+use seckill::sales::rows as sales;
 use serde_json::Value;
 use std::path::Path;
 

@@ -4,9 +4,9 @@ use crate::support::mysql_store::{NOW_MS, fresh, sale, sale_id};
 use crate::support::world::{World, run};
 use seckill::domain::policy::PurchasePolicy;
 use seckill::domain::sale::SaleStatus;
+use seckill::p5_reconcile::rows::ended::{EndedOpen, GRACE_MS, ended_open};
 use seckill::runtime::now_ms;
-use seckill::store::mysql::ended::{EndedOpen, GRACE_MS, ended_open};
-use seckill::store::mysql::sales;
+use seckill::sales::rows as sales;
 
 #[test]
 fn only_open_sales_are_reported_and_only_after_the_grace() {

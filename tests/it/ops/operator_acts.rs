@@ -5,9 +5,9 @@ use crate::support::mysql_store::{NOW_MS, fresh, sale_id};
 use crate::support::world::{World, run};
 use seckill::domain::ids::RequestId;
 use seckill::domain::operator::{ActTarget, Actor, Operation, OperatorAct};
+use seckill::p5_reconcile::rows::findings as audit;
 use seckill::roles::Role::Api;
-use seckill::store::mysql::acts::{self, ActFilter};
-use seckill::store::mysql::audit;
+use seckill::sales::rows::acts::{self, ActFilter};
 use seckill::store::rabbit::declare;
 use serde_json::{Value, json};
 

@@ -5,8 +5,8 @@ use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::SaleId;
 use seckill::domain::sale::SaleStatus;
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
-use seckill::store::mysql::acts::{self, ActFilter};
-use seckill::store::mysql::sales;
+use seckill::sales::rows as sales;
+use seckill::sales::rows::acts::{self, ActFilter};
 
 const QUICK: [&str; 2] = ["p5_reconcile.interval_ms=100", "p1_entry.token_ttl_s=1"];
 const CLOSES: [&str; 2] = ["p5_reconcile.interval_ms=100", "p5_reconcile.auto_close_after_s=1"];

@@ -8,7 +8,7 @@ use reqwest::Method;
 use seckill::domain::ids::SaleId;
 use seckill::roles::Role::{Api, Consumer, Relay};
 use seckill::runtime::now_ms;
-use seckill::store::mysql::acts::{self, ActFilter};
+use seckill::sales::rows::acts::{self, ActFilter};
 use serde_json::{Value, json};
 
 const HOUR_MS: i64 = 3_600_000;

@@ -1,7 +1,7 @@
 //! Groups and single requests: each request is persisted once, gets its own exact verdict, and the sums hold.
 
 use crate::support::mysql_store::{
-    NOW_MS, accepted, assert_sound, books_of, crowd, fresh, sale, sale_id, url, verdicts,
+    NOW_MS, accepted, assert_sound, books_of, crowd, fresh, persister, sale, sale_id, url, verdicts,
 };
 use crate::support::world::run;
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
@@ -9,11 +9,15 @@ use seckill::domain::ids::RequestId;
 use seckill::domain::message;
 use seckill::domain::outcome::{FailReason, Outcome, Verdict};
 use seckill::domain::policy::PurchasePolicy;
-use seckill::store::mysql::books::{Series, SeriesQuery};
+use seckill::orders::persist::GroupResult;
+use seckill::orders::rows::{outcomes, request_records};
+use seckill::p5_reconcile::rows::books;
+use seckill::p5_reconcile::rows::books::{Series, SeriesQuery};
+use seckill::sales::rows as sales;
+use seckill::sales::rows::error::SaleError;
+use seckill::sales::rows::grants;
+use seckill::store::mysql::DbError;
 use seckill::store::mysql::codes::{FailureStatus, PersistSource, Reporter};
-use seckill::store::mysql::persist::{GroupResult, persist_all, persist_group, persist_one};
-use seckill::store::mysql::sales::SaleError;
-use seckill::store::mysql::{DbError, books, failed_requests, grants, outcomes, persist, request_records, sales};
 
 #[test]
 fn a_group_is_persisted_once_and_repeats_learn_their_outcome() {
@@ -21,8 +25,8 @@ fn a_group_is_persisted_once_and_repeats_learn_their_outcome() {
         let db = fresh("group").await;
         sales::create(&db, &sale("s", 1_000, PurchasePolicy::OnePerUser)).await.unwrap();
         let group = crowd("s", 1..=200);
-        assert_eq!(persist_group(&db, &group, PersistSource::Relay).await, Ok(GroupResult::Committed));
-        assert_eq!(persist_group(&db, &group, PersistSource::Relay).await, Ok(GroupResult::Surprise));
+        assert_eq!(persister(&db).persist_group(&group, PersistSource::Relay).await, Ok(GroupResult::Committed));
+        assert_eq!(persister(&db).persist_group(&group, PersistSource::Relay).await, Ok(GroupResult::Surprise));
         assert_eq!(verdicts(&db, &group).await, vec![Verdict::Already(Outcome::Ordered); 200]);
 
         let mut mixed = crowd("s", 200..=260);
@@ -61,7 +65,10 @@ fn a_second_request_of_a_buyer_is_refused_and_that_is_recorded_first() {
         assert!(story.order.is_none());
         // One unit each, also in one request.
         let two = accepted("s", 4, "carol", 2);
-        assert_eq!(persist_one(&db, &two, PersistSource::Relay).await, Ok(Verdict::Refused(FailReason::LimitExceeded)));
+        assert_eq!(
+            persister(&db).persist_one(&two, PersistSource::Relay).await,
+            Ok(Verdict::Refused(FailReason::LimitExceeded))
+        );
         assert_eq!(verdicts(&db, &[two]).await, [Verdict::Already(Outcome::Failed(FailReason::LimitExceeded))]);
         assert_sound(&db, "s", 2).await;
     });
@@ -92,7 +99,7 @@ fn a_cumulative_limit_holds_within_and_across_groups() {
         sales::create(&db, &sale("s", 1_000, PurchasePolicy::from_limit(Some(5)))).await.unwrap();
         let refused = Verdict::Refused(FailReason::LimitExceeded);
         let first = [accepted("s", 1, "a", 2), accepted("s", 2, "a", 3), accepted("s", 3, "b", 5)];
-        assert_eq!(persist_group(&db, &first, PersistSource::Relay).await, Ok(GroupResult::Committed));
+        assert_eq!(persister(&db).persist_group(&first, PersistSource::Relay).await, Ok(GroupResult::Committed));
         let second =
             [accepted("s", 4, "a", 1), accepted("s", 5, "b", 1), accepted("s", 6, "c", 6), accepted("s", 7, "c", 5)];
         assert_eq!(verdicts(&db, &second).await, [refused, refused, refused, Verdict::Ordered]);
@@ -100,9 +107,9 @@ fn a_cumulative_limit_holds_within_and_across_groups() {
         let tasks: Vec<_> = (0..8u64)
             .map(|task| {
                 let db = db.clone();
-                tokio::spawn(
-                    async move { persist_one(&db, &accepted("s", 100 + task, "d", 1), PersistSource::Relay).await },
-                )
+                tokio::spawn(async move {
+                    persister(&db).persist_one(&accepted("s", 100 + task, "d", 1), PersistSource::Relay).await
+                })
             })
             .collect();
         let mut ordered = 0;
@@ -147,8 +154,7 @@ fn units_of_final_failures_are_offered_again_once_and_never_more_than_there_are(
         // One of them buys again, and two are given up.
         assert_eq!(verdicts(&db, &[accepted("s", 6, "u1", 1)]).await, [Verdict::Refused(FailReason::DuplicateBuyer)]);
         for rid in [7, 8] {
-            let given_up =
-                failed_requests::give_up(&db, &accepted("s", rid, &format!("u{rid}"), 1), "why", "who").await;
+            let given_up = persister(&db).give_up(&accepted("s", rid, &format!("u{rid}"), 1), "why", "who").await;
             assert_eq!(given_up, Ok(Verdict::Refused(FailReason::GivenUp)));
         }
         assert_eq!(books_of(&db, "s").await.held, 3);
@@ -161,7 +167,7 @@ fn units_of_final_failures_are_offered_again_once_and_never_more_than_there_are(
         assert_eq!((books.held, books.grants_unapplied, books.stock), (0, 3, 5), "and the stock does not move");
         // Two units are left that nobody was promised; three more failures would take units that are not there.
         for rid in 9..=11 {
-            failed_requests::give_up(&db, &accepted("s", rid, &format!("u{rid}"), 1), "why", "who").await.unwrap();
+            persister(&db).give_up(&accepted("s", rid, &format!("u{rid}"), 1), "why", "who").await.unwrap();
         }
         let refused = grants::reclaim(&db, &sale_id("s")).await;
         assert_eq!(refused, Err(SaleError::BooksDisagree(sale_id("s"))));
@@ -180,17 +186,17 @@ fn the_loser_of_a_number_given_twice_gets_an_outcome_without_it() {
             verdicts(&db, &[accepted("s", 1, "a", 1), loser.clone()]).await,
             [Verdict::Ordered, Verdict::Conflict]
         );
-        let outcome = persist::fail_reused(&db, &loser, Reporter::Audit, "test").await;
+        let outcome = persister(&db).fail_reused(&loser, Reporter::Audit, "test").await;
         assert_eq!(outcome, Ok(Some(Verdict::Refused(FailReason::NumberReused))));
         let decided = outcomes::outcome_of(&db, loser.purchase.request_id).await.unwrap().unwrap();
         assert_eq!((decided.number, decided.outcome), (None, Outcome::Failed(FailReason::NumberReused)));
-        assert_eq!(persist::fail_reused(&db, &loser, Reporter::Audit, "test").await, Ok(None), "once");
+        assert_eq!(persister(&db).fail_reused(&loser, Reporter::Audit, "test").await, Ok(None), "once");
         // A request that has its number is not touched by it, and a person who gives a loser up gets the same answer.
         let third = accepted("s", 3, "c", 1);
-        assert_eq!(persist::fail_reused(&db, &third, Reporter::Audit, "test").await, Ok(None));
+        assert_eq!(persister(&db).fail_reused(&third, Reporter::Audit, "test").await, Ok(None));
         let mut other = accepted("s", 4, "d", 1);
         other.number = 1;
-        let given_up = failed_requests::give_up(&db, &other, "why", "who").await;
+        let given_up = persister(&db).give_up(&other, "why", "who").await;
         assert_eq!(given_up, Ok(Verdict::Refused(FailReason::NumberReused)));
         assert_eq!(grants::reclaim(&db, &sale_id("s")).await, Ok(None), "it has no unit");
         assert_sound(&db, "s", 1).await;
@@ -209,7 +215,7 @@ fn unknown_sales_forged_repeats_and_reused_numbers_are_distinguished() {
         let mut reused = accepted("s", 3, "c", 1);
         reused.number = 2;
         let items = [unknown.clone(), good, forged, reused, accepted("s", 4, "d", 1)];
-        let got = persist_all(&db, &items, PersistSource::Relay).await;
+        let got = persister(&db).persist_all(&items, PersistSource::Relay).await;
         let (parked, ordered, conflict) =
             (Err(DbError::UnknownSale(sale_id("nowhere"))), Ok(Verdict::Ordered), Ok(Verdict::Conflict));
         assert_eq!(got, [parked, ordered.clone(), conflict.clone(), conflict, ordered]);
@@ -229,7 +235,7 @@ fn one_impossible_row_does_not_fail_its_neighbours() {
         let mut items = crowd("s", 1..=100);
         items[57].accepted_at_ms = 253_402_300_800_000; // the year 10000
         items[12].accepted_at_ms = i64::MAX;
-        let got = persist_all(&db, &items, PersistSource::Relay).await;
+        let got = persister(&db).persist_all(&items, PersistSource::Relay).await;
         for (at, verdict) in got.iter().enumerate() {
             match at {
                 12 | 57 => assert!(matches!(verdict, Err(DbError::Other(_))), "{verdict:?}"),
@@ -254,7 +260,7 @@ fn an_order_without_its_outcome_is_named_and_its_neighbours_are_persisted() {
         let columns = "request_id, sale_id, user_id, quantity, amount_cents, source, accepted_at";
         let row = format!("INSERT INTO orders ({columns}) VALUES (7, 's', 'x', 1, 1, 'replay', NOW(3))");
         by_hand.batch_execute(&row).await.unwrap();
-        let got = persist_all(&db, &crowd("s", 1..=9), PersistSource::Relay).await;
+        let got = persister(&db).persist_all(&crowd("s", 1..=9), PersistSource::Relay).await;
         let no_outcome = DbError::Other("request 7 has an order and no outcome".to_owned());
         for (rid, verdict) in (1..).zip(got) {
             assert_eq!(verdict, if rid == 7 { Err(no_outcome.clone()) } else { Ok(Verdict::Ordered) });
@@ -275,7 +281,7 @@ fn concurrent_writers_of_the_same_requests_persist_each_once() {
                 tokio::spawn(async move {
                     let mut got = Vec::new();
                     for group in items.chunks(40 + task) {
-                        got.extend(persist_all(&db, group, PersistSource::Relay).await);
+                        got.extend(persister(&db).persist_all(group, PersistSource::Relay).await);
                     }
                     got
                 })

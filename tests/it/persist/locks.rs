@@ -1,15 +1,17 @@
 //! Rows that others have locked, a disk that is full: the consumer holds up what is concerned, and nothing else.
 
 use crate::support::database_sessions::{ROLES, Session, connections, drained, lands, stuck};
-use crate::support::mysql_store::{accepted, assert_sound, config, fresh, sale, sale_id, url, verdicts_when_unlocked};
+use crate::support::mysql_store::{
+    accepted, assert_sound, config, fresh, persister, sale, sale_id, url, verdicts_when_unlocked,
+};
 use crate::support::world::{World, eventually, run, time_passes};
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
 use seckill::domain::outcome::{Outcome, Verdict};
 use seckill::domain::policy::PurchasePolicy;
 use seckill::roles::Role::{Api, Consumer, Relay};
+use seckill::sales::rows as sales;
 use seckill::store::mysql::codes::PersistSource;
-use seckill::store::mysql::persist::persist_all;
-use seckill::store::mysql::{Db, DbError, migrate, sales};
+use seckill::store::mysql::{Db, DbError, migrate};
 
 #[test]
 fn a_locked_stock_row_holds_up_its_own_sale_only() {
@@ -125,6 +127,7 @@ fn a_database_that_is_away_or_empty_is_an_error_not_a_panic() {
 fn a_locked_sale_in_a_group_leaves_the_other_sales_alone() {
     run(async {
         let db = fresh("neighbours").await;
+        let persister = persister(&db);
         for id in ["stuck", "free"] {
             sales::create(&db, &sale(id, 1_000, PurchasePolicy::OnePerUser)).await.unwrap();
         }
@@ -134,7 +137,7 @@ fn a_locked_sale_in_a_group_leaves_the_other_sales_alone() {
             .map(|rid| accepted(if rid % 3 == 0 { "stuck" } else { "free" }, rid, &format!("u{rid}"), 1))
             .collect();
         let locked = Err(DbError::SaleLocked(sale_id("stuck")));
-        for (accepted, verdict) in items.iter().zip(persist_all(&db, &items, PersistSource::Relay).await) {
+        for (accepted, verdict) in items.iter().zip(persister.persist_all(&items, PersistSource::Relay).await) {
             let free = accepted.purchase.sale_id == sale_id("free");
             assert_eq!(verdict, if free { Ok(Verdict::Ordered) } else { locked.clone() });
         }
@@ -151,24 +154,29 @@ fn a_locked_sale_in_a_group_leaves_the_other_sales_alone() {
 fn a_row_that_is_free_again_is_tried_at_once_however_many_met_its_lock() {
     run(async {
         let db = fresh("writers").await;
+        let persister = persister(&db);
         sales::create(&db, &sale("writers", 1_000, PurchasePolicy::OnePerUser)).await.unwrap();
         let mut holder = AsyncMysqlConnection::establish(&url("writers").await).await.unwrap();
         holder.batch_execute("BEGIN; UPDATE sales SET title = 'x' WHERE sale_id = 'writers'").await.unwrap();
         let items: Vec<_> = (1..=3).map(|rid| accepted("writers", rid, &format!("u{rid}"), 1)).collect();
         let locked = Err(DbError::SaleLocked(sale_id("writers")));
-        let tries = items.iter().map(|item| persist_all(&db, std::slice::from_ref(item), PersistSource::Relay));
+        let tries = items.iter().map(|item| persister.persist_all(std::slice::from_ref(item), PersistSource::Relay));
         for verdicts in futures::future::join_all(tries).await {
             assert_eq!(verdicts, std::slice::from_ref(&locked));
         }
         // While the row is locked, nobody waits for it a second time: that would hold up what is behind it in the queue.
         for _ in 0..5 {
             time_passes(300).await;
-            assert_eq!(persist_all(&db, &items, PersistSource::Relay).await, vec![locked.clone(); 3]);
+            assert_eq!(persister.persist_all(&items, PersistSource::Relay).await, vec![locked.clone(); 3]);
         }
         holder.batch_execute("ROLLBACK").await.unwrap();
         time_passes(300).await;
         let ordered = vec![Ok(Verdict::Ordered); 3];
-        assert_eq!(persist_all(&db, &items, PersistSource::Relay).await, ordered, "the first try after it was freed");
+        assert_eq!(
+            persister.persist_all(&items, PersistSource::Relay).await,
+            ordered,
+            "the first try after it was freed"
+        );
         assert_sound(&db, "writers", 3).await;
     });
 }
@@ -178,24 +186,25 @@ fn a_row_that_is_free_again_is_tried_at_once_however_many_met_its_lock() {
 fn a_locked_row_in_a_large_group_leaves_the_others_alone() {
     run(async {
         let db = fresh("large").await;
+        let persister = persister(&db);
         sales::create(&db, &sale("large", 1_000, PurchasePolicy::OnePerUser)).await.unwrap();
         let mut holder = AsyncMysqlConnection::establish(&url("large").await).await.unwrap();
         let row = "BEGIN; INSERT INTO orders (request_id, sale_id, user_id, one_per_user_id, quantity, amount_cents, source, \
                    accepted_at) VALUES (7000, 'large', 'u1', 'u1', 1, 1, 'replay', NOW(3))";
         holder.batch_execute(row).await.unwrap();
         let items: Vec<_> = (1..=500).map(|rid| accepted("large", rid, &format!("u{rid}"), 1)).collect();
-        let verdicts = persist_all(&db, &items, PersistSource::Relay).await;
+        let verdicts = persister.persist_all(&items, PersistSource::Relay).await;
         let ordered = verdicts.iter().filter(|verdict| **verdict == Ok(Verdict::Ordered)).count();
         assert!(ordered >= 496, "{ordered} of 500");
         let open = verdicts.iter().filter(|verdict| verdict.is_err());
         assert!(open.clone().all(|verdict| *verdict == Err(DbError::LeftUntried)), "none was tried for itself");
         let rest: Vec<_> =
             items.into_iter().zip(&verdicts).filter(|(_, verdict)| verdict.is_err()).map(|(item, _)| item).collect();
-        let verdicts = persist_all(&db, &rest, PersistSource::Relay).await;
+        let verdicts = persister.persist_all(&rest, PersistSource::Relay).await;
         assert_eq!(verdicts[0], Err(DbError::LockWait));
         assert!(verdicts[1..].iter().all(|verdict| *verdict == Ok(Verdict::Ordered)), "{verdicts:?}");
         holder.batch_execute("ROLLBACK").await.unwrap();
-        assert_eq!(persist_all(&db, &rest[..1], PersistSource::Relay).await, [Ok(Verdict::Ordered)]);
+        assert_eq!(persister.persist_all(&rest[..1], PersistSource::Relay).await, [Ok(Verdict::Ordered)]);
         assert_sound(&db, "large", 500).await;
     });
 }

@@ -1,15 +1,21 @@
 //! Migrations, sales and grants, the register of failures.
 
-use crate::support::mysql_store::{NOW_MS, assert_sound, books_of, config, crowd, fresh, sale, sale_id, url, verdicts};
+use crate::support::mysql_store::{
+    NOW_MS, assert_sound, books_of, config, crowd, fresh, persister, sale, sale_id, url, verdicts,
+};
 use crate::support::world::run;
 use seckill::domain::ids::RequestId;
 use seckill::domain::outcome::{FailReason, Outcome, Verdict};
 use seckill::domain::policy::PurchasePolicy;
 use seckill::domain::sale::SaleStatus;
+use seckill::orders::rows::failed_requests;
+use seckill::orders::rows::failed_requests::{FailedRequestFilter, OpenFailure};
+use seckill::sales::rows as sales;
+use seckill::sales::rows::changes;
+use seckill::sales::rows::error::SaleError;
+use seckill::sales::rows::grants;
 use seckill::store::mysql::codes::{FailureStatus, Reporter};
-use seckill::store::mysql::failed_requests::{FailedRequestFilter, OpenFailure};
-use seckill::store::mysql::sales::SaleError;
-use seckill::store::mysql::{Db, checks, failed_requests, grants, migrate, sales};
+use seckill::store::mysql::{Db, checks, migrate};
 
 #[test]
 fn migrations_run_once_by_any_number_of_processes_and_the_server_is_checked() {
@@ -66,7 +72,7 @@ fn a_sale_round_trips_and_its_grants_are_idempotent() {
         let moves = [("s", 1, 3, true), ("s", 1, 3, false), ("s", 3, 2, false), ("s", 2, 4, false), ("x", 1, 2, false)];
         for (sale, from, to, moved) in moves {
             assert_eq!(
-                sales::advance_epoch(&db, &sale_id(sale), sales::EpochStep { from, to }).await,
+                changes::advance_epoch(&db, &sale_id(sale), changes::EpochStep { from, to }).await,
                 Ok(moved),
                 "{sale} to {to}"
             );
@@ -111,14 +117,11 @@ fn the_register_opens_gives_up_and_closes_without_deciding_twice() {
             assert!(!failed_requests::open(&db, &failure).await.unwrap());
         }
         let given_up = Verdict::Refused(FailReason::GivenUp);
-        assert_eq!(failed_requests::give_up(&db, &items[0], "customer called", "op").await, Ok(given_up));
+        assert_eq!(persister(&db).give_up(&items[0], "customer called", "op").await, Ok(given_up));
         let already = Verdict::Already(Outcome::Failed(FailReason::GivenUp));
-        assert_eq!(failed_requests::give_up(&db, &items[0], "again", "op").await, Ok(already));
+        assert_eq!(persister(&db).give_up(&items[0], "again", "op").await, Ok(already));
         assert_eq!(verdicts(&db, &items[..2]).await, [already, Verdict::Ordered]);
-        assert_eq!(
-            failed_requests::give_up(&db, &items[1], "late", "op").await,
-            Ok(Verdict::Already(Outcome::Ordered))
-        );
+        assert_eq!(persister(&db).give_up(&items[1], "late", "op").await, Ok(Verdict::Already(Outcome::Ordered)));
         assert!(failed_requests::resolve(&db, items[2].purchase.request_id, "op").await.unwrap());
         assert!(!failed_requests::resolve(&db, items[2].purchase.request_id, "op").await.unwrap());
         assert_eq!(failed_requests::close_settled(&db, "reconcile").await, Ok(1));

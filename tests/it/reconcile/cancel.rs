@@ -2,9 +2,9 @@
 
 use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::RequestId;
+use seckill::orders::rows::{CancelRequest, Cancelled};
 use seckill::p5_reconcile::Window;
 use seckill::roles::Role;
-use seckill::store::mysql::order_life::{CancelRequest, Cancelled, cancel};
 
 #[test]
 fn a_cancelled_orders_units_are_sold_again_once_and_everything_adds_up() {
@@ -46,9 +46,9 @@ fn a_cancelled_orders_units_are_sold_again_once_and_everything_adds_up() {
         assert_eq!((c.granted, c.ordered, c.database_stock, c.redis_stock), (2, 2, 0, 0));
 
         // Cancelled in the database only: P5 brings the unit to Redis. Two operators at once are one.
-        let db = &world.servers.db;
+        let orders = &world.servers.orders;
         let of_bob = |by: &'static str| CancelRequest { request_id: bob, buyer: None, reason: "twice", by, act: None };
-        let (one, two) = tokio::join!(cancel(db, of_bob("a")), cancel(db, of_bob("b")));
+        let (one, two) = tokio::join!(orders.cancel(of_bob("a")), orders.cancel(of_bob("b")));
         let now =
             [one.unwrap(), two.unwrap()].into_iter().filter(|done| matches!(done, Cancelled::Now(_, 1, _))).count();
         assert_eq!(now, 1);

@@ -8,7 +8,6 @@ use seckill::domain::policy::Quantity;
 use seckill::p5_reconcile::dlq::{DlqAction, DlqActionResult, DlqSelection, DlqService};
 use seckill::roles::Role::{Api, Consumer};
 use seckill::store::mysql::codes::PersistSource;
-use seckill::store::mysql::persist;
 use seckill::store::rabbit::declare;
 use serde_json::Value;
 use std::time::{Duration, Instant};
@@ -38,7 +37,7 @@ async fn parked(world: &World, sale: &SaleId) -> Parked {
     world.lose_the_outbox().await;
     for id in [ordered, conflict] {
         let accepted = world.accepted(sale, id).await;
-        persist::persist_one(&world.servers.db, &accepted, PersistSource::Relay).await.unwrap();
+        world.servers.persister.persist_one(&accepted, PersistSource::Relay).await.unwrap();
     }
     for id in [healthy_mq, ordered, both] {
         world.park_request_in_mq(sale, id).await;
@@ -223,7 +222,7 @@ fn the_desk_goes_no_faster_than_its_rate() {
         assert_eq!(report.done.iter().filter(|done| done.result == DlqActionResult::WouldLand).count(), 600);
         // 200 at once, then 200 a second.
         assert!(begun.elapsed() >= Duration::from_millis(1_900), "{:?}", begun.elapsed());
-        persist::persist_one(&world.servers.db, &accepted, PersistSource::Replay).await.unwrap();
+        world.servers.persister.persist_one(&accepted, PersistSource::Replay).await.unwrap();
         world.finish().await;
     });
 }

@@ -5,9 +5,9 @@ use crate::support::outbox_kinds::parked_orders;
 use crate::support::world::{World, eventually, pause, run};
 use seckill::domain::ids::{RequestId, SaleId};
 use seckill::domain::outcome::Outcome;
+use seckill::orders::rows::outcomes;
 use seckill::p5_reconcile::{FindingKind, Window, compensate};
 use seckill::roles::Role::{self, Api, Consumer, Reconcile, Relay};
-use seckill::store::mysql::outcomes;
 use seckill::store::redis::{ParkReason, Parking};
 use std::time::{Duration, Instant};
 

@@ -3,8 +3,8 @@
 use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::SaleId;
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
-use seckill::store::mysql::grants;
-use seckill::store::mysql::grants::Reclaimed;
+use seckill::sales::rows::grants;
+use seckill::sales::rows::grants::Reclaimed;
 
 async fn stock(world: &World, sale: &SaleId) -> i64 {
     world.servers.redis.stock.units(sale, 0).await.unwrap().unwrap()

@@ -6,11 +6,11 @@ use crate::support::rows_read::{one_session, rows_read};
 use crate::support::world::{World, eventually, run};
 use seckill::domain::fault::Progress;
 use seckill::domain::ids::SaleId;
+use seckill::p5_reconcile::rows::books::{self, Books, BooksQuery, GrantsSum, JournalSum, OrdersTurn};
 use seckill::p5_reconcile::{Reconcile, ReconcileContext, Window};
 use seckill::roles::Role::{Api, Consumer, Reconcile as ReconcileRole, Relay};
 use seckill::runtime::Worker;
 use seckill::store::mysql::Db;
-use seckill::store::mysql::books::{self, Books, BooksQuery, GrantsSum, JournalSum, OrdersTurn};
 use seckill_bench::baseline::mysql_bulk::{self as bulk, Bulk};
 use seckill_bench::baseline::redis::given_back;
 

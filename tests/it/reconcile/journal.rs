@@ -4,8 +4,8 @@
 use crate::support::world::{World, run};
 use seckill::domain::ids::SaleId;
 use seckill::p5_reconcile::Window;
+use seckill::p5_reconcile::rows::books::{self, Books, BooksQuery, GrantsSum, JournalSum, OrdersTurn};
 use seckill::roles::Role::{Api, Consumer, Relay};
-use seckill::store::mysql::books::{self, Books, BooksQuery, GrantsSum, JournalSum, OrdersTurn};
 use std::fmt::Write;
 
 /// Rows of the journal that become old one after the other, a millisecond apart.

@@ -6,7 +6,6 @@ use seckill::domain::policy::Quantity;
 use seckill::p5_reconcile::dlq::{MqDlqCleanup, MqDlqContents, clean_mq_dlq};
 use seckill::roles::Role::{Api, Reconcile};
 use seckill::store::mysql::codes::PersistSource;
-use seckill::store::mysql::persist;
 use seckill::store::rabbit::declare;
 use std::collections::HashSet;
 
@@ -30,7 +29,7 @@ fn a_message_of_a_later_version_ends_with_its_request_and_only_with_it() {
         // Alice's request is open. Bob's outcome is not what the ledger has. The third names no request.
         let mut other = world.accepted(&sale, bob).await;
         other.purchase.quantity = Quantity::new(2).unwrap();
-        persist::persist_one(&world.servers.db, &other, PersistSource::Relay).await.unwrap();
+        world.servers.persister.persist_one(&other, PersistSource::Relay).await.unwrap();
         let (of_alice, of_bob) =
             (envelope_of_tomorrow(&world, &sale, alice).await, envelope_of_tomorrow(&world, &sale, bob).await);
         world
@@ -47,7 +46,10 @@ fn a_message_of_a_later_version_ends_with_its_request_and_only_with_it() {
         let row = format!("request_id = {alice} AND status = 'open' AND reason = 'UNKNOWN_VERSION'");
         assert_eq!(world.rows("failed_request", &row).await, 1);
 
-        persist::persist_one(&world.servers.db, &world.accepted(&sale, alice).await, PersistSource::Compensation)
+        world
+            .servers
+            .persister
+            .persist_one(&world.accepted(&sale, alice).await, PersistSource::Compensation)
             .await
             .unwrap();
         let then = clean_mq_dlq(&context, &mut HashSet::new(), &mut MqDlqContents::default()).await.unwrap();

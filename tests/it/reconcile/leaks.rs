@@ -7,7 +7,6 @@ use seckill::domain::message::OrderMessage;
 use seckill::p5_reconcile::{FindingKind, Window, compensate};
 use seckill::roles::Role::{Api, Reconcile};
 use seckill::store::mysql::codes::PersistSource;
-use seckill::store::mysql::persist;
 use seckill::store::rabbit::{Outgoing, PublishRoute, Topology, declare, send_all};
 
 #[test]
@@ -130,7 +129,7 @@ fn what_is_persisted_during_the_audit_counts_as_a_false_alarm() {
         let accepted: OrderMessage = world.accepted(&sale, id).await;
         let audit = world.audit(&sale, Window::Now).await;
         assert_eq!(audit.findings.first().map(|finding| finding.kind), Some(FindingKind::Leak));
-        persist::persist_one(&world.servers.db, &accepted, PersistSource::Relay).await.unwrap();
+        world.servers.persister.persist_one(&accepted, PersistSource::Relay).await.unwrap();
         let begins = "seckill_p5_reconcile_false_alarms_total{sale=\"behind\"} 1";
         assert_eq!(compensate(&world.reconcile_context(), &audit).await.unwrap(), 0, "decided by somebody else");
         assert!(seckill::telemetry::render().lines().any(|line| line == begins));

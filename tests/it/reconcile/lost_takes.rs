@@ -9,7 +9,7 @@ use seckill::domain::ids::SaleId;
 use seckill::domain::sale::MetaState;
 use seckill::p5_reconcile::{Window, finish_transfers};
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
-use seckill::store::mysql::sales;
+use seckill::sales::rows as sales;
 use seckill::store::redis::{Between, Given, Taken, Transfer};
 
 const TWO: &[&str] = &["redis.shards=2", "p1_entry.cache_ttl_ms=50"];

@@ -9,8 +9,8 @@ use seckill::domain::policy::Quantity;
 use seckill::p5_reconcile::dlq::{MqDlqCleanup, MqDlqContents, clean_mq_dlq};
 use seckill::p5_reconcile::{FindingKind, ReconcileContext, Window, audit_sale, compensate};
 use seckill::roles::Role::Api;
+use seckill::sales::rows as sales;
 use seckill::store::mysql::codes::PersistSource;
-use seckill::store::mysql::{persist, sales};
 use seckill::store::rabbit::{DlqReader, declare};
 use std::collections::HashSet;
 
@@ -25,7 +25,7 @@ fn decided_messages_go_undecided_ones_are_noted_and_strangers_stay() {
         world.lose_the_outbox().await;
         for id in [ordered, forged] {
             let accepted = world.accepted(&sale, id).await;
-            persist::persist_one(&world.servers.db, &accepted, PersistSource::Relay).await.unwrap();
+            world.servers.persister.persist_one(&accepted, PersistSource::Relay).await.unwrap();
         }
         for id in [ordered, open, ordered] {
             world.park_request_in_mq(&sale, id).await;

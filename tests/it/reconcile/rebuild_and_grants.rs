@@ -7,7 +7,7 @@ use seckill::domain::ids::SaleId;
 use seckill::domain::sale::MetaState;
 use seckill::p5_reconcile::Window;
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
-use seckill::store::mysql::grants;
+use seckill::sales::rows::grants;
 
 pub(super) const QUICK: &[&str] = &["p5_reconcile.interval_ms=100", "p5_reconcile.quiet_ms=100"];
 

@@ -8,7 +8,7 @@ use seckill::domain::ids::RequestId;
 use seckill::domain::sale::MetaState;
 use seckill::p5_reconcile::{Window, compensate};
 use seckill::roles::Role;
-use seckill::store::mysql::sales;
+use seckill::sales::rows as sales;
 
 #[test]
 fn an_api_that_dies_around_the_script_takes_one_unit_for_one_purchase() {

@@ -8,7 +8,7 @@ use seckill::domain::ids::SaleId;
 use seckill::domain::sale::MetaState;
 use seckill::p5_reconcile::{Window, finish_transfers};
 use seckill::roles::Role;
-use seckill::store::mysql::sales;
+use seckill::sales::rows as sales;
 use seckill::store::redis::{Between, Given, RedisStore, Taken, Transfer};
 
 async fn stocks(redis: &RedisStore, sale: &SaleId) -> (i64, i64) {

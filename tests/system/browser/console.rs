@@ -7,7 +7,7 @@ use crate::support::world::{World, eventually, run_waiting};
 use seckill::dev::ServerKind;
 use seckill::domain::ids::SaleId;
 use seckill::roles::Role::{self, Api};
-use seckill::store::mysql::sales;
+use seckill::sales::rows as sales;
 use seckill::store::rabbit::declare;
 
 pub(super) async fn signed_in(admin: &AdminPort, width: u32, height: u32) -> Browser {

@@ -6,7 +6,7 @@ use crate::support::orders::LONG;
 use crate::support::world::{World, run_waiting};
 use seckill::domain::order_life::PaymentTerms;
 use seckill::domain::policy::PurchasePolicy;
-use seckill::store::mysql::sales;
+use seckill::sales::rows as sales;
 
 /// Chooses in a list, as a person does.
 async fn choose(browser: &Browser, css: &str, value: &str) {

@@ -6,7 +6,7 @@ use crate::support::world::{World, eventually, run_waiting};
 use seckill::domain::sale::Sale;
 use seckill::roles::Role;
 use seckill::runtime::now_ms;
-use seckill::store::mysql::sales;
+use seckill::sales::rows as sales;
 
 async fn sale(world: &World, id: &str) -> Option<Sale> {
     sales::get(&world.servers.db, &id.parse().unwrap()).await.unwrap()

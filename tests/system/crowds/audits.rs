@@ -6,7 +6,7 @@ use crate::support::world::{World, eventually, pause, run_waiting};
 use seckill::domain::ids::SaleId;
 use seckill::p5_reconcile::{ReconcileContext, SaleAudit, Window, audit_sale_confirmed};
 use seckill::roles::Role::{Api, Consumer, Relay};
-use seckill::store::mysql::sales;
+use seckill::sales::rows as sales;
 use seckill_bench::loadgen;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};

@@ -1,16 +1,17 @@
 //! The store for MySQL/MariaDB on a server that dies, hangs or refuses.
 
 use crate::support::fault_injection::breakable_servers;
-use crate::support::mysql_store::{assert_sound, class, config, crowd, sale, session_of, verdicts};
+use crate::support::mysql_store::{assert_sound, class, config, crowd, persister, sale, session_of, verdicts};
 use crate::support::world::{eventually, pause, run_waiting};
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
 use seckill::dev::ServerKind;
 use seckill::domain::ids::RequestId;
 use seckill::domain::outcome::{Outcome, Verdict};
 use seckill::domain::policy::PurchasePolicy;
+use seckill::orders::rows::outcomes;
+use seckill::sales::rows as sales;
 use seckill::store::mysql::codes::PersistSource;
-use seckill::store::mysql::persist::persist_all;
-use seckill::store::mysql::{Db, DbConfig, DbError, migrate, outcomes, sales};
+use seckill::store::mysql::{Db, DbConfig, DbError, migrate};
 use std::time::{Duration, Instant};
 
 #[test]
@@ -29,7 +30,7 @@ fn a_killed_server_heals_without_a_new_pool_and_loses_nothing_it_confirmed() {
                 let mut next = 1u64;
                 while outages == 0 || confirmed < 3_000 {
                     let group = crowd("s", next..=next + 49);
-                    let got = persist_all(&db, &group, PersistSource::Relay).await;
+                    let got = persister(&db).persist_all(&group, PersistSource::Relay).await;
                     if got.iter().all(Result::is_ok) {
                         confirmed += 50;
                         next += 50;
@@ -79,7 +80,7 @@ fn a_server_that_hangs_is_a_timeout_and_heals() {
         servers.server(ServerKind::Mysql).unwrap().pause().unwrap();
         let started = Instant::now();
         let items = crowd("s", 1..=100);
-        let got = persist_all(&db, &items, PersistSource::Relay).await;
+        let got = persister(&db).persist_all(&items, PersistSource::Relay).await;
         assert!(got.iter().all(|v| v.as_ref().is_err_and(DbError::is_outage)), "{got:?}");
         assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
         servers.server(ServerKind::Mysql).unwrap().resume().unwrap();

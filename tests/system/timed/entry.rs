@@ -6,7 +6,7 @@ use crate::support::replays::{first, same};
 use crate::support::world::{World, eventually, run};
 use seckill::roles::Role;
 use seckill::runtime::now_ms;
-use seckill::store::mysql::sales;
+use seckill::sales::rows as sales;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 

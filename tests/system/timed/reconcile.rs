@@ -3,10 +3,11 @@
 use crate::support::audits::{kinds, ledger_state, lose_the_outbox};
 use crate::support::world::{World, eventually, run};
 use seckill::domain::ledger::LedgerState;
+use seckill::orders::rows::request_records;
 use seckill::p5_reconcile::{FindingKind, Window, audit_sale};
 use seckill::roles::Role;
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
-use seckill::store::mysql::{request_records, sales};
+use seckill::sales::rows as sales;
 use std::time::{Duration, Instant};
 
 #[test]

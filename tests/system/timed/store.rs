@@ -1,16 +1,18 @@
 //! The store for MySQL/MariaDB where time is the subject: calls that are dropped, locks that are waited for, a leader that goes.
 
 use crate::support::mysql_store::{
-    NOW_MS, assert_sound, crowd, fresh, sale, sale_id, url, verdicts, verdicts_when_unlocked,
+    NOW_MS, assert_sound, crowd, fresh, persister, sale, sale_id, url, verdicts, verdicts_when_unlocked,
 };
 use crate::support::world::run;
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
 use seckill::domain::ids::RequestId;
 use seckill::domain::outcome::{Outcome, Verdict};
 use seckill::domain::policy::PurchasePolicy;
+use seckill::orders::rows::outcomes;
+use seckill::p5_reconcile::rows::findings as audit;
+use seckill::sales::rows as sales;
 use seckill::store::mysql::codes::PersistSource;
-use seckill::store::mysql::persist::persist_all;
-use seckill::store::mysql::{DbError, audit, leader, outcomes, sales};
+use seckill::store::mysql::{DbError, leader};
 use std::time::{Duration, Instant};
 
 #[test]
@@ -40,7 +42,7 @@ fn dropped_calls_never_lead_to_wrong_answers() {
             let mut task = tokio::spawn(async move {
                 loop {
                     let group = crowd("s", 1_000 + n * 20..=1_019 + n * 20);
-                    persist_all(&db, &group, PersistSource::Relay).await;
+                    persister(&db).persist_all(&group, PersistSource::Relay).await;
                     outcomes::outcome_of(&db, RequestId::new(n + 1).unwrap()).await.ok();
                 }
             });
@@ -71,7 +73,7 @@ fn a_locked_stock_row_rolls_everything_back_and_is_persisted_later() {
         holder.batch_execute("BEGIN; UPDATE sales SET title = 'x'").await.unwrap();
         let started = Instant::now();
         let items = crowd("s", 1..=100);
-        let got = persist_all(&db, &items, PersistSource::Relay).await;
+        let got = persister(&db).persist_all(&items, PersistSource::Relay).await;
         assert!(got.iter().all(|v| matches!(v, Err(DbError::SaleLocked(_)))), "{got:?}");
         assert!(started.elapsed() < Duration::from_secs(9), "one wait, not one a row: {:?}", started.elapsed());
         assert!(outcomes::outcome_of(&db, items[0].purchase.request_id).await.unwrap().is_none());

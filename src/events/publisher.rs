@@ -1,0 +1,151 @@
+//! Publishes the events that no message carries (D10, L5): outcomes of P5 and operators, events that the broker did not take, and
+//! what became of orders after they were confirmed.
+//!
+//! Input: events that wait in the database. Output: the same events at the broker, then deleted from the database. It is a
+//! worker of its own, so that a broker that takes no messages does not delay transactions. A crash between the confirm and the
+//! deletion leaves events that are published again. A row that cannot be read stays and is reported; the others are published.
+
+use crate::config;
+use crate::domain::fault::{Fault, Progress};
+use crate::domain::ids::RequestId;
+use crate::events::bundles::{KeyedEvents, PAUSE_AFTER_FAILURE, bundles};
+use crate::events::rows::order;
+use crate::events::rows::outcome as events;
+use crate::events::rows::waiting_page::WaitingPage;
+use crate::events::unreadable::UnreadableEvents;
+use crate::faults::crash_point;
+use crate::runtime::Worker;
+use crate::store::mysql::{Db, DbError};
+use crate::store::rabbit::{RabbitConfig, Sender, Topology};
+use std::time::Instant;
+
+/// The worker; one in each process with the consumer role.
+pub(crate) struct EventPublisher {
+    db: Db,
+    exchange: String,
+    sender: Sender,
+    /// While events are switched off they are only deleted.
+    publishes: bool,
+    /// The broker took no events a moment ago and is not tried before.
+    paused_until: Instant,
+    outcome_rows: UnreadableEvents,
+    order_rows: UnreadableEvents,
+}
+
+impl EventPublisher {
+    /// Connects to the broker when there is something to publish.
+    #[must_use]
+    pub(crate) fn new(db: &Db, rabbit: &RabbitConfig, settings: &config::P4Persist) -> Self {
+        Self {
+            db: db.clone(),
+            exchange: Topology::new(rabbit).events_exchange(),
+            sender: Sender::new(rabbit),
+            publishes: settings.events,
+            paused_until: Instant::now(),
+            outcome_rows: UnreadableEvents::of("outcome_event"),
+            order_rows: UnreadableEvents::of("order_events"),
+        }
+    }
+}
+
+impl Worker for EventPublisher {
+    fn name(&self) -> &'static str {
+        "p4_events"
+    }
+
+    async fn step(&mut self) -> Result<Progress, Fault> {
+        if Instant::now() < self.paused_until {
+            return Ok(Progress::Idle);
+        }
+        // Of full pages: there may be more.
+        let more = self.outcomes().await + self.orders().await;
+        Ok(if more > 0 { Progress::Moved(more) } else { Progress::Idle })
+    }
+}
+
+impl EventPublisher {
+    /// Events of outcomes. Returns how many rows were done with if there may be more; trouble is logged, and they wait.
+    async fn outcomes(&mut self) -> usize {
+        let page = match events::waiting(&self.db, self.outcome_rows.after()).await {
+            Ok(page) => page,
+            Err(error) => return not_read(&error),
+        };
+        if !page.events.is_empty() {
+            if !self.publish(page.events.iter().map(KeyedEvents::of).collect()).await {
+                return 0;
+            }
+            let ids: Vec<RequestId> = page.events.iter().map(|event| event.request_id).collect();
+            if !is_deleted(events::delete(&self.db, &ids).await, ids.len()) {
+                return 0;
+            }
+        }
+        self.outcome_rows.passed(&page);
+        rows_of_full(&page)
+    }
+
+    /// Events of orders after they were confirmed. Returns the same.
+    async fn orders(&mut self) -> usize {
+        let page = match order::waiting(&self.db, self.order_rows.after()).await {
+            Ok(page) => page,
+            Err(error) => return not_read(&error),
+        };
+        if !page.events.is_empty() {
+            let keyed = page.events.iter().map(|events| KeyedEvents {
+                first: events.request_id,
+                key: &events.key,
+                bodies: &events.bodies,
+                count: events.count.into(),
+            });
+            if !self.publish(keyed.collect()).await {
+                return 0;
+            }
+            let ids: Vec<u64> = page.events.iter().map(|events| events.event_id).collect();
+            if !is_deleted(order::delete(&self.db, &ids).await, ids.len()) {
+                return 0;
+            }
+        }
+        self.order_rows.passed(&page);
+        rows_of_full(&page)
+    }
+
+    /// Whether the broker has it (or nobody wants it).
+    async fn publish(&mut self, waiting: Vec<KeyedEvents<'_>>) -> bool {
+        if self.publishes
+            && let Err(error) = self.sender.send(bundles(&self.exchange, waiting.into_iter())).await
+        {
+            tracing::warn!(phase = "p4_persist", %error, "the broker takes no events, they wait in the database");
+            self.paused_until = Instant::now() + PAUSE_AFTER_FAILURE;
+            return false;
+        }
+        crash_point!(EventsConfirmed);
+        true
+    }
+}
+
+/// Rows of a page behind which there may be more; 0 of the last page.
+fn rows_of_full<E>(page: &WaitingPage<E>) -> usize {
+    if page.is_full { page.events.len() + page.unreadable.len() } else { 0 }
+}
+
+/// The writers report a database that is unavailable; events can wait. Anything else stands in the way of all events.
+fn not_read(error: &DbError) -> usize {
+    if error.is_outage() {
+        tracing::debug!(phase = "p4_persist", %error, "waiting events not read");
+    } else {
+        tracing::error!(phase = "p4_persist", %error, "waiting events cannot be read: no event is published");
+    }
+    0
+}
+
+fn is_deleted(deleted: Result<(), DbError>, count: usize) -> bool {
+    match deleted {
+        Ok(()) => {
+            tracing::debug!(phase = "p4_persist", count, "waiting events published");
+            true
+        }
+        Err(error) => {
+            tracing::debug!(phase = "p4_persist", %error, "published events not deleted, they are published again");
+            false
+        }
+    }
+}

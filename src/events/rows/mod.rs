@@ -1,0 +1,7 @@
+//! The tables of events: `outcome_event`, one row for an outcome that no message carries, and `order_events`, one row for a change of
+//! an order or for those of a whole batch. A row is removed when the broker has confirmed its event.
+
+pub mod order;
+pub mod outcome;
+pub mod shared;
+pub mod waiting_page;

@@ -1,0 +1,121 @@
+//! Outcome events that no message carries (D10). They wait in the database until a consumer publishes them.
+//!
+//! Compensation, replay and give-up write them in the transaction that decides; a consumer writes the events that the broker
+//! does not take. A consumer publishes waiting events and deletes them after the confirm. A crash in between leaves the row,
+//! and the event is published again. Here are also the figures of what waits, with the events of orders.
+
+use crate::domain::ids::RequestId;
+use crate::events::rows::waiting_page::{WaitingPage, check_event};
+use crate::store::mysql::codes::read_request_id;
+use crate::store::mysql::fault::DbError;
+use crate::store::mysql::pool::Db;
+use crate::store::mysql::schema::outcome_event;
+use diesel::prelude::*;
+use diesel::sql_types::BigInt;
+use diesel_async::RunQueryDsl;
+use std::borrow::Cow;
+
+/// Most events that one call of [`waiting`] returns.
+pub(crate) const WAITING_MAX: u16 = 500;
+
+/// The event of one outcome.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OutcomeEvent {
+    /// The request that has this outcome.
+    pub request_id: RequestId,
+    /// Routing key at the broker.
+    pub key: Cow<'static, str>,
+    /// The body of the message, JSON.
+    pub body: Vec<u8>,
+}
+
+/// The first waiting events behind a row, at most [`WAITING_MAX`]; 0 is before the first. Several processes may get the same ones.
+pub(crate) async fn waiting(db: &Db, after: u64) -> Result<WaitingPage<OutcomeEvent>, DbError> {
+    let rows: Vec<(u64, String, Vec<u8>)> = db
+        .run("untold_events", async |conn| {
+            let columns = (outcome_event::request_id, outcome_event::event_key, outcome_event::body);
+            let behind = outcome_event::table.filter(outcome_event::request_id.gt(after));
+            let page = behind.order(outcome_event::request_id).limit(WAITING_MAX.into());
+            Ok(page.select(columns).load(conn).await?)
+        })
+        .await?;
+    let read = |(id, key, body): (u64, String, Vec<u8>)| {
+        check_event("outcome_event", &body)?;
+        Ok(OutcomeEvent { request_id: read_request_id(id)?, key: key.into(), body })
+    };
+    Ok(WaitingPage::of(rows, WAITING_MAX, |(id, ..)| *id, read))
+}
+
+/// Events that wait in a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, QueryableByName)]
+pub(crate) struct UntoldEvents {
+    /// How many.
+    #[diesel(sql_type = BigInt)]
+    pub events_count: i64,
+    /// Age of the oldest, milliseconds; 0 when none waits.
+    #[diesel(sql_type = BigInt)]
+    pub oldest_ms: i64,
+}
+
+/// What waits in the two tables of events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct UntoldFigures {
+    /// In `outcome_event`.
+    pub outcomes: UntoldEvents,
+    /// In `order_events`.
+    pub orders: UntoldEvents,
+}
+
+/// Rows of each table that are looked at for the figures. Millions may wait after an outage of the broker.
+const ROWS_COUNTED_MAX: u32 = 100_000;
+
+/// How many events wait, and since when, by the first [`ROWS_COUNTED_MAX`] rows: keys grow with time.
+pub(crate) async fn untold_figures(db: &Db) -> Result<UntoldFigures, DbError> {
+    let figures = |table: &str, key: &str, columns: &str, events: &str| {
+        format!(
+            "/* events::untold_figures */ SELECT CAST(COALESCE({events}, 0) AS SIGNED) AS events_count, \
+             CAST(COALESCE(GREATEST(0, TIMESTAMPDIFF(MICROSECOND, MIN(created_at), NOW(3)) DIV 1000), 0) AS SIGNED) AS oldest_ms \
+             FROM (SELECT {columns} FROM {table} ORDER BY {key} LIMIT {ROWS_COUNTED_MAX}) AS counted"
+        )
+    };
+    let outcomes = figures("outcome_event", "request_id", "created_at", "COUNT(*)");
+    let orders = figures("order_events", "event_id", "created_at, events_count", "SUM(events_count)");
+    db.run("untold_events_figures", async |conn| {
+        Ok(UntoldFigures {
+            outcomes: diesel::sql_query(&outcomes).get_result(conn).await?,
+            orders: diesel::sql_query(&orders).get_result(conn).await?,
+        })
+    })
+    .await
+}
+
+/// Stores events that could not be published. Events that wait already stay as they are.
+/// After an error none of them may be stored.
+pub(crate) async fn store(db: &Db, events: &[OutcomeEvent]) -> Result<(), DbError> {
+    let rows: Vec<_> = events
+        .iter()
+        .map(|event| {
+            (
+                outcome_event::request_id.eq(event.request_id.get()),
+                outcome_event::event_key.eq(event.key.as_ref()),
+                outcome_event::body.eq(event.body.as_slice()),
+            )
+        })
+        .collect();
+    db.run("owe_events", async |conn| {
+        diesel::insert_or_ignore_into(outcome_event::table).values(&rows).execute(conn).await?;
+        Ok(())
+    })
+    .await
+}
+
+/// Deletes events that were published. After an error they are published again.
+pub(crate) async fn delete(db: &Db, ids: &[RequestId]) -> Result<(), DbError> {
+    let ids: Vec<u64> = ids.iter().map(|id| id.get()).collect();
+    db.run("told_events", async |conn| {
+        let published = outcome_event::table.filter(outcome_event::request_id.eq_any(&ids));
+        diesel::delete(published).execute(conn).await?;
+        Ok(())
+    })
+    .await
+}

@@ -1,0 +1,283 @@
+//! Deliveries of webhooks as the APIs and the command line show them, and their replay, which is an act on record.
+//!
+//! Input: which deliveries. Output: documents; replayed deliveries wait again, with their act. A crash in a replay of all dead ones
+//! leaves its act, and the rest dead; a repeat takes them.
+
+use crate::config::Webhook;
+use crate::domain::operator::{ActTarget, Actor, Operation, OperatorAct};
+use crate::domain::webhook::DeliveryState;
+use crate::events::webhooks::rows::{self as webhooks, DeliveriesFilter, ListedDelivery, PAGE_MAX, ReplayedRows};
+use crate::faults::crash_point;
+use crate::http::bad_form::{BadForm, bad};
+use crate::http::cursors::{after_delivery, delivery_place, last_of_full};
+use crate::store::mysql::{Db, DbError};
+use chrono::{DateTime, SecondsFormat};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+/// Ids that the row of an act names; the rest is counted.
+const IDS_RECORDED: usize = 100;
+/// The highest number of a delivery: what the APIs' documents call int64.
+const DELIVERY_ID_MAX: u64 = i64::MAX.unsigned_abs();
+/// Longest name of a webhook, characters.
+const NAME_CHARS_MAX: usize = 48;
+
+/// One delivery.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[schema(as = Delivery)]
+pub(crate) struct DeliveryDocument {
+    pub(crate) delivery_id: u64,
+    pub(crate) webhook: String,
+    /// The order, a decimal string.
+    pub(crate) request_id: String,
+    /// The event.
+    #[schema(example = "order.paid")]
+    pub(crate) r#type: String,
+    /// WAITING, DELIVERED or DEAD.
+    #[schema(example = "DEAD")]
+    pub(crate) state: String,
+    /// Tries so far.
+    pub(crate) attempts: u16,
+    /// When the event happened.
+    pub(crate) created_at: String,
+    /// WAITING: the next try. DEAD: since when. DELIVERED: its row may be deleted from then on.
+    pub(crate) next_at: String,
+    /// What the last try met.
+    pub(crate) problem: Option<String>,
+    /// The event, where one delivery is shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub(crate) data: Option<Box<RawValue>>,
+}
+
+fn time(ms: i64) -> String {
+    DateTime::from_timestamp_millis(ms).unwrap_or_default().to_rfc3339_opts(SecondsFormat::Millis, true)
+}
+
+impl DeliveryDocument {
+    /// For a list.
+    pub(crate) fn of(row: ListedDelivery) -> Self {
+        Self {
+            delivery_id: row.delivery_id,
+            webhook: row.webhook,
+            request_id: row.request_id.to_string(),
+            r#type: row.event_key,
+            state: row.state,
+            attempts: row.attempts,
+            created_at: time(row.created_at_ms),
+            next_at: time(row.next_at_ms),
+            problem: row.problem,
+            data: None,
+        }
+    }
+
+    /// With its event.
+    pub(crate) fn with_data(mut row: ListedDelivery) -> Self {
+        let body = String::from_utf8_lossy(&std::mem::take(&mut row.body)).into_owned();
+        Self { data: RawValue::from_string(body).ok(), ..Self::of(row) }
+    }
+}
+
+/// A page of deliveries.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(crate) struct DeliveriesPage {
+    /// By webhook, those that wait or are dead for longest first.
+    pub(crate) deliveries: Vec<DeliveryDocument>,
+    /// How many there are on all pages.
+    pub(crate) count: i64,
+    /// `cursor` of the next page; null on the last one.
+    pub(crate) next: Option<String>,
+}
+
+impl DeliveriesPage {
+    /// The answer to `wanted`.
+    pub(crate) async fn read(db: &Db, wanted: &DeliveriesFilter) -> Result<Self, DbError> {
+        let (rows, count) = webhooks::list(db, wanted).await?;
+        let next = last_of_full(&rows, wanted.limit).map(after_delivery);
+        Ok(Self { deliveries: rows.into_iter().map(DeliveryDocument::of).collect(), count, next })
+    }
+}
+
+/// A webhook, and what of it waits or is dead.
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+#[schema(as = Webhook)]
+pub(crate) struct WebhookDocument {
+    pub(crate) name: String,
+    /// Whether it is in the configuration; else its rows are kept and not sent.
+    pub(crate) configured: bool,
+    /// Scheme and host.
+    pub(crate) url: Option<String>,
+    pub(crate) events: Vec<String>,
+    pub(crate) waiting: i64,
+    /// Age of the oldest event that waits, seconds.
+    pub(crate) oldest_s: i64,
+    pub(crate) dead: i64,
+}
+
+/// The webhooks of the configuration, and those that have rows only.
+pub(crate) async fn webhooks_overview(db: &Db, configured: &[Webhook]) -> Result<Vec<WebhookDocument>, DbError> {
+    // It counts.
+    let mut figures = webhooks::figures(db.patient()).await?;
+    let mut documents = Vec::with_capacity(configured.len() + figures.len());
+    for webhook in configured {
+        let at = figures.iter().position(|of| of.webhook == webhook.name);
+        let of = at.map(|at| figures.swap_remove(at));
+        documents.push(WebhookDocument {
+            name: webhook.name.clone(),
+            configured: true,
+            url: Some(webhook.url.shown()),
+            events: webhook.events.clone(),
+            waiting: of.as_ref().map_or(0, |of| of.waiting),
+            oldest_s: of.as_ref().map_or(0, |of| of.oldest_ms / 1000),
+            dead: of.map_or(0, |of| of.dead),
+        });
+    }
+    documents.extend(figures.into_iter().map(|of| WebhookDocument {
+        name: of.webhook,
+        configured: false,
+        url: None,
+        events: Vec::new(),
+        waiting: of.waiting,
+        oldest_s: of.oldest_ms / 1000,
+        dead: of.dead,
+    }));
+    Ok(documents)
+}
+
+/// Which deliveries are asked for, as it is told.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct DeliveriesForm {
+    /// DEAD when left out.
+    pub(crate) state: Option<String>,
+    pub(crate) webhook: Option<String>,
+    /// `next` of the page before.
+    pub(crate) cursor: Option<String>,
+    pub(crate) limit: u16,
+}
+
+fn checked_name(name: Option<String>) -> Result<Option<String>, BadForm> {
+    match name {
+        Some(name) if !(1..=NAME_CHARS_MAX).contains(&name.len()) => {
+            bad("webhook", "the name of a webhook, 1 to 48 characters", "webhook 名称，1 至 48 个字符")
+        }
+        name => Ok(name),
+    }
+}
+
+impl DeliveriesForm {
+    /// The question to the database.
+    pub(crate) fn filter(self) -> Result<DeliveriesFilter, BadForm> {
+        if !(1..=PAGE_MAX).contains(&self.limit) {
+            return bad("limit", "1 to 500", "1 至 500");
+        }
+        let Some(state) = self.state.as_deref().map_or(Some(DeliveryState::Dead), DeliveryState::from_code) else {
+            return bad("state", "WAITING, DELIVERED or DEAD", "WAITING、DELIVERED 或 DEAD");
+        };
+        let after = self.cursor.as_deref().map(delivery_place).transpose()?;
+        Ok(DeliveriesFilter { state, webhook: checked_name(self.webhook)?, after, limit: self.limit })
+    }
+}
+
+/// What is to be sent again, as it is told.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ReplayForm {
+    pub(crate) delivery_ids: Vec<u64>,
+    /// Every dead delivery, instead of named ones.
+    pub(crate) dead: bool,
+    /// Of this webhook only; with `dead`.
+    pub(crate) webhook: Option<String>,
+}
+
+/// What was sent again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+pub(crate) struct ReplayedDeliveries {
+    /// How many.
+    pub(crate) replayed: usize,
+    /// Ids of no delivery; it may have been deleted after its time.
+    pub(crate) unknown: Vec<u64>,
+    /// Webhooks that were closed because their receivers answered 410, and that are open again: also what waits for them is sent.
+    pub(crate) opened: Vec<String>,
+}
+
+impl ReplayForm {
+    /// The same, when it can be done.
+    pub(crate) fn checked(self) -> Result<Self, BadForm> {
+        if self.dead != self.delivery_ids.is_empty() {
+            return bad("delivery_ids", "ids of deliveries, or dead: true instead", "投递编号，或改用 dead: true");
+        }
+        if self.delivery_ids.len() > usize::from(PAGE_MAX) {
+            return bad("delivery_ids", "at most 500", "最多 500 个");
+        }
+        if self.delivery_ids.iter().any(|id| *id > DELIVERY_ID_MAX) {
+            return bad("delivery_ids", "numbers up to 9223372036854775807", "不超过 9223372036854775807 的数");
+        }
+        if self.webhook.is_some() && !self.dead {
+            return bad("webhook", "to come with dead: true", "与 dead: true 一起给出");
+        }
+        Ok(Self { webhook: checked_name(self.webhook)?, ..self })
+    }
+
+    /// Sends them again: at once, with all their tries, under the same ids; `progress` gets how many of the dead ones so far. Repeating is
+    /// safe.
+    ///
+    /// # Errors
+    /// [`DbError`]; of dead ones perhaps after some wait again, with the act on record.
+    pub(crate) async fn replay(
+        self,
+        db: &Db,
+        actor: &Actor,
+        progress: &(dyn Fn(usize) + Sync),
+    ) -> Result<ReplayedDeliveries, DbError> {
+        if self.dead {
+            let of = self.webhook.as_deref().unwrap_or("all webhooks");
+            let asked = json!({ "dead": true, "webhook": self.webhook });
+            let act = act(actor, format!("dead deliveries of {of}"), asked);
+            let opened = webhooks::begin_replay(db, self.webhook.as_deref(), &act).await?;
+            crash_point!(WebhookReplayed);
+            let replayed = webhooks::replay_dead(db, self.webhook.as_deref(), progress).await?;
+            return Ok(ReplayedDeliveries { replayed, unknown: Vec::new(), opened });
+        }
+        let made = |rows: &ReplayedRows| {
+            let named: Vec<&u64> = rows.known.iter().take(IDS_RECORDED).collect();
+            let first = rows.known.first();
+            let target = first.map_or_else(|| "no delivery".to_owned(), |first| format!("delivery {first}"));
+            act(actor, target, json!({ "delivery_ids": named, "replayed": rows.known.len() }))
+        };
+        let ReplayedRows { known, opened } = webhooks::replay(db, &self.delivery_ids, &made).await?;
+        crash_point!(WebhookReplayed);
+        let unknown = self.delivery_ids.iter().copied().filter(|id| !known.contains(id)).collect();
+        Ok(ReplayedDeliveries { replayed: known.len(), unknown, opened })
+    }
+}
+
+fn act(actor: &Actor, target: String, after: Value) -> OperatorAct {
+    let act = OperatorAct::new(actor, Operation::WebhookReplay, ActTarget::Entry(target));
+    OperatorAct { after: Some(after), ..act }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_form_that_cannot_be_answered_names_its_field() {
+        let field = |form: DeliveriesForm| form.filter().err().map(|bad| bad.field);
+        assert_eq!(field(DeliveriesForm { limit: 1, ..DeliveriesForm::default() }), None);
+        assert_eq!(field(DeliveriesForm::default()), Some("limit"));
+        let one = || DeliveriesForm { limit: 1, ..DeliveriesForm::default() };
+        assert_eq!(field(DeliveriesForm { state: Some("dead".into()), ..one() }), Some("state"));
+        assert_eq!(field(DeliveriesForm { webhook: Some(String::new()), ..one() }), Some("webhook"));
+        assert_eq!(field(DeliveriesForm { cursor: Some("7".into()), ..one() }), Some("cursor"));
+        let field = |form: ReplayForm| form.checked().err().map(|bad| bad.field);
+        assert_eq!(field(ReplayForm::default()), Some("delivery_ids"));
+        assert_eq!(field(ReplayForm { delivery_ids: vec![1], dead: true, webhook: None }), Some("delivery_ids"));
+        assert_eq!(field(ReplayForm { delivery_ids: vec![1; 501], ..ReplayForm::default() }), Some("delivery_ids"));
+        let beyond = ReplayForm { delivery_ids: vec![1, DELIVERY_ID_MAX + 1], ..ReplayForm::default() };
+        assert_eq!(field(beyond), Some("delivery_ids"));
+        let named = ReplayForm { delivery_ids: vec![1], dead: false, webhook: Some("a".into()) };
+        assert_eq!(field(named.clone()), Some("webhook"));
+        assert_eq!(field(ReplayForm { webhook: None, ..named }), None);
+        assert_eq!(field(ReplayForm { delivery_ids: vec![], dead: true, webhook: Some("a".into()) }), None);
+    }
+}

@@ -1,0 +1,196 @@
+//! One try to deliver an event to one receiver, by Standard Webhooks 1.0.0.
+//!
+//! Input: a row of `webhook_deliveries`. Output: what the receiver answered, or what went wrong. One deadline for all of it, redirects
+//! are not followed, and the body of an answer is not read. A crash in between leaves the row due.
+//! Each try has a connection of its own: in a pool, connections whose other end is gone would have to be noticed.
+
+use crate::config::{Webhook, webhook_secret_bytes};
+use crate::domain::webhook::{message_id, payload, signed_content};
+use crate::events::webhooks::rows::DueDelivery;
+use crate::http::client::{
+    CONTENT_TYPE, HeaderMap, HeaderName, Method, OutgoingCall, OutgoingClient, RETRY_AFTER, StatusCode, advised,
+};
+use crate::runtime::now_ms;
+use crate::store::tls::Trust;
+use aws_lc_rs::hmac;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use chrono::{DateTime, SecondsFormat};
+use sha2::{Digest, Sha256};
+use std::sync::Arc;
+use std::time::Duration;
+use url::Url;
+
+/// What a try came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum TryOutcome {
+    /// The receiver answered 2xx.
+    Delivered,
+    /// It answered 410: it wants nothing any more.
+    Gone,
+    /// Anything else.
+    Failed(FailedTry),
+}
+
+impl TryOutcome {
+    /// A fault of this program cut it off.
+    pub(crate) fn died() -> Self {
+        Self::Failed(FailedTry::of("the try died of a fault of the sender; see its log".to_owned()))
+    }
+}
+
+/// Why a try failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FailedTry {
+    /// In words, for operators.
+    pub(crate) problem: String,
+    /// How long the receiver asks to be left alone.
+    pub(crate) retry_after: Option<Duration>,
+    /// Whether it is only too busy (429, 502, 503, 504).
+    pub(crate) is_busy: bool,
+}
+
+impl FailedTry {
+    fn of(problem: String) -> Self {
+        Self { problem, retry_after: None, is_busy: false }
+    }
+}
+
+/// The secrets of a webhook; all of them sign, so that a receiver may change from one to the next.
+struct MessageSigner(Vec<hmac::Key>);
+
+impl MessageSigner {
+    fn new(webhook: &Webhook) -> Self {
+        let bytes = webhook.secrets.all().iter().filter_map(webhook_secret_bytes);
+        Self(bytes.map(|bytes| hmac::Key::new(hmac::HMAC_SHA256, &bytes)).collect())
+    }
+
+    /// The value of `webhook-signature`.
+    fn signatures(&self, message_id: &str, timestamp_s: i64, body: &[u8]) -> String {
+        let content = signed_content(message_id, timestamp_s, body);
+        let one = |key: &hmac::Key| format!("v1,{}", STANDARD.encode(hmac::sign(key, &content)));
+        self.0.iter().map(one).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// Where the events of a webhook go.
+pub(crate) struct Receiver {
+    client: OutgoingClient,
+    signer: MessageSigner,
+    deadline: Duration,
+}
+
+impl Receiver {
+    /// For a webhook of the settings, which were checked; `trust` is used where its address encrypts.
+    pub(crate) fn new(webhook: &Webhook, trust: Option<Arc<Trust>>, deadline: Duration) -> Result<Self, String> {
+        let url = Url::parse(webhook.url.expose()).map_err(|error| error.to_string())?;
+        Ok(Self { client: OutgoingClient::new(url, trust), signer: MessageSigner::new(webhook), deadline })
+    }
+
+    /// Sends a delivery once.
+    pub(crate) async fn try_once(&self, delivery: &DueDelivery) -> TryOutcome {
+        let answered = tokio::time::timeout(self.deadline, self.client.call(self.call(delivery))).await;
+        match answered {
+            // Whether the receiver has it is unknown: it gets it again, under the same id.
+            Err(_elapsed) => TryOutcome::Failed(FailedTry::of(format!("no answer within {:?}", self.deadline))),
+            Ok(Err(words)) => {
+                let advised = advised(&words, "webhook_delivery.tls_ca_file", "the url of this webhook");
+                TryOutcome::Failed(FailedTry::of(advised))
+            }
+            Ok(Ok(answer)) => outcome(answer.status(), answer.headers()),
+        }
+    }
+
+    fn call(&self, delivery: &DueDelivery) -> OutgoingCall {
+        let happened_at = DateTime::from_timestamp_millis(delivery.created_at_ms).unwrap_or_default();
+        let happened_at = happened_at.to_rfc3339_opts(SecondsFormat::Millis, true);
+        let body = payload(&delivery.event_key, &happened_at, &delivery.body);
+        let event_hash = Sha256::new().chain_update(&delivery.event_key).chain_update(&delivery.body).finalize();
+        let id = message_id(delivery.request_id, &event_hash);
+        let timestamp_s = now_ms() / 1000;
+        let signatures = self.signer.signatures(&id, timestamp_s, &body);
+        let headers = vec![
+            (CONTENT_TYPE, "application/json".to_owned()),
+            (HeaderName::from_static("webhook-id"), id),
+            (HeaderName::from_static("webhook-timestamp"), timestamp_s.to_string()),
+            (HeaderName::from_static("webhook-signature"), signatures),
+        ];
+        OutgoingCall { method: Method::POST, headers, body }
+    }
+}
+
+fn outcome(status: StatusCode, headers: &HeaderMap) -> TryOutcome {
+    if status.is_success() {
+        return TryOutcome::Delivered;
+    }
+    if status == StatusCode::GONE {
+        return TryOutcome::Gone;
+    }
+    let is_busy = matches!(status.as_u16(), 429 | 502 | 503 | 504);
+    let remark = if status.is_redirection() { "; redirects are not followed" } else { "" };
+    let retry_after = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+    let retry_after = retry_after.and_then(|value| pause_of(value, now_ms()));
+    TryOutcome::Failed(FailedTry { problem: format!("answers {status}{remark}"), retry_after, is_busy })
+}
+
+/// The pause that `Retry-After` names: seconds, or a date.
+fn pause_of(value: &str, now_ms: i64) -> Option<Duration> {
+    if let Ok(seconds) = value.trim().parse::<u32>() {
+        return Some(Duration::from_secs(seconds.into()));
+    }
+    let at = DateTime::parse_from_rfc2822(value.trim()).ok()?;
+    u64::try_from(at.timestamp_millis() - now_ms).ok().map(Duration::from_millis)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::client::HeaderValue;
+
+    fn signer(secrets: &[&str]) -> MessageSigner {
+        let webhook = serde_json::json!({ "name": "a", "url": "https://h/", "secrets": secrets, "events": [] });
+        MessageSigner::new(&serde_json::from_value(webhook).unwrap())
+    }
+
+    /// The example that the libraries of the standard test themselves with.
+    #[test]
+    fn the_signature_is_that_of_the_standard() {
+        let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+        let id = "msg_p5jXN8AQM9LWM0D4loKWxJek";
+        let body = br#"{"test": 2432232314}"#;
+        let expected = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=";
+        assert_eq!(signer(&[secret]).signatures(id, 1_614_265_330, body), expected);
+        let both = signer(&["whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD", secret]).signatures(id, 1_614_265_330, body);
+        assert_eq!(both.split(' ').map(|one| &one[..3]).collect::<Vec<_>>(), ["v1,", "v1,"]);
+        assert!(both.ends_with(expected) && !both.starts_with(expected), "{both}");
+    }
+
+    #[test]
+    fn each_answer_has_its_meaning() {
+        let headers = |retry_after: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(RETRY_AFTER, HeaderValue::from_static(retry_after));
+            headers
+        };
+        let of = |status: u16, headers: &HeaderMap| outcome(StatusCode::from_u16(status).unwrap(), headers);
+        for status in [200, 204, 299] {
+            assert_eq!(of(status, &HeaderMap::new()), TryOutcome::Delivered);
+        }
+        assert_eq!(of(410, &HeaderMap::new()), TryOutcome::Gone);
+        for (status, is_busy) in [(302, false), (400, false), (429, true), (500, false), (503, true)] {
+            let TryOutcome::Failed(failed) = of(status, &headers("7")) else { panic!("{status}") };
+            assert_eq!((failed.is_busy, failed.retry_after), (is_busy, Some(Duration::from_secs(7))), "{status}");
+            assert!(failed.problem.contains(&status.to_string()));
+        }
+    }
+
+    #[test]
+    fn a_pause_is_seconds_or_a_date_and_nothing_else() {
+        let now_ms = 1_763_720_000_000;
+        assert_eq!(pause_of("120", now_ms), Some(Duration::from_secs(120)));
+        assert_eq!(pause_of("Fri, 21 Nov 2025 10:14:20 GMT", now_ms), Some(Duration::from_secs(60)));
+        assert_eq!(pause_of("Fri, 21 Nov 2025 10:13:19 GMT", now_ms), None, "it is over");
+        assert_eq!(pause_of("soon", now_ms), None);
+        assert_eq!(pause_of("-1", now_ms), None);
+    }
+}

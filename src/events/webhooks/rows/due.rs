@@ -1,0 +1,288 @@
+//! What the leader sends: deliveries that are due, the results of its tries, and figures for operators.
+//!
+//! Input: the clock of the database. Output: rows along `ix_webhook_due`, each webhook by itself, so that one with many rows hides no
+//! other. A crash after a receiver took a delivery and before its result is recorded leaves it due, and it is sent again.
+
+use crate::domain::ids::RequestId;
+use crate::domain::webhook::DeliveryState;
+use crate::store::mysql::codes::cut;
+use crate::store::mysql::columns::{ByteText, UnixMs};
+use crate::store::mysql::fault::DbError;
+use crate::store::mysql::pool::{Conn, Db};
+use crate::store::mysql::schema::webhook_deliveries;
+use diesel::prelude::*;
+use diesel::sql_types::{BigInt, Binary, Text};
+use diesel_async::{AsyncConnection, RunQueryDsl};
+
+/// `webhook_deliveries.problem`, in characters.
+const PROBLEM_CHARS_MAX: usize = 255;
+/// Most webhooks whose delivered rows are looked for: those that are configured, and former ones.
+const NAMES_MAX: usize = 100;
+/// Results in one transaction: a distant database answers them within the deadline of one call.
+const RECORDED_MAX: usize = 64;
+/// Most rows that one call deletes.
+const DELETED_MAX: i64 = 1000;
+
+/// A delivery that has to be sent now.
+#[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable)]
+#[diesel(table_name = webhook_deliveries)]
+pub struct DueDelivery {
+    /// Order of writing.
+    pub delivery_id: u64,
+    /// The order.
+    pub request_id: RequestId,
+    /// The event.
+    pub event_key: String,
+    /// The event as it is published, JSON.
+    pub body: Vec<u8>,
+    /// Tries so far.
+    pub attempts: u16,
+    /// When the event happened, Unix milliseconds by the database's clock.
+    #[diesel(column_name = created_at, deserialize_as = UnixMs)]
+    pub created_at_ms: i64,
+}
+
+/// Due deliveries of a webhook, at most `limit`: by turns one that is due for longest and one that became due last. So an event that
+/// just happened does not wait behind a million that are replayed, and none waits for ever behind those that happen.
+pub async fn due(db: &Db, webhook: &str, limit: u16) -> Result<Vec<DueDelivery>, DbError> {
+    db.run("webhooks_due", async |conn| {
+        let due = || {
+            webhook_deliveries::table
+                .filter(webhook_deliveries::state.eq(DeliveryState::Waiting.code()))
+                .filter(webhook_deliveries::webhook.eq(webhook.as_bytes().to_vec()))
+                .filter(webhook_deliveries::next_at.le(diesel::dsl::sql::<diesel::sql_types::Datetime>("NOW(3)")))
+                .select(DueDelivery::as_select())
+        };
+        let oldest: Vec<DueDelivery> = due().order(webhook_deliveries::next_at).limit(limit.into()).load(conn).await?;
+        if oldest.len() < usize::from(limit) {
+            return Ok(oldest);
+        }
+        let newest = due().order(webhook_deliveries::next_at.desc()).limit(i64::from(limit) / 2);
+        let newest: Vec<DueDelivery> = newest.load(conn).await?;
+        Ok(by_turns(oldest, newest, limit.into()))
+    })
+    .await
+}
+
+/// One of each, as many as `limit`, none twice.
+fn by_turns(oldest: Vec<DueDelivery>, newest: Vec<DueDelivery>, limit: usize) -> Vec<DueDelivery> {
+    let (mut oldest, mut newest) = (oldest.into_iter(), newest.into_iter());
+    let mut known = std::collections::BTreeSet::new();
+    let mut all = Vec::with_capacity(limit);
+    while all.len() < limit {
+        let pair = [newest.next(), oldest.next()];
+        if pair.iter().all(Option::is_none) {
+            break;
+        }
+        all.extend(pair.into_iter().flatten().filter(|due| known.insert(due.delivery_id)));
+    }
+    all.truncate(limit);
+    all
+}
+
+/// What a try came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TriedDelivery {
+    /// The receiver has it; its row may be deleted after so many seconds.
+    Delivered {
+        /// The delivery.
+        delivery_id: u64,
+        /// Seconds that the row is kept.
+        keep_s: u64,
+    },
+    /// It failed, and is tried again after so many milliseconds.
+    Again {
+        /// The delivery.
+        delivery_id: u64,
+        /// Tries before this one.
+        attempts: u16,
+        /// Milliseconds to the next try.
+        after_ms: u64,
+        /// What the try met, in words.
+        problem: String,
+    },
+    /// The last try failed.
+    Dead {
+        /// The delivery.
+        delivery_id: u64,
+        /// Tries before this one.
+        attempts: u16,
+        /// What the try met, in words.
+        problem: String,
+    },
+}
+
+impl TriedDelivery {
+    /// The delivery.
+    #[must_use]
+    pub const fn delivery_id(&self) -> u64 {
+        match self {
+            Self::Delivered { delivery_id, .. } | Self::Again { delivery_id, .. } | Self::Dead { delivery_id, .. } => {
+                *delivery_id
+            }
+        }
+    }
+}
+
+/// Records the results of tries, some in one transaction: after an error some may be recorded. A delivery that is not waiting any more stays as it is, but for one that is dead and
+/// was taken after all. A failed try counts once: where several processes send, or a record is repeated, the first counts.
+pub async fn record_tries(db: &Db, tried: &[TriedDelivery]) -> Result<(), DbError> {
+    for some in tried.chunks(RECORDED_MAX) {
+        db.run("webhooks_tried", async |conn| {
+            conn.transaction(async |conn| {
+                for one in some {
+                    record_one(conn, one).await?;
+                }
+                Ok::<_, DbError>(())
+            })
+            .await
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+async fn record_one(conn: &mut Conn, tried: &TriedDelivery) -> Result<(), DbError> {
+    let failed = |attempts: &u16| format!("state = 'WAITING' AND attempts = {attempts}");
+    let (id, state, seconds_or_ms, problem, condition) = match tried {
+        TriedDelivery::Delivered { delivery_id, keep_s } => {
+            let open = "state IN ('WAITING', 'DEAD')".to_owned();
+            (delivery_id, DeliveryState::Delivered, format!("{keep_s} SECOND"), None, open)
+        }
+        TriedDelivery::Again { delivery_id, attempts, after_ms, problem } => {
+            let later = format!("{} MICROSECOND", after_ms.saturating_mul(1000));
+            (delivery_id, DeliveryState::Waiting, later, Some(problem), failed(attempts))
+        }
+        TriedDelivery::Dead { delivery_id, attempts, problem } => {
+            (delivery_id, DeliveryState::Dead, "0 SECOND".to_owned(), Some(problem), failed(attempts))
+        }
+    };
+    let set = format!(
+        "/* webhooks::tried */ UPDATE webhook_deliveries SET state = ?, problem = ?, attempts = attempts + 1, \
+         next_at = NOW(3) + INTERVAL {seconds_or_ms} WHERE delivery_id = {id} AND {condition}"
+    );
+    diesel::sql_query(set)
+        .bind::<Text, _>(state.code())
+        .bind::<diesel::sql_types::Nullable<Text>, _>(problem.map(|words| cut(words, PROBLEM_CHARS_MAX)))
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+/// Deletes rows of a webhook that were delivered long enough ago, some at a time; returns how many.
+pub async fn delete_old(db: &Db, webhook: &str) -> Result<usize, DbError> {
+    db.run("webhooks_delete_old", async |conn| {
+        let old = webhook_deliveries::table
+            .filter(webhook_deliveries::state.eq(DeliveryState::Delivered.code()))
+            .filter(webhook_deliveries::webhook.eq(webhook.as_bytes()))
+            .filter(webhook_deliveries::next_at.le(diesel::dsl::sql("NOW(3)")))
+            .limit(DELETED_MAX);
+        let ids: Vec<u64> = old.select(webhook_deliveries::delivery_id).load(conn).await?;
+        if ids.is_empty() {
+            return Ok(0);
+        }
+        // By the primary key: a range would lock the gap that new rows go into. A row that was replayed meanwhile stays.
+        let same = webhook_deliveries::table
+            .filter(webhook_deliveries::delivery_id.eq_any(ids))
+            .filter(webhook_deliveries::state.eq(DeliveryState::Delivered.code()));
+        Ok(diesel::delete(same).execute(conn).await?)
+    })
+    .await
+}
+
+/// How much of a webhook is in a state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WebhookFigures {
+    /// Its name.
+    pub webhook: String,
+    /// Rows that wait.
+    pub waiting: i64,
+    /// Age of the oldest event that waits, milliseconds; 0 when none does.
+    pub oldest_ms: i64,
+    /// Rows that are dead.
+    pub dead: i64,
+}
+
+#[derive(QueryableByName)]
+struct FiguresRow {
+    #[diesel(sql_type = Binary)]
+    webhook: Vec<u8>,
+    #[diesel(sql_type = Text)]
+    state: String,
+    #[diesel(sql_type = BigInt)]
+    rows_count: i64,
+    #[diesel(sql_type = BigInt)]
+    oldest_ms: i64,
+}
+
+/// What waits and what is dead, by webhook, in the order of names; a webhook without either is left out. It counts: for
+/// [`Db::patient`].
+pub async fn figures(db: &Db) -> Result<Vec<WebhookFigures>, DbError> {
+    // Answered by ix_webhook_due alone; delivered rows are not read.
+    let query = "/* webhooks::figures */ SELECT webhook, state, COUNT(*) AS rows_count, \
+                 CAST(GREATEST(0, TIMESTAMPDIFF(MICROSECOND, MIN(created_at), NOW(3)) DIV 1000) AS SIGNED) AS oldest_ms \
+                 FROM webhook_deliveries WHERE state IN ('DEAD', 'WAITING') GROUP BY state, webhook";
+    let rows: Vec<FiguresRow> =
+        db.run("webhooks_figures", async |conn| Ok(diesel::sql_query(query).load(conn).await?)).await?;
+    let mut found: std::collections::BTreeMap<String, WebhookFigures> = std::collections::BTreeMap::new();
+    for row in rows {
+        let name = String::from_utf8_lossy(&row.webhook).into_owned();
+        let of =
+            found.entry(name.clone()).or_insert(WebhookFigures { webhook: name, waiting: 0, oldest_ms: 0, dead: 0 });
+        if row.state == DeliveryState::Dead.code() {
+            of.dead = row.rows_count;
+        } else {
+            (of.waiting, of.oldest_ms) = (row.rows_count, row.oldest_ms);
+        }
+    }
+    Ok(found.into_values().collect())
+}
+
+/// The webhooks that have delivered rows, at most [`NAMES_MAX`]. From one name to the next along the index: a week of delivered rows
+/// is not read for it.
+pub async fn webhooks_with_rows(db: &Db) -> Result<Vec<String>, DbError> {
+    db.run("webhooks_named", async |conn| {
+        let mut names: Vec<String> = Vec::new();
+        while names.len() < NAMES_MAX {
+            let last = names.last().map(String::as_str).unwrap_or_default();
+            let next: Option<ByteText> = webhook_deliveries::table
+                .filter(webhook_deliveries::state.eq(DeliveryState::Delivered.code()))
+                .filter(webhook_deliveries::webhook.gt(last.as_bytes()))
+                .order(webhook_deliveries::webhook)
+                .select(webhook_deliveries::webhook)
+                .first(conn)
+                .await
+                .optional()?;
+            match next {
+                Some(name) => names.push(name.into()),
+                None => break,
+            }
+        }
+        Ok(names)
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_and_the_oldest_take_turns_and_none_comes_twice() {
+        let of = |id: u64| DueDelivery {
+            delivery_id: id,
+            request_id: RequestId::LOWEST,
+            event_key: String::new(),
+            body: Vec::new(),
+            attempts: 0,
+            created_at_ms: 0,
+        };
+        let ids = |oldest: &[u64], newest: &[u64], limit| -> Vec<u64> {
+            let rows = |ids: &[u64]| ids.iter().copied().map(of).collect();
+            by_turns(rows(oldest), rows(newest), limit).iter().map(|due| due.delivery_id).collect()
+        };
+        assert_eq!(ids(&[1, 2, 3, 4], &[99, 98], 4), [99, 1, 98, 2]);
+        assert_eq!(ids(&[1, 2, 3, 4], &[4, 3], 4), [4, 1, 3, 2]);
+        assert_eq!(ids(&[1, 2, 3], &[3], 3), [3, 1, 2]);
+    }
+}

@@ -1,0 +1,132 @@
+//! What callers say about orders, and the rules for it. The command line and both APIs read the same ones.
+
+use crate::domain::ids::{RequestId, SaleId, UserId};
+use crate::domain::order_life::OrderState;
+use crate::domain::payment::{AMOUNT_MAX, PAYMENT_ID_BYTES_MAX, Price};
+use crate::domain::snowflake::first_id_at;
+use crate::http::bad_form::{BadForm, bad};
+use crate::orders::rows::{NewPayment, OrdersQuery, PAGE_MAX};
+use chrono::{DateTime, Utc};
+
+/// Clocks of an api process and of Redis may differ by this much: more is found among the orders of the hour before or after.
+const CLOCKS_DIFFER_MS: i64 = 60_000;
+
+/// A payment as it is told.
+#[derive(Debug, Clone)]
+pub(crate) struct PaymentForm {
+    pub(crate) payment_id: String,
+    pub(crate) price: Price,
+}
+
+/// An id of a provider: visible ASCII, so that logs, columns and pages show it as it is.
+pub(crate) fn checked_payment_id(id: &str) -> Result<&str, BadForm> {
+    if (1..=PAYMENT_ID_BYTES_MAX).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Ok(id);
+    }
+    bad("payment_id", "1 to 128 visible ASCII characters", "1 至 128 个可见 ASCII 字符")
+}
+
+impl PaymentForm {
+    /// The payment, for this order.
+    pub(crate) fn of(self, request_id: RequestId) -> Result<NewPayment, BadForm> {
+        checked_payment_id(&self.payment_id)?;
+        if !(1..=AMOUNT_MAX).contains(&self.price.amount_cents) {
+            let expected =
+                "a whole number of the currency's smallest unit, from 1 to 9007199254740991; nothing is no payment";
+            return bad("amount", expected, "以币种最小单位计的整数，1 至 9007199254740991；金额为零不是付款");
+        }
+        let currency = self.price.currency.as_bytes();
+        if currency.len() != 3 || !currency.iter().all(u8::is_ascii_uppercase) {
+            return bad("currency", "three capital letters, e.g. CNY", "三个大写字母，例如 CNY");
+        }
+        Ok(NewPayment { payment_id: self.payment_id, request_id, price: self.price })
+    }
+}
+
+/// Which orders are asked for, as it is told.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct OrdersForm {
+    pub(crate) sale: Option<SaleId>,
+    pub(crate) buyer: Option<UserId>,
+    pub(crate) state: Option<String>,
+    /// Accepted from then on, by the clock of Redis.
+    pub(crate) from: Option<DateTime<Utc>>,
+    /// Accepted before then.
+    pub(crate) to: Option<DateTime<Utc>>,
+    /// The last request id of the page before.
+    pub(crate) cursor: Option<RequestId>,
+    pub(crate) limit: u16,
+}
+
+impl OrdersForm {
+    /// The question to the database. An id is as old as its purchase token, which may be used for `token_ttl_s`: an order that was
+    /// accepted in a time has an id of that time, or of so much earlier.
+    pub(crate) fn query(self, token_ttl_s: u64) -> Result<OrdersQuery, BadForm> {
+        if !(1..=PAGE_MAX).contains(&self.limit) {
+            return bad("limit", "1 to 500", "1 至 500");
+        }
+        let state = match self.state.as_deref().map(OrderState::from_code) {
+            Some(None) => {
+                return bad("state", "UNPAID, PAID, EXPIRED or CANCELLED", "UNPAID、PAID、EXPIRED 或 CANCELLED");
+            }
+            Some(Some(_)) if self.sale.is_none() && self.buyer.is_none() => {
+                return bad("state", "to come with a sale or a buyer", "与活动或买家一起给出");
+            }
+            state => state.flatten(),
+        };
+        let ms = |time: DateTime<Utc>| time.timestamp_millis();
+        let (accepted_from_ms, accepted_to_ms) = (self.from.map(ms), self.to.map(ms));
+        let token_ttl_ms = i64::try_from(token_ttl_s.saturating_mul(1000)).unwrap_or(i64::MAX);
+        let earliest = |from: i64| first_id_at(from.saturating_sub(token_ttl_ms).saturating_sub(CLOCKS_DIFFER_MS));
+        let to = accepted_to_ms.map(|to| first_id_at(to.saturating_add(CLOCKS_DIFFER_MS)));
+        let before = match (self.cursor, to) {
+            (Some(cursor), Some(to)) => Some(cursor.min(to)),
+            (cursor, to) => cursor.or(to),
+        };
+        let from = accepted_from_ms.map(earliest);
+        let OrdersForm { sale, buyer, limit, .. } = self;
+        Ok(OrdersQuery { sale, buyer, state, from, before, accepted_from_ms, accepted_to_ms, limit })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_payment_that_cannot_be_one_names_its_field() {
+        let form = |payment_id: &str, amount_cents, currency: &str| {
+            let price = Price { amount_cents, currency: currency.to_owned() };
+            PaymentForm { payment_id: payment_id.to_owned(), price }.of(RequestId::new(7).unwrap())
+        };
+        assert!(form("pi_3", 1, "CNY").is_ok());
+        let field = |form: Result<NewPayment, BadForm>| form.unwrap_err().field;
+        assert_eq!(field(form("", 1, "CNY")), "payment_id");
+        assert_eq!(field(form("a b", 1, "CNY")), "payment_id");
+        assert_eq!(field(form(&"x".repeat(129), 1, "CNY")), "payment_id");
+        assert_eq!(field(form("p", -1, "CNY")), "amount");
+        assert_eq!(field(form("p", 0, "CNY")), "amount");
+        assert_eq!(field(form("p", 1, "yuan")), "currency");
+    }
+
+    #[test]
+    fn a_page_ends_at_the_cursor_or_at_the_time_whichever_is_first() {
+        let id = |value| RequestId::new(value).unwrap();
+        let at_ms = 1_763_720_000_000;
+        let query = |cursor, to_ms: Option<i64>| {
+            let to = to_ms.map(|ms| DateTime::from_timestamp_millis(ms).unwrap());
+            OrdersForm { cursor, to, limit: 1, ..OrdersForm::default() }.query(900).unwrap().before
+        };
+        assert_eq!(query(None, None), None);
+        assert_eq!(query(Some(id(7)), Some(at_ms)), Some(id(7)));
+        assert_eq!(query(Some(id(u64::MAX >> 1)), Some(at_ms)), Some(first_id_at(at_ms + CLOCKS_DIFFER_MS)));
+        let from = DateTime::from_timestamp_millis(at_ms);
+        let query = OrdersForm { from, limit: 1, ..OrdersForm::default() }.query(900).unwrap();
+        let (first, as_asked) = (query.from.unwrap(), query.accepted_from_ms);
+        assert_eq!((first, as_asked), (first_id_at(at_ms - 960_000), Some(at_ms)), "tokens are used later");
+        let refused = |form: OrdersForm| form.query(900).unwrap_err().field;
+        assert_eq!(refused(OrdersForm { limit: 0, ..OrdersForm::default() }), "limit");
+        assert_eq!(refused(OrdersForm { state: Some("PAID".into()), limit: 1, ..OrdersForm::default() }), "state");
+        assert_eq!(refused(OrdersForm { state: Some("paid".into()), limit: 1, ..OrdersForm::default() }), "state");
+    }
+}

@@ -1,0 +1,301 @@
+//! P4 (and P5's compensation): accepted requests become orders or recorded failures.
+//!
+//! Input: [`OrderMessage`] requests, any number of times, in any order, from any number of processes at once. Output: one
+//! [`Verdict`] each. A crash before COMMIT leaves nothing; after it, the repeat finds `request_outcome` and answers
+//! [`Verdict::Already`]. A failure is recorded before its verdict is returned, so a verdict may always be acknowledged.
+//!
+//! [`persist_all`] tries everything as one transaction. A surprise sends it looking for repeats, then it halves what is left
+//! until each request stands alone in [`persist_one`], where every obstacle has a name.
+
+mod facts;
+mod locked;
+mod one;
+mod plan;
+mod refused;
+mod sale_facts;
+mod write;
+
+use crate::domain::ids::{RequestId, SaleId};
+use crate::domain::message::OrderMessage;
+use crate::domain::outcome::{NextStep, Obstacle, Verdict, after_obstacle};
+use crate::events::webhooks::rows::Subscriptions;
+use crate::orders::rows::outcomes::{RequestOutcome, outcomes_of};
+use crate::store::mysql::codes::PersistSource;
+use crate::store::mysql::fault::DbError;
+use crate::store::mysql::pool::Db;
+pub(crate) use locked::LockedSales;
+pub(crate) use one::DETAIL_CHARS_MAX;
+use plan::WritePlan;
+pub(crate) use refused::refused_from_zero;
+use sale_facts::SaleFactsCache;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Instant;
+use write::Blocked;
+
+/// Most requests in one transaction; a longer input is persisted in several. Bounds statement size and lock time.
+pub(crate) const GROUP_MAX: usize = 1000;
+/// How often a group that lost a deadlock is tried again as it is; deadlocks between such transactions are normal.
+const DEADLOCK_TRIES: u32 = 3;
+/// Row-lock waits (3 s each) that one call of [`persist_all`] sits out while it looks for the locked row. After them what is open is
+/// tried once more as it stands, and what meets another lock is left to the next call.
+const LOCK_WAITS_MAX: u32 = 8;
+
+/// Writes accepted requests: the handle of P4, and of what P5 and operators decide about requests. Clones share what they know.
+#[derive(Clone)]
+pub struct Persister {
+    db: Db,
+    facts: Arc<SaleFactsCache>,
+    locked: Arc<LockedSales>,
+    subscriptions: Subscriptions,
+}
+
+impl Persister {
+    /// For the webhooks of these subscriptions.
+    #[must_use]
+    pub fn new(db: Db, subscriptions: Subscriptions) -> Self {
+        Self { db, facts: Arc::default(), locked: Arc::default(), subscriptions }
+    }
+}
+
+/// What became of a group that was tried as one transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GroupResult {
+    /// Every request has its order, committed now.
+    Committed,
+    /// At least one request met an obstacle; everything was rolled back.
+    Surprise,
+}
+
+impl Persister {
+    /// Persists a group in one transaction, all or nothing. An empty group is committed.
+    ///
+    /// # Errors
+    /// [`DbError`]; nothing is committed, except that [`DbError::Unavailable`] and [`DbError::Timeout`] leave it unknown.
+    pub async fn persist_group(&self, group: &[OrderMessage], source: PersistSource) -> Result<GroupResult, DbError> {
+        let group: Vec<&OrderMessage> = group.iter().collect();
+        self.persist_refs(&group, source).await
+    }
+
+    async fn persist_refs(&self, group: &[&OrderMessage], source: PersistSource) -> Result<GroupResult, DbError> {
+        if group.is_empty() {
+            return Ok(GroupResult::Committed);
+        }
+        let sale_ids: BTreeSet<&SaleId> = group.iter().map(|accepted| &accepted.purchase.sale_id).collect();
+        let sale_ids: Vec<&SaleId> = sale_ids.into_iter().collect();
+        let facts = self.facts_of(&sale_ids).await?;
+        let Ok(plan) = WritePlan::of(group, &facts, source, &self.subscriptions.wanted().await?)? else {
+            return Ok(GroupResult::Surprise);
+        };
+        let mut tries = 1;
+        loop {
+            match write::transact(&self.db, "land_group", &plan).await {
+                Ok(None) => return Ok(GroupResult::Committed),
+                Ok(Some(Blocked::Outcome | Blocked::Buyer | Blocked::Limit | Blocked::Stock)) => {
+                    return Ok(GroupResult::Surprise);
+                }
+                Err(DbError::Deadlock) if tries < DEADLOCK_TRIES => tries += 1,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Persists requests and gives each its own exact verdict, in input order. One request's error does not touch the others,
+    /// unless the database as a whole is the problem ([`DbError::is_outage`]): then nothing more is tried.
+    pub async fn persist_all(&self, items: &[OrderMessage], source: PersistSource) -> Vec<Result<Verdict, DbError>> {
+        let known = self.locked.among(items.iter().map(|accepted| &accepted.purchase.sale_id), Instant::now());
+        let mut round = PersistCall {
+            persister: self,
+            items,
+            source,
+            verdicts: vec![None; items.len()],
+            outage: None,
+            lock_waits: 0,
+            locked: known.left_alone,
+            apart: known.tried_apart,
+        };
+        round.ask_for_the_one_apart().await;
+        let id_at = |index: usize| items.get(index).map(|accepted| accepted.purchase.request_id);
+        // In the order of the transaction; of equal ids the first one leads.
+        let mut in_order: Vec<usize> = (0..items.len()).collect();
+        in_order.sort_by_key(|index| id_at(*index));
+        let mut firsts = Vec::with_capacity(items.len());
+        let mut repeats = Vec::new();
+        for same in in_order.chunk_by(|one, next| id_at(*one) == id_at(*next)) {
+            firsts.extend(same.first());
+            repeats.extend(same.iter().skip(1));
+        }
+        for group in round.apart(firsts) {
+            for group in group.chunks(GROUP_MAX) {
+                round.persist_exactly(group.to_vec()).await;
+            }
+        }
+        if let Some(sale) = round.apart.as_ref().filter(|sale| round.outage.is_none() && !round.locked.contains(*sale))
+        {
+            self.locked.freed(sale);
+        }
+        // A repeat inside the input is a redelivery like any other: its outcome is in the database.
+        for index in repeats {
+            round.persist_alone(index).await;
+        }
+        let missing = || Err(DbError::Other("a request of the group was not examined".to_owned()));
+        round.verdicts.into_iter().map(|verdict| verdict.unwrap_or_else(missing)).collect()
+    }
+}
+
+/// One call of [`persist_all`] under way.
+struct PersistCall<'a> {
+    persister: &'a Persister,
+    items: &'a [OrderMessage],
+    source: PersistSource,
+    verdicts: Vec<Option<Result<Verdict, DbError>>>,
+    outage: Option<DbError>,
+    lock_waits: u32,
+    /// Sales whose stock row another session holds; not tried, or not again, in this call.
+    locked: BTreeSet<SaleId>,
+    /// The sale among those that were found locked that this call tries.
+    apart: Option<SaleId>,
+}
+
+impl PersistCall<'_> {
+    fn set(&mut self, index: usize, verdict: Result<Verdict, DbError>) {
+        if let Some(place) = self.verdicts.get_mut(index) {
+            *place = Some(verdict);
+        }
+    }
+
+    fn set_all(&mut self, group: &[usize], verdict: &Result<Verdict, DbError>) {
+        for index in group {
+            self.set(*index, verdict.clone());
+        }
+    }
+
+    fn refs(&self, group: &[usize]) -> Vec<&OrderMessage> {
+        group.iter().filter_map(|index| self.items.get(*index)).collect()
+    }
+
+    /// Remembers an error that makes further tries pointless.
+    fn note(&mut self, error: &DbError) {
+        if error.is_lock_wait() {
+            self.lock_waits += 1;
+        }
+        if let DbError::SaleLocked(sale) = error {
+            self.meets_lock(sale);
+        }
+        if error.is_outage() {
+            self.persister.locked.forget();
+        }
+        if error.is_outage() {
+            self.outage = Some(error.clone());
+        }
+    }
+
+    /// Those of the sale that is tried apart after all others, in the same order.
+    fn apart(&self, all: Vec<usize>) -> [Vec<usize>; 2] {
+        let sale = self.apart.as_ref();
+        let is_of =
+            |index: &usize| self.items.get(*index).is_some_and(|accepted| Some(&accepted.purchase.sale_id) == sale);
+        let (of_sale, others) = all.into_iter().partition(is_of);
+        [others, of_sale]
+    }
+
+    async fn persist_exactly(&mut self, whole: Vec<usize>) {
+        // Each entry: a group, and whether repeats were already taken out of it.
+        let mut open = vec![(whole, false)];
+        while let Some((group, sifted)) = open.pop() {
+            let group = self.without_locked(group);
+            if group.is_empty() {
+                continue;
+            }
+            if let Some(outage) = self.outage.clone() {
+                self.set_all(&group, &Err(outage));
+                continue;
+            }
+            if let [index] = group.as_slice() {
+                self.persist_alone(*index).await;
+                continue;
+            }
+            match self.persister.persist_refs(&self.refs(&group), self.source).await {
+                Ok(GroupResult::Committed) => self.set_all(&group, &Ok(Verdict::Ordered)),
+                Ok(GroupResult::Surprise) if !sifted => {
+                    let rest = self.sift(&group).await;
+                    if rest.len() < group.len() && !rest.is_empty() {
+                        open.push((rest, true));
+                    } else {
+                        open.extend(halves(rest));
+                    }
+                }
+                Ok(GroupResult::Surprise) => open.extend(halves(group)),
+                Err(error) => {
+                    self.note(&error);
+                    if error.is_outage() {
+                        self.set_all(&group, &Err(error));
+                        continue;
+                    }
+                    if error.is_lock_wait() && self.lock_waits >= LOCK_WAITS_MAX {
+                        let untried = self.without_locked(group);
+                        self.set_all(&untried, &Err(DbError::LeftUntried));
+                    } else if matches!(error, DbError::SaleLocked(_)) {
+                        open.push((group, sifted));
+                    } else {
+                        open.extend(halves(group));
+                    }
+                }
+            }
+        }
+    }
+
+    async fn persist_alone(&mut self, index: usize) {
+        let Some(accepted) = self.items.get(index) else { return };
+        let sale = &accepted.purchase.sale_id;
+        let verdict = match self.outage.clone() {
+            Some(outage) => Err(outage),
+            None if self.locked.contains(sale) => Err(DbError::SaleLocked(sale.clone())),
+            None => {
+                let found = self.persister.persist_one(accepted, self.source).await;
+                if let Err(error) = &found {
+                    self.note(error);
+                }
+                found
+            }
+        };
+        self.set(index, verdict);
+    }
+
+    /// Gives those that have an outcome their verdict and returns the rest.
+    async fn sift(&mut self, group: &[usize]) -> Vec<usize> {
+        let ids: Vec<RequestId> = self.refs(group).iter().map(|accepted| accepted.purchase.request_id).collect();
+        let decided = match outcomes_of(&self.persister.db, &ids).await {
+            Ok(decided) => decided,
+            Err(error) => {
+                self.note(&error);
+                self.set_all(group, &Err(error));
+                return Vec::new();
+            }
+        };
+        let mut rest = Vec::with_capacity(group.len());
+        for index in group {
+            let Some(accepted) = self.items.get(*index) else { continue };
+            match decided.get(&accepted.purchase.request_id).map(|decided| after_obstacle(seen(accepted, decided))) {
+                Some(NextStep::Decided(verdict)) => self.set(*index, Ok(verdict)),
+                Some(NextStep::RecordFailure(_) | NextStep::Park) | None => rest.push(*index),
+            }
+        }
+        rest
+    }
+}
+
+/// The obstacle that an existing outcome of the same request id is.
+pub(crate) fn seen(accepted: &OrderMessage, decided: &RequestOutcome) -> Obstacle {
+    if decided.payload_hash == accepted.payload_hash() {
+        Obstacle::SameOutcome(decided.outcome)
+    } else {
+        Obstacle::OtherOutcome
+    }
+}
+
+/// Two halves, the first half on top of the stack; nothing for nothing.
+fn halves(mut group: Vec<usize>) -> Vec<(Vec<usize>, bool)> {
+    let second = group.split_off(group.len() / 2);
+    [second, group].into_iter().filter(|half| !half.is_empty()).map(|half| (half, true)).collect()
+}

@@ -1,0 +1,216 @@
+//! Cancelling an order: by its buyer while it is unpaid, by an operator or the shop's backend also when it is paid, and where the
+//! sale has no payment step.
+//!
+//! One transaction: the order, the payment that has to go back now, journal, stock, grant, events, the operator's act.
+
+use crate::domain::ids::{RequestId, SaleId, UserId};
+use crate::domain::operator::OperatorAct;
+use crate::domain::order_life::{OrderEvent, OrderState, OrderTransition, ReturnedPurchase};
+use crate::domain::payment::{PaymentState, RefundReason};
+use crate::domain::webhook::WebhookSubscriptions;
+use crate::events::rows::order::{self as events, NewOrderEvent, RefundNeeded};
+use crate::faults::crash_point;
+use crate::orders::rows::acts::{self, DoneToOrder};
+use crate::orders::rows::lists::ListedOrder;
+use crate::orders::rows::units::{ReturnedUnits, give_back};
+use crate::orders::rows::{LockedOrder, OrderRows, lock, movable, moved_away, retried};
+use crate::store::mysql::codes::cut;
+use crate::store::mysql::fault::DbError;
+use crate::store::mysql::pool::Conn;
+use crate::store::mysql::schema::{orders, payments};
+use diesel::prelude::*;
+use diesel::sql_types::{Bool, Text};
+use diesel_async::{AsyncConnection, RunQueryDsl};
+use serde_json::json;
+
+/// So many orders of a buyer and a sale give their limit back when they end unpaid; from then on those that the buyer cancels do not.
+/// Else one account could keep units off sale by buying and cancelling. Expired orders are not counted: `pay_within_s` slows them.
+const RETURNS_MAX: i64 = 10;
+
+/// Who cancels what, and why.
+#[derive(Debug, Clone, Copy)]
+pub struct CancelRequest<'a> {
+    /// The request that became the order.
+    pub request_id: RequestId,
+    /// The buyer who asks; `None`: an operator or the shop's backend.
+    pub buyer: Option<&'a UserId>,
+    /// Why, in words, for the record.
+    pub reason: &'a str,
+    /// Who, for the record.
+    pub by: &'a str,
+    /// The act that it is; none of a buyer.
+    pub act: Option<&'a OperatorAct>,
+}
+
+impl CancelRequest<'_> {
+    const fn event(&self) -> OrderEvent {
+        match self.buyer {
+            Some(_) => OrderEvent::CancelledByBuyer,
+            None => OrderEvent::CancelledByOperator,
+        }
+    }
+
+    /// Whether it would cancel this order, which was read a moment ago; [`cancel`] decides by what holds then.
+    #[must_use]
+    pub(crate) fn would_cancel(&self, order: &ListedOrder) -> bool {
+        let moves = match order.state {
+            Some(state) => matches!(state.after(self.event()), OrderTransition::To(_)),
+            None => self.buyer.is_none(),
+        };
+        moves && self.buyer.is_none_or(|buyer| *buyer == order.user_id)
+    }
+}
+
+/// What a cancellation found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cancelled {
+    /// The order was cancelled now, and this many units are unsold again; payments that have to go back.
+    Now(SaleId, u32, Vec<String>),
+    /// It was cancelled before; nothing changed.
+    Before(SaleId),
+    /// The order is in a state that cannot be cancelled by this caller; `None`: its sale has no payment step, and a buyer asks.
+    Refused(SaleId, Option<OrderState>),
+    /// There is no such order, or it is another buyer's.
+    NoOrder,
+}
+
+impl OrderRows {
+    /// Cancels the order of a request. Repeating is safe. Its buyer's limit stays used, because Redis still knows him; only an unpaid
+    /// order whose sale has `limit_returns` gives it back, in Redis too.
+    pub async fn cancel(&self, request: CancelRequest<'_>) -> Result<Cancelled, DbError> {
+        let webhooks = self.subscriptions.wanted().await?;
+        let cancelled = retried!(self.db.run("order_cancel", async |conn| {
+            conn.transaction(async |conn| {
+                let Some(order) = lock(conn, request.request_id).await? else { return Ok(Cancelled::NoOrder) };
+                if request.buyer.is_some_and(|buyer| *buyer != order.user_id) {
+                    return Ok(Cancelled::NoOrder);
+                }
+                let event = request.event();
+                match order.state.map(|state| state.after(event)) {
+                    Some(OrderTransition::Already) => return Ok(Cancelled::Before(order.sale_id)),
+                    Some(OrderTransition::Refused) => return Ok(Cancelled::Refused(order.sale_id, order.state)),
+                    // Cancelled by a build that knew no states, beside this one.
+                    None if order.cancelled => return Ok(Cancelled::Before(order.sale_id)),
+                    None if request.buyer.is_some() => return Ok(Cancelled::Refused(order.sale_id, None)),
+                    None | Some(OrderTransition::To(_)) => {}
+                }
+                let refunds = in_transaction(conn, &order, &request, event, &webhooks).await?;
+                Ok(Cancelled::Now(order.sale_id, order.quantity, refunds))
+            })
+            .await
+        }))?;
+        if matches!(cancelled, Cancelled::Now(..)) {
+            crash_point!(CancelCommitted);
+        }
+        Ok(cancelled)
+    }
+}
+
+/// The grant that carries the units of a cancelled order.
+pub(crate) fn cancel_grant(request_id: RequestId) -> String {
+    format!("cancel-{request_id}")
+}
+
+/// Whether the order stops counting against its buyer's limit: an unpaid one does where the sale says so, and a buyer's own cancellation
+/// only so often. A buyer who buys and cancels all the time would keep units from the others for ever.
+async fn returns_limit(conn: &mut Conn, order: &LockedOrder, request: &CancelRequest<'_>) -> Result<bool, DbError> {
+    if !order.limit_returns || order.state != Some(OrderState::Unpaid) {
+        return Ok(false);
+    }
+    if request.buyer.is_none() {
+        return Ok(true);
+    }
+    let returned = orders::table
+        .filter(orders::user_id.eq(order.user_id.as_str().as_bytes()))
+        .filter(orders::sale_id.eq(order.sale_id.as_str().as_bytes()))
+        .filter(orders::limit_returned.eq(true));
+    let returned: Vec<u64> = returned.select(orders::request_id).limit(RETURNS_MAX).load(conn).await?;
+    Ok(i64::try_from(returned.len()).unwrap_or(RETURNS_MAX) < RETURNS_MAX)
+}
+
+async fn in_transaction(
+    conn: &mut Conn,
+    order: &LockedOrder,
+    request: &CancelRequest<'_>,
+    event: OrderEvent,
+    webhooks: &WebhookSubscriptions,
+) -> Result<Vec<String>, DbError> {
+    let limit_returned = returns_limit(conn, order, request).await?;
+    let condition = match order.state {
+        Some(_) => format!("state IN {}", movable(event)),
+        None => "state IS NULL AND cancelled_at IS NULL".to_owned(),
+    };
+    // Money that has to go back is told for itself, and has a version of its own.
+    let steps = if order.state == Some(OrderState::Paid) { 2 } else { 1 };
+    let set = format!(
+        "/* order_life::cancel */ UPDATE orders SET state = 'CANCELLED', state_at = NOW(3), cancelled_at = NOW(3), \
+         cancelled_by = ?, cancel_reason = ?, limit_returned = ?, version = version + {steps}, \
+         one_per_user_id = IF(?, NULL, one_per_user_id) WHERE request_id = {} AND {condition}",
+        order.request_id
+    );
+    let matched = diesel::sql_query(set)
+        .bind::<Text, _>(cut(request.by, 64))
+        .bind::<Text, _>(cut(request.reason, 1000))
+        .bind::<Bool, _>(limit_returned)
+        .bind::<Bool, _>(limit_returned)
+        .execute(conn)
+        .await?;
+    if matched != 1 {
+        return Err(moved_away(order.request_id, matched));
+    }
+    let mut told = vec![order.state_event(OrderState::Cancelled)];
+    let refunds =
+        if order.state == Some(OrderState::Paid) { to_refund(conn, order, &mut told).await? } else { Vec::new() };
+    events::write(conn, &told, webhooks).await?;
+    let limits = match limit_returned {
+        true => vec![ReturnedPurchase(order.user_id.clone(), order.request_id, order.quantity)],
+        false => Vec::new(),
+    };
+    let returned = ReturnedUnits {
+        sale_id: &order.sale_id,
+        units: order.quantity.into(),
+        kind: "cancel",
+        reference: order.request_id.to_string(),
+        grant_id: cancel_grant(order.request_id),
+        limits: &limits,
+        counted_by_buyer: order.limited,
+    };
+    give_back(conn, &returned).await?;
+    let after = json!({ "units_back": order.quantity, "refunds_needed": refunds, "reason": request.reason });
+    let done = DoneToOrder { code: OrderState::Cancelled.code(), ok: true, after: Some(after) };
+    acts::write(conn, request.act, Some(order), done).await?;
+    crash_point!(CancelWritten);
+    Ok(refunds)
+}
+
+/// The money of a cancelled order has to go back.
+async fn to_refund(
+    conn: &mut Conn,
+    order: &LockedOrder,
+    told: &mut Vec<NewOrderEvent>,
+) -> Result<Vec<String>, DbError> {
+    let applied = payments::table
+        .filter(payments::request_id.eq(order.request_id.get()))
+        .filter(payments::state.eq(PaymentState::Applied.code()));
+    let rows: Vec<(Vec<u8>, i64, String)> =
+        applied.select((payments::payment_id, payments::amount_cents, payments::currency)).load(conn).await?;
+    let now = diesel::dsl::sql("NOW(3)");
+    diesel::update(applied)
+        .set((
+            payments::state.eq(PaymentState::RefundNeeded.code()),
+            payments::reason.eq(RefundReason::Cancelled.code()),
+            payments::state_at.eq(now),
+        ))
+        .execute(conn)
+        .await?;
+    let mut ids = Vec::with_capacity(rows.len());
+    for (payment_id, amount_cents, currency) in rows {
+        let payment_id = String::from_utf8_lossy(&payment_id).into_owned();
+        let (reason, currency) = (RefundReason::Cancelled, currency.as_str());
+        let refund = RefundNeeded { payment_id: &payment_id, reason, amount_cents, currency };
+        let changed = Some((&order.sale_id, order.changed(order.version + 2)));
+        told.push(NewOrderEvent::of_refund(order.request_id, changed, &refund));
+        ids.push(payment_id);
+    }
+    Ok(ids)
+}

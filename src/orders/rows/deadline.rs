@@ -1,0 +1,187 @@
+//! Orders whose deadline passed unpaid (L2): sale by sale along an index, each batch one transaction of one sale with one grant.
+//!
+//! Input: the clock of the database. Output: EXPIRED orders, units back in `sales.stock`, a grant `return-<lowest request id>`, an
+//! event an order. An order expires once, so a batch's name is its own for ever. Any number of processes may work at the same time:
+//! the condition of the UPDATE decides, and a payment that was first keeps its order.
+//!
+//! The orders of a batch are read again under locks, which pass over those that another transaction has: it holds up no neighbour.
+
+use crate::domain::ids::{RequestId, SaleId, UserId};
+use crate::domain::order_life::{OrderEvent, OrderState, ReturnedPurchase};
+use crate::domain::webhook::WebhookSubscriptions;
+use crate::events::rows::order as events;
+use crate::events::rows::shared::{ChangedOrder, SharedChange};
+use crate::faults::{crash_point, left_out};
+use crate::orders::rows::overdue::OverdueOrder;
+use crate::orders::rows::units::{ReturnedUnits, give_back};
+use crate::orders::rows::{OrderRows, OrderTerms, movable, retried, terms_of};
+use crate::store::mysql::fault::DbError;
+use crate::store::mysql::pool::Conn;
+use crate::store::mysql::schema::orders;
+use diesel::prelude::*;
+use diesel_async::{AsyncConnection, RunQueryDsl};
+
+/// Most orders of one transaction: bounds its locks and what a replica has to follow.
+pub const BATCH_MAX: u16 = 1000;
+
+/// What an event tells of an order that expires.
+#[derive(Debug, Clone, PartialEq, Eq, QueryableByName)]
+#[diesel(table_name = orders)]
+struct DueOrder {
+    request_id: RequestId,
+    user_id: UserId,
+    quantity: u32,
+    amount_cents: i64,
+    version: u32,
+}
+
+/// Orders of one sale that expired together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExpiredBatch {
+    /// Number of orders, at least 1.
+    pub orders: usize,
+    /// Their units.
+    pub units: i64,
+    /// The grant that carries them to Redis.
+    pub grant_id: String,
+}
+
+impl OrderRows {
+    /// Expires those of these orders of one sale that are still unpaid and overdue. `None`: none was. Repeating is safe.
+    ///
+    /// # Errors
+    /// [`DbError`]; after [`DbError::Unavailable`] and [`DbError::Timeout`] it is unknown, and a repeat finds out.
+    pub async fn expire(&self, sale_id: &SaleId, chosen: Vec<OverdueOrder>) -> Result<Option<ExpiredBatch>, DbError> {
+        let mut asked: Vec<RequestId> = chosen.into_iter().map(|order| order.request_id).collect();
+        asked.sort_unstable();
+        asked.truncate(BATCH_MAX.into());
+        crash_point!(ExpiryChosen);
+        let webhooks = self.subscriptions.wanted().await?;
+        let batch = retried!(self.db.run("orders_expire", async |conn| {
+            conn.transaction(async |conn| in_transaction(conn, sale_id, &asked, &webhooks).await).await
+        }))?;
+        crash_point!(ExpiryCommitted);
+        Ok(batch)
+    }
+}
+
+/// Those of the batch that are still due and that nobody else holds. The index is forced: along another one it would lock what is not
+/// asked for.
+async fn in_transaction(
+    conn: &mut Conn,
+    sale_id: &SaleId,
+    asked: &[RequestId],
+    webhooks: &WebhookSubscriptions,
+) -> Result<Option<ExpiredBatch>, DbError> {
+    if asked.is_empty() {
+        return Ok(None);
+    }
+    let query = format!(
+        "/* order_life::still_due */ SELECT request_id, user_id, quantity, amount_cents, version FROM orders FORCE INDEX (PRIMARY) \
+         WHERE request_id IN ({}) AND {} ORDER BY request_id FOR UPDATE{}",
+        listed(asked.iter()),
+        due_condition(),
+        if left_out!(ExpiryCondition) { "" } else { " SKIP LOCKED" }
+    );
+    let due: Vec<DueOrder> = diesel::sql_query(query).load(conn).await?;
+    if due.len() < asked.len() {
+        close_cancelled(conn, asked).await?;
+    }
+    let terms = terms_of(conn, sale_id.as_str().as_bytes()).await?;
+    if !due.is_empty() {
+        let matched = mark(conn, &due, terms.limit_returns).await?;
+        if matched != due.len() {
+            return Err(DbError::Other(format!(
+                "{matched} orders of {sale_id} expired where {} were locked",
+                due.len()
+            )));
+        }
+    }
+    write(conn, sale_id, &due, &terms, webhooks).await
+}
+
+/// The conditional UPDATE. Returns how many orders met the condition. By the primary key, so that rows are locked in its order.
+async fn mark(conn: &mut Conn, due: &[DueOrder], limit_returns: bool) -> Result<usize, DbError> {
+    let limit = if limit_returns { ", limit_returned = 1, one_per_user_id = NULL" } else { "" };
+    let set = format!(
+        "/* order_life::expire */ UPDATE orders FORCE INDEX (PRIMARY) SET state = 'EXPIRED', state_at = NOW(3), \
+         version = version + 1{limit} WHERE request_id IN ({}) AND {}",
+        listed(due.iter().map(|order| &order.request_id)),
+        due_condition()
+    );
+    Ok(diesel::sql_query(set).execute(conn).await?)
+}
+
+/// What makes an order expire, in SQL.
+fn due_condition() -> String {
+    if left_out!(ExpiryCondition) {
+        return "TRUE".to_owned();
+    }
+    format!("state IN {} AND expire_at <= NOW(3) AND cancelled_at IS NULL", movable(OrderEvent::DeadlinePassed))
+}
+
+/// A build that knew no states cancels an order beside this one: it gives the unit back and leaves the state. The state follows,
+/// and nothing else. They are looked for without a lock: an order that another transaction holds is not waited for.
+async fn close_cancelled(conn: &mut Conn, asked: &[RequestId]) -> Result<(), DbError> {
+    let condition = "state = 'UNPAID' AND cancelled_at IS NOT NULL";
+    let read = orders::table
+        .filter(orders::request_id.eq_any(asked.iter().map(|id| id.get())))
+        .filter(diesel::dsl::sql::<diesel::sql_types::Bool>(condition));
+    let cancelled: Vec<RequestId> = read.select(orders::request_id).load(conn).await?;
+    if cancelled.is_empty() {
+        return Ok(());
+    }
+    let set = format!(
+        "/* order_life::close_cancelled */ UPDATE orders FORCE INDEX (PRIMARY) SET state = 'CANCELLED', state_at = cancelled_at \
+         WHERE request_id IN ({}) AND {condition}",
+        listed(cancelled.iter())
+    );
+    diesel::sql_query(set).execute(conn).await?;
+    Ok(())
+}
+
+fn listed<'a>(ids: impl Iterator<Item = &'a RequestId>) -> String {
+    let ids: Vec<String> = ids.map(|id| id.get().to_string()).collect();
+    ids.join(",")
+}
+
+/// What follows from orders that are expired now.
+async fn write(
+    conn: &mut Conn,
+    sale_id: &SaleId,
+    orders: &[DueOrder],
+    terms: &OrderTerms,
+    webhooks: &WebhookSubscriptions,
+) -> Result<Option<ExpiredBatch>, DbError> {
+    let Some(DueOrder { request_id: lowest, .. }) = orders.first() else { return Ok(None) };
+    let changed: Vec<ChangedOrder<'_>> = orders
+        .iter()
+        .map(|order| ChangedOrder {
+            request_id: order.request_id,
+            user_id: &order.user_id,
+            quantity: order.quantity,
+            amount_cents: order.amount_cents,
+            version: order.version + 1,
+        })
+        .collect();
+    let change = SharedChange { sale_id, currency: &terms.currency, to: OrderState::Expired, orders: changed };
+    events::write_shared(conn, &change, webhooks).await?;
+    let limits: Vec<ReturnedPurchase> = match terms.limit_returns {
+        true => orders.iter().map(|o| ReturnedPurchase(o.user_id.clone(), o.request_id, o.quantity)).collect(),
+        false => Vec::new(),
+    };
+    let units = orders.iter().map(|order| i64::from(order.quantity)).sum();
+    let grant_id = format!("return-{lowest}");
+    let returned = ReturnedUnits {
+        sale_id,
+        units,
+        kind: "expire",
+        reference: lowest.to_string(),
+        grant_id: grant_id.clone(),
+        limits: &limits,
+        counted_by_buyer: terms.limited,
+    };
+    give_back(conn, &returned).await?;
+    crash_point!(ExpiryWritten);
+    Ok(Some(ExpiredBatch { orders: orders.len(), units, grant_id }))
+}

@@ -1,0 +1,55 @@
+//! A payment that was recorded before its order was there, told again: the order takes it if it can.
+//!
+//! Input: the payment as it is told, and on record as one without an order. Output: its order is paid, or nothing changes. A crash before
+//! COMMIT leaves nothing, after it a repeat finds what was decided.
+
+use crate::domain::operator::OperatorAct;
+use crate::domain::payment::{PaymentState, RefundReason};
+use crate::domain::webhook::WebhookSubscriptions;
+use crate::events::rows::order as events;
+use crate::faults::crash_point;
+use crate::orders::rows::acts::{self, DoneToOrder};
+use crate::orders::rows::lock;
+use crate::orders::rows::payments::{NewPayment, PaymentStep, is_written, pay};
+use crate::store::mysql::fault::DbError;
+use crate::store::mysql::pool::Conn;
+use crate::store::mysql::schema::payments;
+use diesel::prelude::*;
+use diesel_async::RunQueryDsl;
+
+/// The payment is on record as one without an order. Its order may have come since: then it is paid, unless the money went back. An
+/// order that cannot take it changes nothing. The order is locked before the payment, as everywhere; a refund that is marked at
+/// the same time has the payment's row only.
+pub(crate) async fn again(
+    conn: &mut Conn,
+    payment: &NewPayment,
+    act: Option<&OperatorAct>,
+    webhooks: &WebhookSubscriptions,
+) -> Result<PaymentStep, DbError> {
+    if !is_written(conn, payment.request_id).await? {
+        return Ok(PaymentStep::NoOrder);
+    }
+    let Some(order) = lock(conn, payment.request_id).await? else { return Ok(PaymentStep::NoOrder) };
+    if payment.refused_by(&order).is_some() {
+        return Ok(PaymentStep::Unchanged);
+    }
+    let early = payments::table
+        .find(payment.payment_id.as_bytes())
+        .filter(payments::state.eq(PaymentState::RefundNeeded.code()))
+        .filter(payments::reason.eq(RefundReason::NoOrder.code()));
+    let set = (
+        payments::state.eq(PaymentState::Applied.code()),
+        payments::reason.eq(None::<&str>),
+        payments::sale_id.eq(Some(order.sale_id.as_str().as_bytes())),
+        payments::state_at.eq(diesel::dsl::sql("NOW(3)")),
+    );
+    if diesel::update(early).set(set).execute(conn).await? == 0 {
+        return Ok(PaymentStep::Unchanged);
+    }
+    let told = pay(conn, &order).await?;
+    events::write(conn, &[told], webhooks).await?;
+    let done = DoneToOrder { code: PaymentState::Applied.code(), ok: true, after: None };
+    acts::write(conn, act, Some(&order), done).await?;
+    crash_point!(PaymentWritten);
+    Ok(PaymentStep::Decided)
+}

@@ -1,0 +1,142 @@
+//! The recorded outcomes of requests.
+
+use crate::domain::ids::{RequestId, SaleId};
+use crate::domain::message::{OrderMessage, PayloadHash};
+use crate::domain::outcome::Outcome;
+use crate::store::mysql::codes::{read_outcome, unreadable};
+use crate::store::mysql::columns::UnixMs;
+use crate::store::mysql::fault::DbError;
+use crate::store::mysql::pool::Db;
+use crate::store::mysql::schema::{closed_findings, request_outcome};
+use diesel::prelude::*;
+use diesel_async::RunQueryDsl;
+use std::collections::HashMap;
+
+/// Longest IN list.
+const IDS_MAX: usize = 1000;
+
+/// The recorded outcome of a request, and the key facts of its acceptance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestOutcome {
+    /// The request that has this outcome.
+    pub request_id: RequestId,
+    /// An order or a failure.
+    pub outcome: Outcome,
+    /// The sale it was accepted in.
+    pub sale_id: SaleId,
+    /// Home shard at acceptance.
+    pub shard: u16,
+    /// Epoch at acceptance.
+    pub epoch: u32,
+    /// Acceptance number; `None` when another request has it.
+    pub number: Option<u64>,
+    /// Fingerprint of what was accepted.
+    pub payload_hash: PayloadHash,
+    /// When it was decided, Unix milliseconds by the database's clock.
+    pub(crate) decided_at_ms: i64,
+}
+
+impl RequestOutcome {
+    /// Whether it decides this very purchase, under whatever number: the same request, sale, buyer and units. Of a loser of a number
+    /// given twice only the request and the sale are compared; its id belongs to one buyer.
+    pub(crate) fn is_of(&self, accepted: &OrderMessage) -> bool {
+        if self.request_id != accepted.purchase.request_id || self.sale_id != accepted.purchase.sale_id {
+            return false;
+        }
+        self.number.is_none_or(|number| {
+            let decided = OrderMessage { shard: self.shard, epoch: self.epoch, number, ..accepted.clone() };
+            decided.payload_hash() == self.payload_hash
+        })
+    }
+
+    /// Whether it has this very number.
+    pub(crate) fn has_number_of(&self, accepted: &OrderMessage) -> bool {
+        (self.shard, self.epoch, self.number) == (accepted.shard, accepted.epoch, Some(accepted.number))
+    }
+}
+
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = request_outcome)]
+pub(crate) struct StoredOutcomeRow {
+    request_id: RequestId,
+    kind: String,
+    reason: Option<String>,
+    sale_id: SaleId,
+    shard: u16,
+    epoch: u32,
+    number: Option<u64>,
+    payload_hash: Vec<u8>,
+    created_at: UnixMs,
+}
+
+impl StoredOutcomeRow {
+    pub(crate) fn read(self) -> Result<RequestOutcome, DbError> {
+        Ok(RequestOutcome {
+            request_id: self.request_id,
+            outcome: read_outcome(&self.kind, self.reason.as_deref())?,
+            sale_id: self.sale_id,
+            shard: self.shard,
+            epoch: self.epoch,
+            number: self.number,
+            payload_hash: PayloadHash::try_from(self.payload_hash.as_slice())
+                .map_err(|_ignored| unreadable("payload_hash", &format!("{:?}", self.payload_hash)))?,
+            decided_at_ms: self.created_at.into(),
+        })
+    }
+}
+
+/// The outcomes of those of `ids` that have one. Any number of ids; one statement for each 1,000.
+pub(crate) async fn outcomes_of(db: &Db, ids: &[RequestId]) -> Result<HashMap<RequestId, RequestOutcome>, DbError> {
+    let mut decided = HashMap::with_capacity(ids.len());
+    for page in ids.chunks(IDS_MAX) {
+        let rows: Vec<StoredOutcomeRow> = db
+            .run("fates_of", async |conn| {
+                let wanted = request_outcome::request_id.eq_any(page.iter().map(|id| id.get()));
+                Ok(request_outcome::table.filter(wanted).select(StoredOutcomeRow::as_select()).load(conn).await?)
+            })
+            .await?;
+        for row in rows {
+            let row = row.read()?;
+            decided.insert(row.request_id, row);
+        }
+    }
+    Ok(decided)
+}
+
+/// The outcome of one request, if it has one.
+pub async fn outcome_of(db: &Db, request_id: RequestId) -> Result<Option<RequestOutcome>, DbError> {
+    Ok(outcomes_of(db, &[request_id]).await?.remove(&request_id))
+}
+
+/// How many requests of a sale have their outcome, over all epochs.
+pub(crate) async fn count_of_sale(db: &Db, sale_id: &SaleId) -> Result<u64, DbError> {
+    let of_sale = request_outcome::table.filter(request_outcome::sale_id.eq(sale_id.as_str().as_bytes()));
+    let count: i64 = db.run("outcomes_count_of_sale", async |conn| Ok(of_sale.count().get_result(conn).await?)).await?;
+    Ok(u64::try_from(count).unwrap_or(0))
+}
+
+/// The highest acceptance number that was given for sure in this (sale, shard, epoch): with an outcome, or closed; else 0. The boot
+/// fence compares Redis' own with it.
+pub async fn highest_number(db: &Db, sale_id: &SaleId, shard: u16, epoch: u32) -> Result<u64, DbError> {
+    let sale = sale_id.as_str().as_bytes();
+    let (decided, closed): (Option<u64>, Option<u64>) = db
+        .run("highest_number", async |conn| {
+            let decided = request_outcome::table
+                .filter(request_outcome::sale_id.eq(sale))
+                .filter(request_outcome::shard.eq(shard))
+                .filter(request_outcome::epoch.eq(epoch))
+                .select(diesel::dsl::max(request_outcome::number))
+                .first(conn)
+                .await?;
+            let closed = closed_findings::table
+                .filter(closed_findings::sale_id.eq(sale))
+                .filter(closed_findings::epoch.eq(epoch))
+                .filter(closed_findings::shard.eq(shard))
+                .select(diesel::dsl::max(closed_findings::last_number))
+                .first(conn)
+                .await?;
+            Ok((decided, closed))
+        })
+        .await?;
+    Ok(decided.max(closed).unwrap_or(0))
+}

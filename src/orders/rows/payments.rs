@@ -1,0 +1,292 @@
+//! Payments as a provider tells of them (L3). The money is recorded first and in any case; then the order is tried.
+//!
+//! One transaction: the order is locked, the payment gets its row, the order becomes PAID or the row says why the money has to go
+//! back. Of an order that is still to be written nothing is recorded, see [`receive`]. The provider's id is unique, so a repeat finds what was decided; other money under the same id gets a row beside it. There is
+//! no look at the clock: as long as an order is UNPAID its units are held, and the sweep decides when they are not.
+
+use crate::domain::ids::RequestId;
+use crate::domain::operator::OperatorAct;
+use crate::domain::order_life::{OrderEvent, OrderState};
+use crate::domain::payment::{PaymentState, Price, RefundReason, id_beside, refund_reason};
+use crate::domain::webhook::WebhookSubscriptions;
+use crate::events::rows::order::{self as events, NewOrderEvent, RefundNeeded};
+use crate::faults::crash_point;
+use crate::orders::rows::acts::{self, DoneToOrder};
+use crate::orders::rows::early_payments::again;
+use crate::orders::rows::{LockedOrder, OrderRows, lock, movable, moved_away, retried};
+use crate::store::mysql::columns::{ByteText, UnixMs};
+use crate::store::mysql::fault::DbError;
+use crate::store::mysql::pool::{Conn, Db};
+use crate::store::mysql::schema::{orders, payments};
+use diesel::prelude::*;
+use diesel_async::{AsyncConnection, RunQueryDsl};
+
+/// Most payments of one order that are shown.
+const PAYMENTS_MAX: i64 = 1000;
+
+/// Money that a provider tells of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewPayment {
+    /// Identity given by the provider, 1 to 128 bytes.
+    pub payment_id: String,
+    /// The order that it is for.
+    pub request_id: RequestId,
+    /// How much, in which currency.
+    pub price: Price,
+}
+
+/// A row of `payments`.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, Queryable, Selectable)]
+#[diesel(table_name = payments)]
+pub struct Payment {
+    /// Identity given by the provider.
+    #[diesel(deserialize_as = ByteText)]
+    pub payment_id: String,
+    /// The order that it is for, as told.
+    pub request_id: RequestId,
+    /// Amount in the smallest unit of the currency.
+    #[serde(rename = "amount")]
+    pub amount_cents: i64,
+    /// ISO 4217 code.
+    pub currency: String,
+    /// `APPLIED`, `REFUND_NEEDED` or `REFUNDED`.
+    #[serde(serialize_with = "code_of")]
+    pub state: PaymentState,
+    /// Why the money has to go back, or went.
+    pub reason: Option<String>,
+    /// When it was told, Unix milliseconds by the database's clock.
+    #[diesel(column_name = created_at, deserialize_as = UnixMs)]
+    #[serde(skip)]
+    pub created_at_ms: i64,
+    /// When it got its state, Unix milliseconds by the database's clock.
+    #[diesel(column_name = state_at, deserialize_as = UnixMs)]
+    #[serde(skip)]
+    pub state_at_ms: i64,
+}
+
+fn code_of<S: serde::Serializer>(state: &PaymentState, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(state.code())
+}
+
+/// Whether a payment was new.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PaymentTold {
+    /// It was recorded now, or got its order now.
+    Now,
+    /// It was recorded before; nothing changed.
+    Before,
+}
+
+impl NewPayment {
+    fn is_on_record_as(&self, row: &Payment) -> bool {
+        row.request_id == self.request_id
+            && row.amount_cents == self.price.amount_cents
+            && row.currency == self.price.currency
+    }
+
+    /// Whether this row is the same money, recorded when its request had no order.
+    fn came_too_early(&self, row: &Payment) -> bool {
+        self.is_on_record_as(row)
+            && row.state == PaymentState::RefundNeeded
+            && row.reason.as_deref() == Some(RefundReason::NoOrder.code())
+    }
+
+    /// Why this order cannot take it.
+    pub(super) fn refused_by(&self, order: &LockedOrder) -> Option<RefundReason> {
+        let asked = Price { amount_cents: order.amount_cents, currency: order.currency.clone() };
+        refund_reason(order.state, &asked, &self.price)
+    }
+}
+
+/// What became of a payment: it is on record, with this decision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PaymentAnswer {
+    /// Whether it was new.
+    pub told: PaymentTold,
+    /// The payment. Its id is another one than was told where another payment has that one.
+    pub row: Payment,
+}
+
+impl OrderRows {
+    /// Records a payment and tries its order, with the act that it is. Repeating is safe, and is no act. An id that another payment has, for
+    /// another order or of another amount, loses no money: it is recorded beside that one, and has to go back.
+    ///
+    /// Where the request has no order, `orderless` is why the money goes back. Without a reason nothing is recorded and the answer is `None`:
+    /// the caller finds out whether the order is still to come. A payment that was recorded as [`RefundReason::NoOrder`] and whose
+    /// order came afterwards is judged again.
+    ///
+    /// # Errors
+    /// [`DbError`]; after [`DbError::Unavailable`] and [`DbError::Timeout`] it is unknown, and a repeat finds out.
+    pub async fn receive(
+        &self,
+        payment: &NewPayment,
+        orderless: Option<RefundReason>,
+        act: Option<&OperatorAct>,
+    ) -> Result<Option<PaymentAnswer>, DbError> {
+        let reasons = Reasons { taken: None, orderless };
+        let Some(answer) = self.on_record(payment, reasons, act).await? else { return Ok(None) };
+        if payment.is_on_record_as(&answer.row) {
+            return Ok(Some(answer));
+        }
+        let payment_id = id_beside(&payment.payment_id, payment.request_id, &payment.price);
+        let beside = NewPayment { payment_id, ..payment.clone() };
+        let taken = Some(RefundReason::PaymentIdTaken);
+        let answer = self.on_record(&beside, Reasons { taken, orderless: taken }, act).await?;
+        if let Some(answer) = answer.filter(|answer| beside.is_on_record_as(&answer.row)) {
+            return Ok(Some(answer));
+        }
+        Err(DbError::Other(format!(
+            "payment ids {} and {} are both another payment's",
+            payment.payment_id, beside.payment_id
+        )))
+    }
+}
+
+/// Why money goes back that an order could take otherwise.
+#[derive(Debug, Clone, Copy)]
+struct Reasons {
+    /// Another payment has its id.
+    taken: Option<RefundReason>,
+    /// Where there is no order; `None`: nothing is recorded then.
+    orderless: Option<RefundReason>,
+}
+
+impl OrderRows {
+    /// The payment that has this id: recorded now, or before; with `taken` it is money that goes back for that. `None`: there is no order,
+    /// and no reason was given for that.
+    async fn on_record(
+        &self,
+        payment: &NewPayment,
+        reasons: Reasons,
+        act: Option<&OperatorAct>,
+    ) -> Result<Option<PaymentAnswer>, DbError> {
+        let mut known = by_id(&self.db, &payment.payment_id).await?;
+        let mut told = PaymentTold::Before;
+        let is_new = known.is_none();
+        if is_new || known.as_ref().is_some_and(|row| payment.came_too_early(row)) {
+            let webhooks = self.subscriptions.wanted().await?;
+            let recorded = retried!(self.db.run("payment_receive", async |conn| {
+                let work = async |conn: &mut Conn| match is_new {
+                    true => in_transaction(conn, (payment, reasons), act, &webhooks).await,
+                    false => again(conn, payment, act, &webhooks).await,
+                };
+                conn.transaction(work).await
+            }));
+            match recorded {
+                Ok(PaymentStep::Decided) => told = PaymentTold::Now,
+                Ok(PaymentStep::Unchanged) => {}
+                Ok(PaymentStep::NoOrder) if reasons.orderless.is_none() => return Ok(None),
+                Ok(PaymentStep::NoOrder) => {}
+                // Another process was first with the same id.
+                Err(error) if error.is_duplicate() => {}
+                Err(error) => return Err(error),
+            }
+            crash_point!(PaymentCommitted);
+            known = by_id(&self.db, &payment.payment_id).await?;
+        }
+        let row = known.ok_or_else(|| DbError::Other(format!("payment {} is not on record", payment.payment_id)))?;
+        Ok(Some(PaymentAnswer { told, row }))
+    }
+}
+
+/// What a transaction did.
+pub(crate) enum PaymentStep {
+    /// The payment has its decision.
+    Decided,
+    /// It keeps the one that it has.
+    Unchanged,
+    /// There is no order; nothing was written.
+    NoOrder,
+}
+
+async fn in_transaction(
+    conn: &mut Conn,
+    (payment, reasons): (&NewPayment, Reasons),
+    act: Option<&OperatorAct>,
+    webhooks: &WebhookSubscriptions,
+) -> Result<PaymentStep, DbError> {
+    if reasons.orderless.is_none() && !is_written(conn, payment.request_id).await? {
+        return Ok(PaymentStep::NoOrder);
+    }
+    let order = lock(conn, payment.request_id).await?;
+    let tried = match &order {
+        Some(order) => payment.refused_by(order),
+        None => reasons.orderless.or(Some(RefundReason::NoOrder)),
+    };
+    let reason = reasons.taken.or(tried);
+    let state = if reason.is_some() { PaymentState::RefundNeeded } else { PaymentState::Applied };
+    let row = (
+        payments::payment_id.eq(payment.payment_id.as_bytes()),
+        payments::request_id.eq(payment.request_id.get()),
+        payments::sale_id.eq(order.as_ref().map(|order| order.sale_id.as_str().as_bytes())),
+        payments::amount_cents.eq(payment.price.amount_cents),
+        payments::currency.eq(payment.price.currency.as_str()),
+        payments::state.eq(state.code()),
+        payments::reason.eq(reason.map(RefundReason::code)),
+    );
+    diesel::insert_into(payments::table).values(row).execute(conn).await?;
+    let told = match (reason, &order) {
+        (None, Some(order)) => pay(conn, order).await?,
+        (reason, order) => {
+            if let Some(order) = order {
+                step(conn, order, "", "TRUE").await?;
+            }
+            let refund = RefundNeeded {
+                payment_id: &payment.payment_id,
+                reason: reason.unwrap_or(RefundReason::NoOrder),
+                amount_cents: payment.price.amount_cents,
+                currency: &payment.price.currency,
+            };
+            let order = order.as_ref().map(|order| (&order.sale_id, order.changed(order.version + 1)));
+            NewOrderEvent::of_refund(payment.request_id, order, &refund)
+        }
+    };
+    events::write(conn, &[told], webhooks).await?;
+    let done = DoneToOrder { code: reason.map_or(state.code(), RefundReason::code), ok: reason.is_none(), after: None };
+    acts::write(conn, act, order.as_ref(), done).await?;
+    crash_point!(PaymentWritten);
+    Ok(PaymentStep::Decided)
+}
+
+/// The order is paid.
+pub(super) async fn pay(conn: &mut Conn, order: &LockedOrder) -> Result<NewOrderEvent, DbError> {
+    let condition = format!("state IN {}", movable(OrderEvent::PaymentReceived));
+    step(conn, order, "state = 'PAID', state_at = NOW(3), ", &condition).await?;
+    Ok(order.state_event(OrderState::Paid))
+}
+
+/// Whether the request has an order. Without a lock: an order whose transaction is under way would be waited for.
+pub(crate) async fn is_written(conn: &mut Conn, request_id: RequestId) -> Result<bool, DbError> {
+    let order = orders::table.find(request_id.get()).select(orders::request_id);
+    Ok(order.first::<u64>(conn).await.optional()?.is_some())
+}
+
+/// One step of an order that this transaction holds.
+async fn step(conn: &mut Conn, order: &LockedOrder, set: &str, condition: &str) -> Result<(), DbError> {
+    let update = format!(
+        "/* order_life::payment */ UPDATE orders SET {set}version = version + 1 WHERE request_id = {} AND {condition}",
+        order.request_id
+    );
+    match diesel::sql_query(update).execute(conn).await? {
+        1 => Ok(()),
+        matched => Err(moved_away(order.request_id, matched)),
+    }
+}
+
+pub(crate) async fn by_id(db: &Db, payment_id: &str) -> Result<Option<Payment>, DbError> {
+    db.run("payment_get", async |conn| {
+        let payment = payments::table.find(payment_id.as_bytes()).select(Payment::as_select());
+        Ok(payment.first(conn).await.optional()?)
+    })
+    .await
+}
+
+/// The payments of an order, oldest first.
+pub async fn payments_of(db: &Db, request_id: RequestId) -> Result<Vec<Payment>, DbError> {
+    db.run("payments_of", async |conn| {
+        let of = payments::table.filter(payments::request_id.eq(request_id.get()));
+        let first = of.order((payments::created_at, payments::payment_id)).limit(PAYMENTS_MAX);
+        Ok(first.select(Payment::as_select()).load(conn).await?)
+    })
+    .await
+}

@@ -1,0 +1,291 @@
+//! Where the rows of a sale lie, and along which index they are walked. Each walk is a few sections; each section has a key that
+//! grows, so that a page begins where the last one ended, however many rows are there.
+
+use crate::p5_reconcile::rows::books::Series;
+
+/// One table with rows of a sale.
+#[derive(Debug)]
+pub struct ArchiveTable {
+    /// Its name; in statements it is `t`.
+    pub name: &'static str,
+    /// What is walked; orders are walked along their outcomes, because no index of theirs fits every policy.
+    pub(crate) spine: &'static str,
+    /// Its rows, joined to the spine.
+    pub(crate) from: &'static str,
+    /// The alias of the spine.
+    pub(crate) of: &'static str,
+    pub(crate) sections: Sections,
+    /// The key of the sections, of the spine.
+    pub(crate) key: &'static str,
+    /// The key is text.
+    pub(crate) text: bool,
+    /// Columns, and how each is written in JSON.
+    pub(crate) columns: &'static [(&'static str, As)],
+    /// The column that is summed, if any: units.
+    pub units: Option<&'static str>,
+    /// Its rows are exported and never removed.
+    pub stays: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Sections {
+    /// All of them along one key.
+    Whole,
+    /// Along the acceptance numbers of each series, then what has none.
+    BySeries,
+    /// By status of the register.
+    ByStatus,
+}
+
+/// How a column becomes JSON.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum As {
+    /// Numbers and text, as they are.
+    Is,
+    /// Ids and times: text, so that no reader rounds them.
+    Text,
+    /// Bytes that are text.
+    Utf8,
+    /// Bytes that may be anything: hexadecimal.
+    Hex,
+}
+
+use As::{Hex, Is, Text, Utf8};
+
+/// Every table, in the order in which its rows are removed: what refers to something before that. `sales` is the last one. Payments
+/// stay: a provider may tell one again, and one that is told during the removal may have to go back.
+pub const TABLES: [ArchiveTable; 10] = [
+    ArchiveTable {
+        name: "orders",
+        spine: "request_outcome r",
+        from: "request_outcome r JOIN orders t ON t.request_id = r.request_id",
+        of: "r",
+        sections: Sections::BySeries,
+        key: "r.number",
+        text: false,
+        columns: &[
+            ("request_id", Text),
+            ("sale_id", Utf8),
+            ("user_id", Utf8),
+            ("one_per_user_id", Utf8),
+            ("quantity", Is),
+            ("amount_cents", Is),
+            ("source", Is),
+            ("accepted_at", Text),
+            ("created_at", Text),
+            ("cancelled_at", Text),
+            ("cancelled_by", Is),
+            ("cancel_reason", Is),
+            ("state", Is),
+            ("state_at", Text),
+            ("pay_by", Text),
+            ("expire_at", Text),
+            ("paying_at", Text),
+            ("limit_returned", Is),
+            ("version", Is),
+        ],
+        units: Some("quantity"),
+        stays: false,
+    },
+    ArchiveTable {
+        sections: Sections::ByStatus,
+        columns: &[
+            ("request_id", Text),
+            ("sale_id", Utf8),
+            ("user_id", Utf8),
+            ("quantity", Is),
+            ("source", Is),
+            ("reason", Is),
+            ("detail", Is),
+            ("payload", Hex),
+            ("status", Is),
+            ("created_at", Text),
+            ("resolved_at", Text),
+            ("resolved_by", Is),
+            ("reclaimed_by", Utf8),
+        ],
+        units: Some("quantity"),
+        ..plain("failed_request", "failed_request t", "t.request_id")
+    },
+    ArchiveTable {
+        text: true,
+        columns: &[("sale_id", Utf8), ("user_id", Utf8), ("quantity", Is)],
+        units: Some("quantity"),
+        ..plain("purchases", "purchases t", "t.user_id")
+    },
+    ArchiveTable {
+        columns: &[
+            ("flow_id", Text),
+            ("sale_id", Utf8),
+            ("delta", Is),
+            ("kind", Is),
+            ("orders_count", Is),
+            ("ref", Utf8),
+            ("created_at", Text),
+        ],
+        units: Some("delta"),
+        ..plain("stock_flow", "stock_flow t", "t.flow_id")
+    },
+    ArchiveTable {
+        text: true,
+        columns: &[
+            ("sale_id", Utf8),
+            ("grant_id", Utf8),
+            ("kind", Is),
+            ("quantity", Is),
+            ("epoch", Is),
+            ("created_at", Text),
+            ("applied_at", Text),
+            ("buyers", Is),
+        ],
+        units: Some("quantity"),
+        ..plain("stock_grants", "stock_grants t", "t.grant_id")
+    },
+    ArchiveTable {
+        columns: &[
+            ("sale_id", Utf8),
+            ("epoch", Is),
+            ("shard", Is),
+            ("number", Text),
+            ("accepted", Is),
+            ("ended_at", Text),
+        ],
+        ..plain("sale_epochs", "sale_epochs t", "t.epoch")
+    },
+    ArchiveTable {
+        columns: &[
+            ("closure_id", Text),
+            ("sale_id", Utf8),
+            ("code", Is),
+            ("epoch", Is),
+            ("shard", Is),
+            ("first_number", Text),
+            ("last_number", Text),
+            ("units", Is),
+            ("reason", Is),
+            ("closed_by", Is),
+            ("closed_at", Text),
+            ("reclaimed_by", Utf8),
+        ],
+        units: Some("units"),
+        ..plain("closed_findings", "closed_findings t", "t.closure_id")
+    },
+    ArchiveTable {
+        text: true,
+        columns: &[
+            ("payment_id", Utf8),
+            ("request_id", Text),
+            ("sale_id", Utf8),
+            ("amount_cents", Is),
+            ("currency", Is),
+            ("state", Is),
+            ("reason", Is),
+            ("created_at", Text),
+            ("state_at", Text),
+        ],
+        units: Some("amount_cents"),
+        stays: true,
+        ..plain("payments", "payments t", "t.payment_id")
+    },
+    ArchiveTable {
+        sections: Sections::BySeries,
+        columns: &[
+            ("request_id", Text),
+            ("kind", Is),
+            ("reason", Is),
+            ("sale_id", Utf8),
+            ("shard", Is),
+            ("epoch", Is),
+            ("number", Text),
+            ("payload_hash", Hex),
+            ("created_at", Text),
+        ],
+        ..plain("request_outcome", "request_outcome t", "t.number")
+    },
+    ArchiveTable {
+        text: true,
+        columns: &[
+            ("sale_id", Utf8),
+            ("product_id", Is),
+            ("title", Is),
+            ("price_cents", Is),
+            ("currency", Is),
+            ("granted", Is),
+            ("stock", Is),
+            ("per_user_limit", Is),
+            ("token_required", Is),
+            ("waiting_room", Is),
+            ("pay_within_s", Is),
+            ("pay_grace_s", Is),
+            ("limit_returns", Is),
+            ("starts_at", Text),
+            ("ends_at", Text),
+            ("status", Is),
+            ("epoch", Is),
+            ("hidden", Is),
+            ("version", Is),
+            ("created_at", Text),
+        ],
+        units: Some("stock"),
+        ..plain("sales", "sales t", "t.sale_id")
+    },
+];
+
+/// A table that is walked along a key of its own.
+const fn plain(name: &'static str, from: &'static str, key: &'static str) -> ArchiveTable {
+    let (spine, sections, stays) = (from, Sections::Whole, false);
+    ArchiveTable { name, spine, from, of: "t", sections, key, text: false, columns: &[], units: None, stays }
+}
+
+/// A part of a walk.
+#[derive(Debug, Clone)]
+pub(crate) struct Section {
+    pub(crate) filter: String,
+    pub(crate) key: String,
+    /// The columns of the index in front of the key.
+    pub(crate) order: String,
+}
+
+impl ArchiveTable {
+    /// The names of its columns.
+    pub fn columns(&self) -> impl Iterator<Item = &'static str> {
+        self.columns.iter().map(|(name, _)| *name)
+    }
+
+    /// The file of its rows.
+    #[must_use]
+    pub(crate) fn file(&self) -> String {
+        format!("{}.jsonl", self.name)
+    }
+
+    /// The parts of the walk over a sale that has these series.
+    #[must_use]
+    pub(crate) fn sections(&self, series: &[Series]) -> Vec<Section> {
+        let (of, key) = (self.of, self.key.to_owned());
+        match self.sections {
+            Sections::Whole => vec![Section { filter: "TRUE".to_owned(), key, order: "t.sale_id".to_owned() }],
+            Sections::ByStatus => ["open", "failed_final", "resolved"]
+                .iter()
+                .map(|status| {
+                    let filter = format!("t.status >= '{status}' AND t.status <= '{status}'");
+                    Section { filter, key: key.clone(), order: "t.sale_id, t.status".to_owned() }
+                })
+                .collect(),
+            Sections::BySeries => series
+                .iter()
+                .flat_map(|Series { epoch, shard }| {
+                    let filter = format!(
+                        "{of}.shard >= {shard} AND {of}.shard <= {shard} AND {of}.epoch >= {epoch} AND {of}.epoch <= {epoch}"
+                    );
+                    let order = format!("{of}.sale_id, {of}.shard, {of}.epoch");
+                    let unnumbered = Section {
+                        filter: format!("{filter} AND {of}.number IS NULL"),
+                        key: format!("{of}.request_id"),
+                        order: format!("{order}, {of}.number"),
+                    };
+                    [Section { filter, key: key.clone(), order }, unnumbered]
+                })
+                .collect(),
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! What is added to the books by P5 and by a person: the end of an epoch, and a finding that was closed with a reason.
+//!
+//! Rows are added and never changed, so a repeat writes nothing twice. A crash leaves the row or no row.
+
+use crate::domain::ids::SaleId;
+use crate::p5_reconcile::rows::books::Series;
+use crate::store::mysql::codes::cut;
+use crate::store::mysql::fault::DbError;
+use crate::store::mysql::pool::{Conn, Db};
+use crate::store::mysql::schema::{closed_findings, sale_epochs};
+use diesel::prelude::*;
+use diesel_async::RunQueryDsl;
+
+/// Writes down where the acceptance numbers of a series ended: `accepted` is Redis' own sum of units, if Redis can still be
+/// believed. The first row stays. Repeating is safe.
+pub(crate) async fn end(
+    db: &Db,
+    sale_id: &SaleId,
+    series: Series,
+    number: u64,
+    accepted: Option<i64>,
+) -> Result<(), DbError> {
+    let row = (
+        sale_epochs::sale_id.eq(sale_id.as_str().as_bytes()),
+        sale_epochs::epoch.eq(series.epoch),
+        sale_epochs::shard.eq(series.shard),
+        sale_epochs::number.eq(number),
+        sale_epochs::accepted.eq(accepted),
+    );
+    let written = db
+        .run("books_end", async |conn| Ok(diesel::insert_into(sale_epochs::table).values(row).execute(conn).await?))
+        .await;
+    match written {
+        Ok(_) | Err(DbError::Duplicate(_)) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// A finding that a person closes.
+#[derive(Debug, Clone)]
+pub(crate) struct Closing<'a> {
+    /// The finding's code: `P5-RC4`, `REFUSED` or `UNBALANCED`.
+    pub code: &'a str,
+    /// The numbers it is about, for `P5-RC4`: first and last.
+    pub numbers: Option<(Series, u64, u64)>,
+    /// The epoch it is about, for the others.
+    pub epoch: Option<u32>,
+    pub units: i64,
+    /// Why, in words; cut to 1,000 characters.
+    pub reason: &'a str,
+    /// Who; cut to 64 characters.
+    pub by: &'a str,
+}
+
+/// Writes a closing down. `false`: these very numbers were closed before. Repeating is safe for numbers.
+pub(crate) async fn close(db: &Db, sale_id: &SaleId, closing: &Closing<'_>) -> Result<bool, DbError> {
+    let numbers = closing.numbers;
+    let row = (
+        closed_findings::sale_id.eq(sale_id.as_str().as_bytes()),
+        closed_findings::code.eq(closing.code),
+        closed_findings::epoch.eq(numbers.map(|(series, ..)| series.epoch).or(closing.epoch)),
+        closed_findings::shard.eq(numbers.map(|(series, ..)| series.shard)),
+        closed_findings::first_number.eq(numbers.map(|(_, first, _)| first)),
+        closed_findings::last_number.eq(numbers.map(|(.., last)| last)),
+        closed_findings::units.eq(closing.units),
+        closed_findings::reason.eq(cut(closing.reason, 1000)),
+        closed_findings::closed_by.eq(cut(closing.by, 64)),
+    );
+    let written = db
+        .run("books_close", async |conn| {
+            Ok(diesel::insert_into(closed_findings::table).values(row).execute(conn).await?)
+        })
+        .await;
+    match written {
+        Ok(_) => Ok(true),
+        Err(DbError::Duplicate(_)) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// What a person closed, or P5: numbers that are nobody's.
+#[derive(Debug, Clone, PartialEq, Eq, Queryable)]
+pub struct Closed {
+    /// The finding's code.
+    pub code: String,
+    /// Epoch, for numbers and corrections.
+    pub epoch: Option<u32>,
+    /// Shard, for numbers.
+    pub shard: Option<u16>,
+    /// First acceptance number, for numbers.
+    pub first: Option<u64>,
+    /// Last acceptance number, for numbers.
+    pub last: Option<u64>,
+    /// Number of units it closes.
+    pub units: i64,
+    /// The grant that offered them again.
+    pub reclaimed_by: Option<Vec<u8>>,
+    /// Whether P5 closed it: the number's request is decided under another one.
+    pub is_void: bool,
+}
+
+/// What was closed of a sale.
+pub(crate) async fn closed(conn: &mut Conn, sale: &[u8]) -> Result<Vec<Closed>, DbError> {
+    let closed = closed_findings::table
+        .filter(closed_findings::sale_id.eq(sale))
+        .select((
+            closed_findings::code,
+            closed_findings::epoch,
+            closed_findings::shard,
+            closed_findings::first_number,
+            closed_findings::last_number,
+            closed_findings::units,
+            closed_findings::reclaimed_by,
+            closed_findings::closed_by.eq(crate::p5_reconcile::rows::books::void::BY),
+        ))
+        .load(conn)
+        .await?;
+    Ok(closed)
+}

@@ -1,0 +1,43 @@
+//! Sales that ended and were never closed: their keys stay in Redis, and every audit walks them, for ever.
+
+use crate::domain::ids::SaleId;
+use crate::domain::sale::SaleStatus;
+use crate::store::mysql::codes::{datetime, read_sale_id};
+use crate::store::mysql::fault::DbError;
+use crate::store::mysql::pool::Db;
+use crate::store::mysql::schema::sales;
+use diesel::prelude::*;
+use diesel_async::RunQueryDsl;
+
+/// A sale may be open for this long after its end before it is reported, milliseconds: long enough to persist the last
+/// accepted requests, and for a person to close it.
+pub const GRACE_MS: i64 = 60 * 60 * 1000;
+/// Names listed; the count is of all.
+const NAMED_MAX: i64 = 10;
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndedOpen {
+    /// How many there are.
+    pub count: i64,
+    /// The first of them, those that ended earliest; at most 10.
+    pub named: Vec<SaleId>,
+}
+
+/// Warmed and paused sales whose end is more than [`GRACE_MS`] and the time after which they close by themselves (seconds; 0:
+/// never) before `now_ms` (Unix milliseconds). A draft has nothing in Redis.
+pub async fn ended_open(db: &Db, now_ms: i64, auto_close_after_s: u64) -> Result<EndedOpen, DbError> {
+    let auto_ms = i64::try_from(auto_close_after_s.saturating_mul(1000)).unwrap_or(i64::MAX);
+    let before = datetime(now_ms.saturating_sub(GRACE_MS).saturating_sub(auto_ms))?;
+    let open = || {
+        let statuses = [SaleStatus::Warmed.code(), SaleStatus::Paused.code()];
+        sales::table.filter(sales::status.eq_any(statuses)).filter(sales::ends_at.lt(before))
+    };
+    let (count, named): (i64, Vec<Vec<u8>>) = db
+        .run("sale_ended_open", async |conn| {
+            let named = open().order((sales::ends_at, sales::sale_id)).limit(NAMED_MAX).select(sales::sale_id);
+            Ok((open().count().get_result(conn).await?, named.load(conn).await?))
+        })
+        .await?;
+    Ok(EndedOpen { count, named: named.iter().map(|id| read_sale_id(id)).collect::<Result<_, _>>()? })
+}
