@@ -77,7 +77,7 @@ fn of_phases(s: &Settings, within: &mut dyn FnMut(&'static str, u64, u64, u64)) 
     within("p4_persist.retry_delay_max_ms", s.p4_persist.retry_delay_max_ms, 1, 24 * HOUR_MS);
     within("p4_persist.writers_count", s.p4_persist.writers_count.into(), 1, 16);
     within("p4_persist.prefetch", s.p4_persist.prefetch.into(), 1, 65_535);
-    // More are written as several transactions (`store/mysql/persist`).
+    // More are written as several transactions (`orders/persist`).
     within("p4_persist.group_max", s.p4_persist.group_max as u64, 1, 1_000);
     within("p4_persist.breaker_failures", s.p4_persist.breaker_failures.into(), 1, 1_000_000);
     within("p4_persist.breaker_open_ms", s.p4_persist.breaker_open_ms, 1, HOUR_MS);

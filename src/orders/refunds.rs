@@ -4,9 +4,9 @@
 
 use crate::domain::ids::SaleId;
 use crate::http::bad_form::{BadForm, bad};
-use crate::http::cursors::{after_payment, last_of_full, refund_place};
+use crate::http::cursors::{last_of_full, place_of, time};
 use crate::orders::document::PaymentDocument;
-use crate::orders::rows::{self as order_life, REFUNDS_PAGE_MAX, RefundsFilter};
+use crate::orders::rows::{self as order_life, Payment, REFUNDS_PAGE_MAX, RefundPlace, RefundsFilter};
 use crate::store::mysql::{Db, DbError};
 use serde::Serialize;
 
@@ -53,9 +53,27 @@ impl RefundsPage {
     }
 }
 
+/// The page of refunds ended with this payment.
+fn after_payment(payment: &Payment) -> String {
+    let id: String = payment.payment_id.bytes().map(|byte| format!("{byte:02x}")).collect();
+    format!("{}-{id}", payment.state_at_ms)
+}
+
+/// Where a page of refunds ended.
+fn refund_place(cursor: &str) -> Result<RefundPlace, BadForm> {
+    place_of(cursor, |cursor| {
+        let (state_at, id) = cursor.split_once('-')?;
+        let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+        let id = id.as_bytes().chunks(2).map(byte).collect::<Option<Vec<u8>>>()?;
+        Some(RefundPlace { state_at_ms: time(state_at)?, payment_id: String::from_utf8(id).ok()? })
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::ids::RequestId;
+    use crate::domain::payment::PaymentState;
 
     #[test]
     fn a_form_that_cannot_be_answered_names_its_field() {
@@ -63,5 +81,32 @@ mod tests {
         assert_eq!(field(RefundsForm::default()), None, "only the count");
         assert_eq!(field(RefundsForm { limit: 1001, ..RefundsForm::default() }), Some("limit"));
         assert_eq!(field(RefundsForm { cursor: Some("x".into()), ..RefundsForm::default() }), Some("cursor"));
+    }
+
+    #[test]
+    fn a_cursor_is_read_as_it_was_written() {
+        let payment = Payment {
+            payment_id: "pi_3&#%-'".to_owned(),
+            request_id: RequestId::new(7).unwrap(),
+            amount_cents: 1,
+            currency: "CNY".to_owned(),
+            state: PaymentState::RefundNeeded,
+            reason: None,
+            created_at_ms: 1,
+            state_at_ms: 1_763_720_000_123,
+        };
+        let cursor = after_payment(&payment);
+        assert!(cursor.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-'), "{cursor}");
+        let place = refund_place(&cursor).unwrap();
+        assert_eq!((place.state_at_ms, place.payment_id), (payment.state_at_ms, payment.payment_id));
+    }
+
+    #[test]
+    fn what_is_no_cursor_is_refused_by_name() {
+        for text in
+            ["", "7", "x-70", "-1-70", "7-7g", "7-é", "7-ff", "253402300800000-70", &format!("7-{}", "70".repeat(150))]
+        {
+            assert_eq!(refund_place(text).unwrap_err().field, "cursor", "{text}");
+        }
     }
 }

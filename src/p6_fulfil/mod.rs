@@ -2,7 +2,7 @@
 //! are on sale again.
 //!
 //! Input: payments and cancellations from the shop's backend, from buyers and operators; the clock of the database. Output: one
-//! conditional step of the order in the database (`store/mysql/order_life`), then its units in Redis as a grant like any other.
+//! conditional step of the order in the database (`orders/rows`), then its units in Redis as a grant like any other.
 //!
 //! What became of orders is told to the webhooks by [`WebhookSender`].
 //!

@@ -4,7 +4,7 @@
 //! Rows are counted by the server itself, in the session that asked. Times are printed, never judged.
 
 use super::many_orders::{FIRST, filled};
-use crate::support::mysql_store::{fresh, order_rows};
+use crate::support::mysql_store::{config, fresh, order_rows, url};
 use crate::support::world::run;
 use diesel::QueryableByName;
 use diesel::sql_types::Text;
@@ -12,11 +12,11 @@ use diesel_async::RunQueryDsl;
 use seckill::domain::ids::{RequestId, SaleId, UserId};
 use seckill::domain::order_life::OrderState;
 use seckill::domain::payment::Price;
-use seckill::events::rows::order;
+use seckill::events::rows::order as events;
 use seckill::orders::rows::{
     self as life, CancelRequest, NewPayment, OrdersQuery, REFUNDS_PAGE_MAX, RefundPlace, RefundsFilter,
 };
-use seckill::store::mysql::{Db, DbError};
+use seckill::store::mysql::{Db, DbConfig, DbError};
 use serde_json::{Value, json};
 use std::time::Instant;
 
@@ -182,7 +182,7 @@ async fn single(measured: &mut Measured, rows: u64) {
         .ask("payments of an order", 10, async |db| Ok(life::payments_of(db, request(FIRST + 1)).await?.len()))
         .await;
     overdue(measured, rows).await;
-    measured.ask("events that wait", 1_100, async |db| Ok(order::waiting(db, 0).await?.events.len())).await;
+    measured.ask("events that wait", 1_100, async |db| Ok(events::waiting(db, 0).await?.events.len())).await;
     let counted = life::REFUNDS_COUNTED_MAX.unsigned_abs();
     measured
         .ask("refunds needed: the gauge", 2 * counted + 10, async |db| {
@@ -273,13 +273,8 @@ fn no_question_about_orders_reads_more_rows_than_its_answer_needs() {
         let begun = Instant::now();
         filled(&db, rows).await;
         eprintln!("{rows} orders written in {:.0} s", begun.elapsed().as_secs_f64());
-        let url = crate::support::mysql_store::url("orders_at_size").await;
-        let db = Db::connect(seckill::store::mysql::DbConfig {
-            pool_max: 1,
-            statement_timeout_ms: 120_000,
-            ..crate::support::mysql_store::config(url)
-        })
-        .unwrap();
+        let url = url("orders_at_size").await;
+        let db = Db::connect(DbConfig { pool_max: 1, statement_timeout_ms: 120_000, ..config(url) }).unwrap();
         let mut measured = Measured { db, all: Vec::new() };
         pages(&mut measured, rows).await;
         single(&mut measured, rows).await;

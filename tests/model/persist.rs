@@ -1,4 +1,4 @@
-//! The broker's queues and P4 (`src/p4_persist`, `src/store/mysql/persist`): deliver, one transaction, ack; or send back
+//! The broker's queues and P4 (`src/p4_persist`, `src/orders/persist`): deliver, one transaction, ack; or send back
 //! a confirmed copy, then ack.
 
 use crate::actions::Action;

@@ -3,13 +3,14 @@
 //! Input: which deliveries. Output: documents; replayed deliveries wait again, with their act. A crash in a replay of all dead ones
 //! leaves its act, and the rest dead; a repeat takes them.
 
+use super::cursor::{after_delivery, delivery_place};
 use crate::config::Webhook;
 use crate::domain::operator::{ActTarget, Actor, Operation, OperatorAct};
 use crate::domain::webhook::DeliveryState;
 use crate::events::webhooks::rows::{self as webhooks, DeliveriesFilter, ListedDelivery, PAGE_MAX, ReplayedRows};
 use crate::faults::crash_point;
 use crate::http::bad_form::{BadForm, bad};
-use crate::http::cursors::{after_delivery, delivery_place, last_of_full};
+use crate::http::cursors::last_of_full;
 use crate::store::mysql::{Db, DbError};
 use chrono::{DateTime, SecondsFormat};
 use serde::Serialize;

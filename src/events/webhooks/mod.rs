@@ -7,6 +7,7 @@
 //! A slow receiver holds its own places only. One that answers 410 gets nothing more until a replay opens it again, or another leader
 //! starts; its rows wait.
 
+mod cursor;
 pub mod deliveries;
 mod endpoint;
 mod figures;

@@ -4,8 +4,8 @@
 //! [`Verdict`] each. A crash before COMMIT leaves nothing; after it, the repeat finds `request_outcome` and answers
 //! [`Verdict::Already`]. A failure is recorded before its verdict is returned, so a verdict may always be acknowledged.
 //!
-//! [`persist_all`] tries everything as one transaction. A surprise sends it looking for repeats, then it halves what is left
-//! until each request stands alone in [`persist_one`], where every obstacle has a name.
+//! [`Persister::persist_all`] tries everything as one transaction. A surprise sends it looking for repeats, then it halves what is left
+//! until each request stands alone in [`Persister::persist_one`], where every obstacle has a name.
 
 mod facts;
 mod locked;
@@ -21,9 +21,8 @@ use crate::domain::outcome::{NextStep, Obstacle, Verdict, after_obstacle};
 use crate::events::webhooks::rows::Subscriptions;
 use crate::orders::rows::outcomes::{RequestOutcome, outcomes_of};
 use crate::store::mysql::codes::PersistSource;
-use crate::store::mysql::fault::DbError;
-use crate::store::mysql::pool::Db;
-pub(crate) use locked::LockedSales;
+use crate::store::mysql::{Db, DbError};
+use locked::LockedSales;
 pub(crate) use one::DETAIL_CHARS_MAX;
 use plan::WritePlan;
 pub(crate) use refused::refused_from_zero;
@@ -37,7 +36,7 @@ use write::Blocked;
 pub(crate) const GROUP_MAX: usize = 1000;
 /// How often a group that lost a deadlock is tried again as it is; deadlocks between such transactions are normal.
 const DEADLOCK_TRIES: u32 = 3;
-/// Row-lock waits (3 s each) that one call of [`persist_all`] sits out while it looks for the locked row. After them what is open is
+/// Row-lock waits (3 s each) that one call of [`Persister::persist_all`] sits out while it looks for the locked row. After them what is open is
 /// tried once more as it stands, and what meets another lock is left to the next call.
 const LOCK_WAITS_MAX: u32 = 8;
 
@@ -143,7 +142,7 @@ impl Persister {
     }
 }
 
-/// One call of [`persist_all`] under way.
+/// One call of [`Persister::persist_all`] under way.
 struct PersistCall<'a> {
     persister: &'a Persister,
     items: &'a [OrderMessage],
@@ -184,8 +183,6 @@ impl PersistCall<'_> {
         }
         if error.is_outage() {
             self.persister.locked.forget();
-        }
-        if error.is_outage() {
             self.outage = Some(error.clone());
         }
     }

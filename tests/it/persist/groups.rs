@@ -11,11 +11,8 @@ use seckill::domain::outcome::{FailReason, Outcome, Verdict};
 use seckill::domain::policy::PurchasePolicy;
 use seckill::orders::persist::GroupResult;
 use seckill::orders::rows::{outcomes, request_records};
-use seckill::p5_reconcile::rows::books;
-use seckill::p5_reconcile::rows::books::{Series, SeriesQuery};
-use seckill::sales::rows as sales;
-use seckill::sales::rows::error::SaleError;
-use seckill::sales::rows::grants;
+use seckill::p5_reconcile::rows::books::{self, Series, SeriesQuery};
+use seckill::sales::rows::{self as sales, error::SaleError, grants};
 use seckill::store::mysql::DbError;
 use seckill::store::mysql::codes::{FailureStatus, PersistSource, Reporter};
 
@@ -65,10 +62,8 @@ fn a_second_request_of_a_buyer_is_refused_and_that_is_recorded_first() {
         assert!(story.order.is_none());
         // One unit each, also in one request.
         let two = accepted("s", 4, "carol", 2);
-        assert_eq!(
-            persister(&db).persist_one(&two, PersistSource::Relay).await,
-            Ok(Verdict::Refused(FailReason::LimitExceeded))
-        );
+        let landed = persister(&db).persist_one(&two, PersistSource::Relay).await;
+        assert_eq!(landed, Ok(Verdict::Refused(FailReason::LimitExceeded)));
         assert_eq!(verdicts(&db, &[two]).await, [Verdict::Already(Outcome::Failed(FailReason::LimitExceeded))]);
         assert_sound(&db, "s", 2).await;
     });

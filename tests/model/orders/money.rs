@@ -1,4 +1,4 @@
-//! Payments (`store/mysql/order_life/payments.rs`): the money gets its row, then the order is tried, in one transaction. What no
+//! Payments (`orders/rows/payments.rs`): the money gets its row, then the order is tried, in one transaction. What no
 //! order can take is a row that says so.
 
 use super::setup::{Lacking, OrdersSetup};

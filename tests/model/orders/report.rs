@@ -10,7 +10,7 @@ const HEAD: &str = "
 A second model, beside the one above: one sale with a payment step, and what becomes of its orders
 ([states](states.md#orders)). Each order moves by the product's own table, `domain::order_life`, and each payment by
 `domain::payment::refund_reason`. Around them the model has, written a second time from `src/p6_fulfil`,
-`src/store/mysql/order_life` and `src/sales/grants.rs`:
+`src/orders/rows` and `src/sales/grants.rs`:
 
 - buyers who buy a unit whenever Redis has one, and the consumer that writes the order;
 - payments at any moment: before the order is there, in time, late, twice, of another amount, told again after a lost

@@ -1,5 +1,5 @@
 //! Units: sold by Redis, written down by the database, returned by orders that end, carried back to Redis by a grant, counted
-//! anew by a rebuild (`store/mysql/order_life`, `src/sales/grants.rs`, `lua/grant.lua`).
+//! anew by a rebuild (`orders/rows`, `src/sales/grants.rs`, `lua/grant.lua`).
 
 use super::money;
 use super::setup::{Lacking, OrdersSetup};

@@ -1,7 +1,7 @@
 //! Deliveries of webhooks (`webhook_deliveries`): a row for each event and each webhook that wants it, written in the transaction of
 //! what it tells, so that neither is there without the other.
 //!
-//! Input: events of one transaction. Output: rows that the leader of `p6_fulfil/webhooks` sends (`due`), and that people list and
+//! Input: events of one transaction. Output: rows that the leader of `events/webhooks` sends (`due`), and that people list and
 //! replay (`listed`), for the webhooks of `subscriptions`. A crash before COMMIT leaves no row, after it a row that waits. Without a
 //! webhook nothing is written.
 
