@@ -6,7 +6,7 @@ use super::state::Admin;
 use crate::http::extract::SaleInPath;
 use crate::http::problem::{Kind, Problem, RETRY_LATER_S};
 use crate::p5_reconcile::rows::findings as audit_store;
-use crate::p5_reconcile::{SaleAudit, Suspect, Window, audit_sale_confirmed, gap_suspects};
+use crate::p5_reconcile::{AuditOptions, SaleAudit, Suspect, Window, audit_sale, gap_suspects};
 use crate::sales::rows as sales;
 use actix_web::web;
 use serde::Deserialize;
@@ -43,7 +43,7 @@ pub(super) async fn audit(
     let window = if query.now { Window::Now } else { Window::Ms(admin.window_ms) };
     let Ok(_turn) = admin.auditing.try_lock() else { return Err(one_at_a_time()) };
     // As P5 does: a finding that a second audit does not confirm is not reported.
-    let (audit, _false_alarms) = audit_sale_confirmed(&admin.context, &sale, window).await?;
+    let audit = audit_sale(&admin.context, &sale, AuditOptions::from(window).confirmed()).await?;
     let suspects = gap_suspects(&admin.context, &audit).await?;
     answer(sheet(&audit, &suspects))
 }

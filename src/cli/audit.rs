@@ -5,7 +5,7 @@ use super::{context, output};
 use crate::config::Layers;
 use crate::domain::ids::SaleId;
 use crate::domain::sale::Sale;
-use crate::p5_reconcile::{ReconcileContext, SaleAudit, Suspect, Window, audit_sale_confirmed, gap_suspects};
+use crate::p5_reconcile::{AuditOptions, ReconcileContext, SaleAudit, Suspect, Window, audit_sale, gap_suspects};
 use crate::roles::Servers;
 use crate::sales::rows as sales;
 use crate::sales::rows::archived;
@@ -75,12 +75,12 @@ impl WaitingPerson {
     /// Audits one sale, and says every few seconds what it does. It ends in any case.
     async fn audited(&self, context: &ReconcileContext, sale: &Sale, window: Window) -> Result<SaleAudit, Failure> {
         let begun = Instant::now();
-        let audit = audit_sale_confirmed(context, sale, window);
+        let audit = audit_sale(context, sale, AuditOptions::from(window).confirmed());
         tokio::pin!(audit);
         let mut words = tokio::time::interval_at((begun + WORDS_EVERY).into(), WORDS_EVERY);
         loop {
             tokio::select! {
-                done = &mut audit => return Ok(done?.0),
+                done = &mut audit => return Ok(done?),
                 _ = words.tick() => {}
             }
             let (stage, seconds) = (*context.stage.borrow(), begun.elapsed().as_secs());

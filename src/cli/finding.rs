@@ -7,7 +7,7 @@ use crate::domain::ids::SaleId;
 use crate::domain::operator::{ActTarget, Operation, OperatorAct};
 use crate::p5_reconcile::rows::books::Series;
 use crate::p5_reconcile::rows::books::closing::{self, Closing};
-use crate::p5_reconcile::{SaleAudit, Window, audit_sale_confirmed};
+use crate::p5_reconcile::{AuditOptions, SaleAudit, Window, audit_sale};
 use crate::sales::rows as sales;
 use crate::sales::rows::acts;
 use std::path::Path;
@@ -80,7 +80,8 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: FindingComman
     let servers = context::servers(&settings).await?;
     let none = || Failure::Failed(format!("there is no sale {}; see seckill sale list", close.sale));
     let sale = sales::get(&servers.db, &close.sale).await?.ok_or_else(none)?;
-    let (audit, _) = audit_sale_confirmed(&servers.reconcile_context(&settings), &sale, Window::Now).await?;
+    let confirmed = AuditOptions::from(Window::Now).confirmed();
+    let audit = audit_sale(&servers.reconcile_context(&settings), &sale, confirmed).await?;
     let actor = context::operator();
     let by = actor.label();
     let closing = close.closing(&audit, sale.epoch, &by)?;

@@ -27,7 +27,7 @@ mod settled_sales;
 mod turns;
 mod worker;
 
-pub use audit::{AuditStage, FindingKind, SaleAudit, Window, audit_sale, audit_sale_confirmed};
+pub use audit::{AuditOptions, AuditStage, FindingKind, SaleAudit, Window, audit_sale};
 pub(crate) use audit::{Suspect, gap_suspects};
 pub use compensation::{compensate, finish_transfers, mark_outcomes, trim_all};
 pub use context::ReconcileContext;

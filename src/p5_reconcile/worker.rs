@@ -5,7 +5,7 @@
 //! or not done, and the next round reads everything again.
 
 use super::audit::{
-    AuditOptions, AuditReporter, FindingKind, SaleAudit, Window, audit_confirmed_with, record_suspects, show_figures,
+    AuditOptions, AuditReporter, FindingKind, SaleAudit, Window, audit_sale, record_suspects, show_figures,
 };
 use super::audit_memories::AuditMemories;
 use super::auto_close::close_when_over;
@@ -221,14 +221,10 @@ impl Reconcile {
         grants::apply_open(&context.db, &context.redis.of_sale(), context.shards, &sale.sale_id).await?;
         finish_transfers(&context.redis.transfers, context.shards, sale).await?;
         let started_at_ms = now_ms();
-        let options = AuditOptions {
-            window: Window::Ms(self.settings.window_ms),
-            mq_dlq: Some(mq_dlq),
-            retention_ms: Some(retention_ms),
-        };
-        let (audit, false_alarms) = self.audit(sale, options).await?;
+        let window = AuditOptions::from(Window::Ms(self.settings.window_ms));
+        let audit = self.audit(sale, window.with_mq_dlq(mq_dlq).collecting(retention_ms)).await?;
         // Reported before it is repaired: a repair that fails must not hide what was found.
-        self.reporter.report(&audit, false_alarms);
+        self.reporter.report(&audit);
         freeze_when_sold_twice(&context, &audit).await?;
         let closed = sale.status == SaleStatus::Closed;
         // Closed, consistent, and gone from Redis: nothing changes without a row in the database.
@@ -245,13 +241,13 @@ impl Reconcile {
     }
 
     /// Audits a sale with what the last audit remembers.
-    async fn audit(&mut self, sale: &Sale, options: AuditOptions<'_>) -> Result<(SaleAudit, u64), ReconcileError> {
+    async fn audit(&mut self, sale: &Sale, options: AuditOptions<'_>) -> Result<SaleAudit, ReconcileError> {
         let mut memory = self.memories.take(&sale.sale_id);
         memory.outcomes.recheck_one(&self.context.db, &sale.sale_id).await?;
-        let (audit, false_alarms) = audit_confirmed_with(&self.context, sale, options, &mut memory).await?;
+        let audit = audit_sale(&self.context, sale, options.remembering(&mut memory).confirmed()).await?;
         memory.expect_again(&audit);
         self.memories.put(&sale.sale_id, memory);
-        Ok((audit, false_alarms))
+        Ok(audit)
     }
 
     /// Marks decided requests, names the buyers of gaps, and persists overdue requests. Returns how many of these.

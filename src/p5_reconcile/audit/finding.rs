@@ -90,8 +90,8 @@ pub struct AuditFinding {
     pub request_id: Option<RequestId>,
     /// Words for an operator.
     pub detail: String,
-    /// Which of several of its kind: the equation, the shard, the numbers, the grant. Empty: the sale can have one of the kind, or one
-    /// for each request.
+    /// Which of several of its kind: the equation, the shard, the numbers, the grant. Empty: the sale can have one of
+    /// the kind, or one for each request.
     #[serde(skip)]
     pub(super) part: String,
 }
@@ -99,5 +99,38 @@ pub struct AuditFinding {
 impl AuditFinding {
     pub(super) fn key(&self) -> FindingKey {
         FindingKey { kind: self.kind, request_id: self.request_id, part: self.part.clone() }
+    }
+}
+
+/// The findings of an audit under way, up to a bound.
+#[derive(Debug)]
+pub(super) struct FoundSoFar {
+    pub list: Vec<AuditFinding>,
+    /// Findings that had no room.
+    pub left_out_count: u64,
+    most: usize,
+}
+
+impl FoundSoFar {
+    pub(super) const fn new(most: usize) -> Self {
+        Self { list: Vec::new(), left_out_count: 0, most }
+    }
+
+    /// Adds a finding of which the sale, or the request, can have one.
+    pub(super) fn add(&mut self, kind: FindingKind, request_id: Option<RequestId>, detail: String) {
+        self.push(AuditFinding { kind, request_id, detail, part: String::new() });
+    }
+
+    /// Adds a finding of which the sale can have several: `part` says which one it is, the same in each audit.
+    pub(super) fn add_part(&mut self, kind: FindingKind, part: impl Into<String>, detail: String) {
+        self.push(AuditFinding { kind, request_id: None, detail, part: part.into() });
+    }
+
+    fn push(&mut self, finding: AuditFinding) {
+        if self.list.len() < self.most {
+            self.list.push(finding);
+        } else {
+            self.left_out_count += 1;
+        }
     }
 }

@@ -1,9 +1,10 @@
-//! The buyers that a gap can belong to (E12): acceptance numbers without an outcome whose requests are in no ledger, queue or table.
+//! The buyers that a gap can belong to (E12): acceptance numbers without an outcome whose requests are in no ledger,
+//! queue or table.
 //!
-//! Input: an audit that found gaps; the buyers in Redis, which outlive the ledger. A buyer whose first request has no outcome and
-//! no ledger record is a suspect. Output: an open failed request with reason GAP for each of them, so that a person replays it
-//! (`dlq replay`) or gives it up (`dlq give-up`); nothing is decided here. Redis keeps a buyer's first request only: in sales with
-//! more than one purchase a buyer the later requests stay numbers without a name.
+//! Input: an audit that found gaps; the buyers in Redis, which outlive the ledger. A buyer whose first request has no
+//! outcome and no ledger record is a suspect. Output: an open failed request with reason GAP for each of them, so that
+//! a person replays it (`dlq replay`) or gives it up (`dlq give-up`); nothing is decided here. Redis keeps a buyer's
+//! first request only: in sales with more than one purchase a buyer the later requests stay numbers without a name.
 //!
 //! A crash at any line leaves some of the rows; the next run writes the others.
 
@@ -67,8 +68,9 @@ pub(crate) async fn gap_suspects(
     Ok(suspects)
 }
 
-/// Writes the suspects of an audit into the failed requests. Each gets one of the shard's missing numbers; it may be another
-/// suspect's, and nothing depends on it. Only where a buyer's units are those of one request. Returns how many rows are new.
+/// Writes the suspects of an audit into the failed requests. Each gets one of the shard's missing numbers; it may be
+/// another suspect's, and nothing depends on it. Only where a buyer's units are those of one request. Returns how many
+/// rows are new.
 pub(in crate::p5_reconcile) async fn record_suspects(
     context: &ReconcileContext,
     audit: &SaleAudit,

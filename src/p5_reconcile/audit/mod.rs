@@ -1,126 +1,123 @@
-//! The audit of one sale: everything Redis accepted against everything the database decided. Reads only.
+//! The audit of one sale: everything Redis accepted against everything the database decided. It reads, then it judges;
+//! it changes nothing.
 //!
-//! The order of the reads keeps it correct under traffic: first the database's highest numbers, then one snapshot of each shard's
-//! counters, then the ledger up to that snapshot's number, then the DLQs, and last the database, in one snapshot. A request can
-//! only move towards the database, so a request that was undecided in the first reads and is decided in the last one counts as
-//! decided. The equations of the result are in docs/architecture.md, "The books".
+//! Three values are read, [`DatabaseSide`](database_side), [`RedisSide`](redis_side) and [`Elsewhere`](elsewhere). The
+//! order of the reads keeps the audit right while buyers buy, because a request can only move towards the database:
 //!
-//! A round of P5 reads the MQ DLQ once, before its first audit. A request that reached the queue after that is reported as a leak
-//! if it is overdue: it was overdue when the queue was read, and in no DLQ. The confirming audit does not read the queue again; a
-//! request that has left it by then is decided or a failed request.
+//! 1. **The database's highest numbers, and its marks of grants, before Redis.** A number that the database has and
+//!    Redis lacks was in the database before Redis was read, and so was the mark of a grant that Redis does not have.
+//! 2. **Redis, shard by shard:** one snapshot of the counters, then Redis' clock, then the ledger up to that snapshot's
+//!    number. What is accepted meanwhile has a higher number. Trimmed counters are compared after the ledger: a record
+//!    that was trimmed during the scan is not lost. A closed sale may leave Redis between two of these reads, in one
+//!    step; then everything is read again.
+//! 3. **The dead-letter queues and the open failed requests.** A round of P5 reads the MQ DLQ once, before its first
+//!    audit. A request that reached the queue after that is reported as a leak if it is overdue: it was overdue when
+//!    the queue was read, and in no DLQ. The confirming audit does not read the queue again; a request that has left it
+//!    by then is decided or a failed request.
+//! 4. **The rest of the database last, in one snapshot.** A request that was undecided in the first reads and is
+//!    decided in this one counts as decided. What is summed from where it was summed before has row numbers as borders,
+//!    found with one read of the clock, in the same snapshot (`books::journal`): two reads of a clock leave out the
+//!    rows that become old between them. Numbers that land at this moment are counted in the snapshot and not
+//!    remembered (`outcome_counts`).
+//! 5. **What the judge asks for.** Settled records of the ledger whose numbers the snapshot lacks; outcomes by id,
+//!    later than the snapshot, so that a request that was on its way is no false alarm; grants of Redis and then of the
+//!    database, where each is written first; the buckets before and after the transfers between them, which are believed when
+//!    nothing happened meanwhile.
 //!
-//! Order of the files: `run` (the audit under way) ← `shards` (Redis' side, with `ledger_scan`) ← `verdict` (the database's side,
-//! with `outcome_counts`, `numbers`, `totals`, `grants`, `transit`, `parked`, `locate`, `void_numbers`, `purchases`). `report` and `gap_suspects` read results.
+//! Then [`judge`] decides without reading anything. The equations of the result are in docs/architecture.md, "The
+//! books".
+//!
+//! Order of the files: `finding`, `result`, `window` and `stage` (values) ← the three sides ← `judge` ← `memory`,
+//! `options` ← `reading`. `report` and `gap_suspects` read results.
 
+mod database_side;
+mod elsewhere;
 mod finding;
 mod gap_suspects;
-mod grants;
-mod ledger_scan;
-mod locate;
-mod numbers;
+mod judge;
+mod memory;
 mod options;
-mod outcome_counts;
-mod parked;
-mod purchases;
+mod reading;
+mod redis_side;
 mod report;
 mod result;
-mod run;
-mod shards;
 mod stage;
-mod totals;
-mod transit;
-mod verdict;
-mod void_numbers;
+mod window;
 
 pub use finding::FindingKind;
 pub(super) use gap_suspects::record_suspects;
 pub(crate) use gap_suspects::{Suspect, gap_suspects};
-pub use options::Window;
-pub(super) use options::{AuditMemory, AuditOptions};
+pub(super) use memory::AuditMemory;
+pub use options::AuditOptions;
 pub(super) use report::{AuditReporter, count_false_alarms, show_figures};
 pub use result::SaleAudit;
 pub use stage::AuditStage;
+pub use window::Window;
 
 use super::context::{ReconcileContext, ReconcileError};
 use crate::domain::sale::Sale;
-use crate::p5_reconcile::rows::books;
-use run::AuditRun;
+use judge::{AuditTerms, Judgement, judge};
+use reading::AuditReader;
 
 /// Tries of an audit that met a trimming.
 const TRIES: u32 = 5;
+/// Rounds of questions: each depends on the answers to the one before.
+const ROUNDS: u32 = 3;
 
-/// Audits one sale; reads everything.
-pub async fn audit_sale(context: &ReconcileContext, sale: &Sale, window: Window) -> Result<SaleAudit, ReconcileError> {
-    audit_with(context, sale, AuditOptions { window, mq_dlq: None, retention_ms: None }, &mut AuditMemory::default())
-        .await
-}
-
-/// Audits a sale with these options and this memory, and updates the memory.
-pub(super) async fn audit_with(
+/// Audits one sale. By a window alone the audit reads everything, once; see [`AuditOptions`].
+pub async fn audit_sale<'a>(
     context: &ReconcileContext,
     sale: &Sale,
-    options: AuditOptions<'_>,
-    memory: &mut AuditMemory,
+    options: impl Into<AuditOptions<'a>>,
 ) -> Result<SaleAudit, ReconcileError> {
-    context.check_shards(&sale.sale_id).await?;
+    let AuditOptions { window, mq_dlq, retention_ms, confirmed, memory } = options.into();
+    let reader = AuditReader { context, sale, window, mq_dlq, retention_ms };
+    let mut own = AuditMemory::default();
+    let memory = memory.unwrap_or(&mut own);
+    if !confirmed {
+        return audit(reader, memory).await;
+    }
+    memory.doubt_sums();
+    let first = audit(reader, memory).await?;
+    if memory.expects(&first) {
+        return Ok(first);
+    }
+    memory.forget();
+    let second = audit(reader, memory).await?;
+    Ok(SaleAudit { false_alarms: first.not_confirmed_by(&second), ..second })
+}
+
+/// Audits until nothing moved meanwhile.
+async fn audit(reader: AuditReader<'_>, memory: &mut AuditMemory) -> Result<SaleAudit, ReconcileError> {
+    reader.context.check_shards(&reader.sale.sale_id).await?;
     for _ in 1..TRIES {
-        match audit_once(context, sale, options, memory).await {
+        match audit_once(reader, memory).await {
             Err(ReconcileError::Moved) => {
-                context.stage.send_replace(AuditStage::Again);
+                reader.context.stage.send_replace(AuditStage::Again);
                 memory.forget();
             }
             done => return done,
         }
     }
-    audit_once(context, sale, options, memory).await
+    audit_once(reader, memory).await
 }
 
-/// Audits a sale, and once more when something is wrong. Returns the second audit, and how many findings of the first one it
-/// does not confirm: false alarms (window 87).
-pub async fn audit_sale_confirmed(
-    context: &ReconcileContext,
-    sale: &Sale,
-    window: Window,
-) -> Result<(SaleAudit, u64), ReconcileError> {
-    let options = AuditOptions { window, mq_dlq: None, retention_ms: None };
-    audit_confirmed_with(context, sale, options, &mut AuditMemory::default()).await
-}
-
-/// The same with these options and this memory. The confirming audit reads everything; there is none when the memory expects all
-/// that was found.
-pub(super) async fn audit_confirmed_with(
-    context: &ReconcileContext,
-    sale: &Sale,
-    options: AuditOptions<'_>,
-    memory: &mut AuditMemory,
-) -> Result<(SaleAudit, u64), ReconcileError> {
-    // An equation that does not hold is counted anew each time: what is remembered would repeat it, or hide it.
-    if memory.expected.iter().any(|key| key.is_of(FindingKind::Unbalanced)) {
-        memory.outcomes.count_all_next();
+async fn audit_once(reader: AuditReader<'_>, memory: &mut AuditMemory) -> Result<SaleAudit, ReconcileError> {
+    let terms = AuditTerms { sale: reader.sale, window: reader.window, findings_max: reader.context.findings_max };
+    let mut sides = reader.sides(memory).await?;
+    for _ in 0..=ROUNDS {
+        match judge(&terms, &sides.redis, &sides.database, &sides.elsewhere) {
+            Judgement::Asks(questions) => {
+                for question in questions {
+                    reader.answer(&mut sides, question).await?;
+                }
+            }
+            Judgement::Decided(judged) => {
+                memory.learn(&judged, &sides.database);
+                return Ok(judged.audit);
+            }
+            Judgement::Moved => return Err(ReconcileError::Moved),
+        }
     }
-    let first = audit_with(context, sale, options, memory).await?;
-    if first.findings.iter().all(|finding| memory.expected.contains(&finding.key())) {
-        return Ok((first, 0));
-    }
-    memory.forget();
-    let second = audit_with(context, sale, options, memory).await?;
-    let false_alarms = first.false_alarms(&second);
-    Ok((second, false_alarms))
-}
-
-async fn audit_once(
-    context: &ReconcileContext,
-    sale: &Sale,
-    options: AuditOptions<'_>,
-    memory: &mut AuditMemory,
-) -> Result<SaleAudit, ReconcileError> {
-    // First of all: a number that the database has and Redis lacks was in the database before Redis was read.
-    let known = books::known(&context.db, &sale.sale_id).await?;
-    let mut run = AuditRun::new(context, sale, options, &known);
-    grants::read_marks(&mut run).await?;
-    for shard in 0..context.shards {
-        context.stage.send_replace(AuditStage::Ledger { shard });
-        shards::read(&mut run, &mut memory.scans, shard).await?;
-    }
-    verdict::decide(run, memory).await
+    Err(ReconcileError::Moved)
 }

@@ -1,8 +1,8 @@
 //! The audit report: log lines and counters for new findings, gauges for all, a row in the database when there is news.
 //!
-//! A finding is counted and logged once, when it appears. A sale that is over has no gauges. The run gets a row when it has a
-//! finding without a row, when all findings are gone, and otherwise every ten intervals. After a crash everything is reported
-//! once more.
+//! A finding is counted and logged once, when it appears. A sale that is over has no gauges. The run gets a row when it
+//! has a finding without a row, when all findings are gone, and otherwise every ten intervals. After a crash everything
+//! is reported once more.
 
 use super::finding::{AuditFinding, FindingKey, FindingKind};
 use super::result::SaleAudit;
@@ -68,8 +68,8 @@ impl AuditReporter {
     }
 
     /// Writes the logs and counters of one audit.
-    pub(crate) fn report(&mut self, audit: &SaleAudit, false_alarms: u64) {
-        let sale = &audit.sale_id;
+    pub(crate) fn report(&mut self, audit: &SaleAudit) {
+        let (sale, false_alarms) = (&audit.sale_id, audit.false_alarms);
         if self.logged.len() >= SALES_MAX {
             self.logged.clear();
             self.rows.clear();
@@ -122,7 +122,8 @@ impl AuditReporter {
     }
 }
 
-/// Counts findings that were nothing: a second audit does not confirm them, or persisting finds the outcome decided (window 87).
+/// Counts findings that were nothing: a second audit does not confirm them, or persisting finds the outcome decided
+/// (window 87).
 pub(in crate::p5_reconcile) fn count_false_alarms(sale: &SaleId, false_alarms: u64) {
     sale_series::count_false_alarms(sale, false_alarms);
 }

@@ -41,9 +41,12 @@ pub struct SaleAudit {
     pub(crate) findings_left_out_count: u64,
     /// Age of the oldest undecided request, milliseconds.
     pub(crate) oldest_open_ms: i64,
-    /// Messages of the MQ DLQ that were not read, because there were too many or no time was left: a request among them counts as
-    /// a leak instead of parked.
+    /// Messages of the MQ DLQ that were not read, because there were too many or no time was left: a request among them
+    /// counts as a leak instead of parked.
     pub mq_dlq_unseen_count: u64,
+    /// Findings of a first audit that this one, which was made to confirm it, does not have: false alarms (window 87).
+    #[serde(skip)]
+    pub false_alarms: u64,
     /// Units are in two buckets at once: nothing more may be sold before a rebuild has counted them again.
     #[serde(skip)]
     pub(crate) sells_twice: bool,
@@ -92,6 +95,7 @@ impl SaleAudit {
             findings_left_out_count: 0,
             oldest_open_ms: 0,
             mq_dlq_unseen_count: 0,
+            false_alarms: 0,
             sells_twice: false,
             void: Vec::new(),
             overdue: Vec::new(),
@@ -118,7 +122,7 @@ impl SaleAudit {
     }
 
     /// Findings of this audit that a second one, made right after, does not have.
-    pub(super) fn false_alarms(&self, second: &Self) -> u64 {
+    pub(super) fn not_confirmed_by(&self, second: &Self) -> u64 {
         if self.findings_left_out_count + second.findings_left_out_count > 0 {
             // The lists are cut at different places; only their lengths can be compared.
             let found = |audit: &Self| audit.findings.len() as u64 + audit.findings_left_out_count;

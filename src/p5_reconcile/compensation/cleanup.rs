@@ -2,7 +2,7 @@
 
 use crate::domain::sale::Sale;
 use crate::faults::crash_point;
-use crate::p5_reconcile::audit::{AuditMemory, AuditOptions, SaleAudit, Window, audit_with};
+use crate::p5_reconcile::audit::{AuditOptions, SaleAudit, Window, audit_sale};
 use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
 use crate::p5_reconcile::rows::books::{Series, closing};
 use crate::store::redis::{RedisFault, RequestLedger};
@@ -49,9 +49,8 @@ pub async fn trim_all(
     closed: bool,
 ) -> Result<i64, ReconcileError> {
     let mut removed = 0;
-    let options = AuditOptions { window: Window::Now, mq_dlq: None, retention_ms: Some(retention_ms) };
     loop {
-        let audit = audit_with(context, sale, options, &mut AuditMemory::default()).await?;
+        let audit = audit_sale(context, sale, AuditOptions::from(Window::Now).collecting(retention_ms)).await?;
         match trim(context, &audit, retention_ms, closed).await? {
             0 => return Ok(removed),
             more => removed += more,

@@ -29,7 +29,7 @@ pub async fn finish_transfers(transfers: &Transfers, shards: u16, sale: &Sale) -
                 // The keys of a closed sale are removed already: its units are not for sale any more.
                 Given::KeysMissing if sale.status == SaleStatus::Closed => {}
                 // Frozen or lost: the rebuild comes first, and counts these units again. What is refused without that is a finding
-                // of the audit (`audit/transit.rs`), and so is a source that went back, whose record has to stay.
+                // of the audit (`audit/judge/transfers.rs`), and so is a source that went back, whose record has to stay.
                 Given::KeysMissing | Given::Refused | Given::Behind => {
                     tracing::info!(phase = "p5_reconcile", sale = %id, ?transfer, "units stay between two buckets: the target takes none");
                     continue;

@@ -7,7 +7,7 @@ use crate::domain::sale::{MetaState, Sale, SaleStatus};
 use crate::domain::shard::share;
 use crate::faults::crash_point;
 use crate::orders::rows::outcomes;
-use crate::p5_reconcile::audit::{AuditMemory, AuditOptions, Window, audit_with};
+use crate::p5_reconcile::audit::{AuditOptions, Window, audit_sale};
 use crate::p5_reconcile::compensation::compensate;
 use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
 use crate::p5_reconcile::dlq::{MqDlqContents, MqDlqScan};
@@ -33,8 +33,8 @@ pub(in crate::p5_reconcile) struct RebuildOptions<'a> {
 }
 
 impl<'a> RebuildOptions<'a> {
-    const fn audit(self) -> AuditOptions<'a> {
-        AuditOptions { window: Window::Now, mq_dlq: Some(self.mq_dlq), retention_ms: None }
+    fn audit(self) -> AuditOptions<'a> {
+        AuditOptions::from(Window::Now).with_mq_dlq(self.mq_dlq)
     }
 }
 
@@ -111,7 +111,7 @@ async fn waits_for(
     sale: &Sale,
     options: RebuildOptions<'_>,
 ) -> Result<Option<WaitsFor>, ReconcileError> {
-    let audit = audit_with(context, sale, options.audit(), &mut AuditMemory::default()).await?;
+    let audit = audit_sale(context, sale, options.audit()).await?;
     compensate(context, &audit).await?;
     match audit.overdue.len() {
         0 => Box::pin(in_flight(context, &sale.sale_id)).await,
@@ -204,7 +204,7 @@ async fn fix_units(
     options: RebuildOptions<'_>,
     began_at_ms: i64,
 ) -> Result<Option<(i64, Vec<String>)>, ReconcileError> {
-    let counted = audit_with(context, next, options.audit(), &mut AuditMemory::default()).await?.counted;
+    let counted = audit_sale(context, next, options.audit()).await?.counted;
     let units = (counted.database_stock - counted.failed_held - counted.gaps_held).max(0);
     let (stock, held) = (counted.database_stock, counted.failed_held);
     let opening = Opening { epoch: next.epoch, stock, held, units, began_at_ms };

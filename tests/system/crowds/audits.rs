@@ -4,7 +4,7 @@ use crate::support::observed_reconciler::ObservedReconciler;
 use crate::support::programs::Folder;
 use crate::support::world::{World, eventually, pause, run_waiting};
 use seckill::domain::ids::SaleId;
-use seckill::p5_reconcile::{ReconcileContext, SaleAudit, Window, audit_sale_confirmed};
+use seckill::p5_reconcile::{AuditOptions, ReconcileContext, SaleAudit, Window, audit_sale};
 use seckill::roles::Role::{Api, Consumer, Relay};
 use seckill::sales::rows as sales;
 use seckill_bench::loadgen;
@@ -16,9 +16,10 @@ async fn look(context: ReconcileContext, sale: SaleId, until: tokio::task::Abort
     let (mut looks, mut wrong) = (0, Vec::new());
     while !until.is_finished() {
         let row = sales::get(&context.db, &sale).await.unwrap().unwrap();
-        let (audit, false_alarms) = audit_sale_confirmed(&context, &row, Window::Ms(5_000)).await.unwrap();
+        let confirmed = AuditOptions::from(Window::Ms(5_000)).confirmed();
+        let audit = audit_sale(&context, &row, confirmed).await.unwrap();
         looks += 1;
-        if !audit.findings.is_empty() || false_alarms > 0 {
+        if !audit.findings.is_empty() || audit.false_alarms > 0 {
             wrong.push(audit);
         }
     }

@@ -1,11 +1,11 @@
 //! The counts of a sale's outcomes and journal, remembered so that a round counts only what is new (E13).
 //!
-//! Outcomes never change, and the system never removes one. So a piece of acceptance numbers is counted once; only its holes,
-//! numbers without an outcome, are read again each time. To notice changes from outside, each round counts one old piece again.
-//! Everything remembered is dropped when the highest number sank, a hole was filled, a sum changed or an equation does not hold.
-//! After a crash the first round counts everything.
+//! Outcomes never change, and the system never removes one. So a piece of acceptance numbers is counted once; only its
+//! holes, numbers without an outcome, are read again each time. To notice changes from outside, each round counts one
+//! old piece again. Everything remembered is dropped when the highest number sank, a hole was filled, a sum changed or
+//! an equation does not hold. After a crash the first round counts everything.
 
-use super::result::numbers_in;
+use super::side::{OrdersBesideOutcomes, SeriesCounted};
 use crate::domain::balance::LifeCounts;
 use crate::domain::ids::SaleId;
 use crate::p5_reconcile::context::ReconcileError;
@@ -39,15 +39,6 @@ pub(in crate::p5_reconcile) struct CountedOutcomes {
     orders: OrdersBesideOutcomes,
     /// The orders by state and the payments, as they were counted then.
     life: LifeCounts,
-}
-
-/// The orders compared with the outcomes that have a number, when they were counted in their own table last. Units.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct OrdersBesideOutcomes {
-    /// Orders less those that a number's outcome stands for.
-    pub unnumbered: i64,
-    /// Orders without any outcome.
-    pub without_outcome: i64,
 }
 
 /// What is remembered of a series.
@@ -114,7 +105,7 @@ impl SeriesMemory {
 
 /// A series whose numbers up to `to` are to be counted.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct SeriesWanted {
+pub(crate) struct SeriesWanted {
     pub series: Series,
     /// The last known number.
     pub to: u64,
@@ -125,42 +116,11 @@ pub(super) struct SeriesWanted {
 }
 
 impl SeriesWanted {
-    /// Numbers up to here hardly get an outcome any more. Above, where orders land at this moment, a count made before the snapshot
-    /// would be out of date in it: those numbers are counted in the snapshot, and not remembered.
+    /// Numbers up to here hardly get an outcome any more. Above, where orders land at this moment, a count made before
+    /// the snapshot would be out of date in it: those numbers are counted in the snapshot, and not remembered.
     fn quiet_to(&self) -> u64 {
         let on_the_way = self.to.saturating_sub(self.landed);
         if on_the_way == 0 { self.to } else { self.landed.saturating_sub(on_the_way.min(PIECE)) }
-    }
-}
-
-/// The counts of a series.
-#[derive(Debug, Clone, Default)]
-pub(super) struct SeriesCounted {
-    /// Up to the wanted number.
-    pub tally: Tally,
-    pub above: Tally,
-    /// Numbers up to it without an outcome: first and last of each run.
-    pub missing: Vec<(u64, u64)>,
-}
-
-impl SeriesCounted {
-    pub(crate) fn missing_count(&self) -> u64 {
-        numbers_in(&self.missing)
-    }
-
-    /// How many of these numbers lack their outcome.
-    pub(crate) fn lacking_of(&self, runs: &[(u64, u64)]) -> u64 {
-        let common = |(a, b): (&(u64, u64), &(u64, u64))| (a.1.min(b.1) + 1).saturating_sub(a.0.max(b.0));
-        runs.iter().flat_map(|run| self.missing.iter().map(move |missing| (run, missing))).map(common).sum()
-    }
-
-    /// Whether the number has no outcome, or is above all that were counted.
-    pub(crate) fn is_without(&self, number: u64) -> bool {
-        self.lacks(number) || number > self.tally.count + self.missing_count()
-    }
-
-    pub(crate) fn lacks(&self, number: u64) -> bool {
-        self.missing.iter().any(|(first, last)| (*first..=*last).contains(&number))
     }
 }
 
@@ -232,7 +192,7 @@ impl CountedOutcomes {
     }
 
     /// Makes the next audit count what grows with the sale, too.
-    pub(super) const fn count_all_next(&mut self) {
+    pub(crate) const fn count_all_next(&mut self) {
         self.audits = 0;
     }
 
@@ -258,7 +218,8 @@ impl CountedOutcomes {
         });
     }
 
-    /// How orders and outcomes differ: only a person who edits the database, or a restore of a part of it, makes a difference.
+    /// How orders and outcomes differ: only a person who edits the database, or a restore of a part of it, makes a
+    /// difference.
     pub(super) const fn orders_beside_outcomes(&self) -> OrdersBesideOutcomes {
         self.orders
     }

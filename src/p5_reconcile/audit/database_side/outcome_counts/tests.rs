@@ -36,10 +36,3 @@ fn numbers_that_land_at_this_moment_are_not_remembered() {
     assert_eq!(wanted(300_000, 50_000).quiet_to(), 50_000 - PIECE, "a backlog lands in order");
     assert_eq!(wanted(300_000, 10).quiet_to(), 0);
 }
-
-#[test]
-fn numbers_of_known_gaps_are_counted_where_they_still_lack_their_outcome() {
-    let counted = SeriesCounted { missing: vec![(3, 9), (20, 20)], ..SeriesCounted::default() };
-    assert_eq!(counted.lacking_of(&[(1, 4), (8, 12), (20, 25)]), 5);
-    assert_eq!(counted.lacking_of(&[]), 0);
-}

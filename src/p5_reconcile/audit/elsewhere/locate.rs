@@ -1,8 +1,8 @@
-//! Where the requests of a LEAK are, in words for the operator who reads the finding: in the outbox (of which relay?), perhaps in
-//! the broker, or nowhere.
+//! Where the requests of a LEAK are, in words for the operator who reads the finding: in the outbox (of which relay?),
+//! perhaps in the broker, or nowhere.
 //!
-//! Nothing is decided by these words. The broker has no lookup by request (window 88), only the depths of its queues. Wherever the
-//! request is, persisting it from the ledger is right.
+//! Nothing is decided by these words. The broker has no lookup by request (window 88), only the depths of its queues.
+//! Wherever the request is, persisting it from the ledger is right.
 
 use crate::domain::ids::RequestId;
 use crate::p5_reconcile::context::ReconcileContext;
@@ -15,10 +15,12 @@ use std::collections::HashMap;
 const OUTBOX_PAGES_MAX: usize = 100;
 
 /// Where undecided requests were found.
-#[derive(Debug, Default)]
-pub(super) struct RequestLocations {
-    in_outbox: HashMap<RequestId, String>,
-    elsewhere: String,
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RequestLocations {
+    /// By their place in the outbox, in words.
+    pub in_outbox: HashMap<RequestId, String>,
+    /// All others, in words.
+    pub elsewhere: String,
 }
 
 impl RequestLocations {
@@ -28,8 +30,9 @@ impl RequestLocations {
     }
 }
 
-/// Locates the requests that were accepted at `since_ms` (Redis' clock) or later. `dlq_read`: all of the MQ DLQ was read.
-pub(super) async fn locate(context: &ReconcileContext, since_ms: i64, dlq_read: bool) -> RequestLocations {
+/// Locates the requests that were accepted at `since_ms` (Redis' clock) or later. `dlq_read`: all of the MQ DLQ was
+/// read.
+pub(crate) async fn locate(context: &ReconcileContext, since_ms: i64, dlq_read: bool) -> RequestLocations {
     let mut found = RequestLocations::default();
     let (mut whole, mut trouble) = (true, None);
     for shard in 0..context.shards {

@@ -1,4 +1,5 @@
-//! The parked requests, as an audit counts them: those in a DLQ or among the open failed requests are pending, not lost.
+//! The parked requests, as an audit counts them: those in a DLQ or among the open failed requests are pending, not
+//! lost.
 
 use crate::domain::ids::{RequestId, SaleId};
 use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
@@ -12,16 +13,23 @@ use std::collections::HashSet;
 const PAGES_MAX: usize = 100;
 
 /// The parked requests of a sale, and perhaps of others.
-#[derive(Debug, Default)]
-pub(super) struct ParkedRequests {
+#[derive(Debug, Clone)]
+pub(crate) struct ParkedRequests {
     pub ids: HashSet<RequestId>,
     /// Messages of the MQ DLQ that were not read; `None` when the queue could not be read.
     pub unseen_count: Option<u64>,
 }
 
-/// Reads the relay DLQ, the MQ DLQ and the open failed requests of the sale. `mq_dlq` is what the round has read of the MQ DLQ;
-/// without it the queue is read now.
-pub(super) async fn parked_requests(
+impl Default for ParkedRequests {
+    /// None are, and nothing was left unread.
+    fn default() -> Self {
+        Self { ids: HashSet::new(), unseen_count: Some(0) }
+    }
+}
+
+/// Reads the relay DLQ, the MQ DLQ and the open failed requests of the sale. `mq_dlq` is what the round has read of the
+/// MQ DLQ; without it the queue is read now.
+pub(crate) async fn parked_requests(
     context: &ReconcileContext,
     sale: &SaleId,
     mq_dlq: Option<&MqDlqContents>,
@@ -29,7 +37,8 @@ pub(super) async fn parked_requests(
     let mut parked = ParkedRequests::default();
     for shard in 0..context.shards {
         match in_relay_dlq(context, shard, &mut parked.ids).await {
-            // The key is of another kind: its requests are reported as leaks, and persisted from the ledger all the same.
+            // The key is of another kind: its requests are reported as leaks, and persisted from the ledger all the
+            // same.
             Err(RedisFault::Refused(error)) => {
                 tracing::error!(phase = "p5_reconcile", shard, error, "the relay DLQ cannot be read");
             }

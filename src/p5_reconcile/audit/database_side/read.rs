@@ -1,0 +1,99 @@
+//! Reads the database's side, and what the judge asks of it later. The order of the reads is argued in the head of the
+//! audit.
+
+use super::outcome_counts::{CountedOutcomes, SeriesWanted};
+use super::side::{DatabaseBefore, DatabaseSide, OwnedUnitsDiffer, OwnedUnitsSide, SaleSnapshot, SeriesCounted};
+use super::void_numbers::VoidNumbers;
+use crate::domain::sale::Sale;
+use crate::faults::slow_audit;
+use crate::orders::rows::purchases;
+use crate::p5_reconcile::audit::redis_side::RedisSide;
+use crate::p5_reconcile::audit::stage::AuditStage;
+use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
+use crate::p5_reconcile::rows::books::{self, Series};
+use crate::sales::rows::grants;
+use std::collections::BTreeMap;
+
+/// Buyers of whom it is read how their units differ.
+const DIFFERING_MAX: usize = 10;
+
+/// Reads the database for an audit of one sale.
+#[derive(Clone, Copy)]
+pub(crate) struct DatabaseReader<'a> {
+    pub context: &'a ReconcileContext,
+    pub sale: &'a Sale,
+}
+
+/// Reads what has to be read before Redis.
+pub(crate) async fn read_before(reader: DatabaseReader<'_>) -> Result<DatabaseBefore, ReconcileError> {
+    let DatabaseReader { context, sale } = reader;
+    let known = books::known(&context.db, &sale.sale_id).await?;
+    let of_epoch = grants::of_epoch(&context.db, &sale.sale_id, sale.epoch).await?;
+    let marked = of_epoch.into_iter().filter(|grant| grant.applied_at_ms.is_some()).collect();
+    Ok(DatabaseBefore { known, marked })
+}
+
+/// Reads the rest, in one snapshot.
+pub(crate) async fn read(
+    reader: DatabaseReader<'_>,
+    before: DatabaseBefore,
+    redis: &RedisSide,
+    counted: &mut CountedOutcomes,
+) -> Result<DatabaseSide, ReconcileError> {
+    let DatabaseReader { context, sale } = reader;
+    let wanted = wanted(&before, redis, sale.epoch);
+    context.stage.send_replace(AuditStage::Outcomes);
+    slow_audit().await;
+    let read = counted.read(&context.db, &sale.sale_id, &wanted).await?;
+    let snapshot = read.map(|(books, series)| {
+        let series: BTreeMap<Series, SeriesCounted> = wanted.iter().map(|wanted| wanted.series).zip(series).collect();
+        let (void, orders) = (VoidNumbers::of(&books), counted.orders_beside_outcomes());
+        SaleSnapshot { books, series, orders, void }
+    });
+    Ok(DatabaseSide { before, snapshot, ..DatabaseSide::default() })
+}
+
+/// Every known series, up to its last number.
+pub(crate) fn wanted(before: &DatabaseBefore, redis: &RedisSide, epoch: u32) -> Vec<SeriesWanted> {
+    let landed: BTreeMap<Series, u64> = before.known.iter().map(|known| (known.series, known.number)).collect();
+    let mut wanted = landed.clone();
+    for (shard, counted) in redis.counted() {
+        if counted.counts.meta.epoch == epoch {
+            wanted.insert(Series { epoch, shard }, counted.counts.meta.number);
+        }
+    }
+    let want = |(series, to): (Series, u64)| {
+        let above = series.epoch == epoch && redis.counted_in(series).is_some();
+        SeriesWanted { series, to, landed: landed.get(&series).copied().unwrap_or(0), above }
+    };
+    wanted.into_iter().map(want).collect()
+}
+
+impl DatabaseReader<'_> {
+    /// The ages of the numbers above these.
+    pub(crate) async fn ages(
+        self,
+        asked: &[(Series, Vec<u64>)],
+    ) -> Result<BTreeMap<Series, Vec<Option<i64>>>, ReconcileError> {
+        let mut ages = BTreeMap::new();
+        for (series, numbers) in asked {
+            let of_series = books::ages_above_ms(&self.context.db, &self.sale.sale_id, *series, numbers).await?;
+            ages.insert(*series, of_series);
+        }
+        Ok(ages)
+    }
+
+    /// The grants of the epoch; `None` when they are too many to be compared one by one.
+    pub(crate) async fn grants(self) -> Result<Option<Vec<grants::GrantMark>>, ReconcileError> {
+        let known = grants::of_epoch(&self.context.db, &self.sale.sale_id, self.sale.epoch).await?;
+        let too_many = i64::try_from(known.len()).is_ok_and(|count| count >= grants::OF_EPOCH_MAX);
+        Ok((!too_many).then_some(known))
+    }
+
+    /// The units that buyers own, compared.
+    pub(crate) async fn owned_units(self) -> Result<OwnedUnitsSide, ReconcileError> {
+        let (units, buyers) = purchases::compare(&self.context.db, &self.sale.sale_id, DIFFERING_MAX).await?;
+        let differ = (units.noted != units.ordered).then_some(OwnedUnitsDiffer { units, buyers });
+        Ok(OwnedUnitsSide { differ, is_new: true })
+    }
+}
