@@ -49,7 +49,7 @@ pub(super) struct DeliveriesQuery {
 #[utoipa::path(
     get, path = "/admin/v1/webhooks/deliveries", operation_id = "list_deliveries", tag = "webhooks",
     params(DeliveriesQuery),
-    responses((status = 200, description = "Deliveries, how many there are on all pages, and `next` when there are more", body = DeliveriesPage), ReadProblems)
+    responses((status = 200, description = "Deliveries, how many there are on all pages, counted up to 10,000, and `next` when there are more", body = DeliveriesPage), ReadProblems)
 )]
 pub(super) async fn list(_call: ViewCall, admin: web::Data<Admin>, query: web::Query<DeliveriesQuery>) -> AdminAnswer {
     let DeliveriesQuery { state, webhook, cursor, limit } = query.into_inner();

@@ -141,7 +141,7 @@ fn show_list(page: DeliveriesPage, json: bool) {
     if json {
         return output::json(&page);
     }
-    let DeliveriesPage { deliveries, count, next } = page;
+    let DeliveriesPage { deliveries, count, more_than_count, next } = page;
     if deliveries.is_empty() {
         return output::line("no such delivery");
     }
@@ -154,6 +154,6 @@ fn show_list(page: DeliveriesPage, json: bool) {
             [id, of.webhook, of.request_id, of.r#type, tries, of.created_at, of.next_at, problem]
         }),
     );
-    output::line(&format!("{shown} of {count}"));
+    output::line(&format!("{shown} of {}{count}", if more_than_count { "more than " } else { "" }));
     output::more("cursor", next);
 }

@@ -85,8 +85,10 @@ impl DeliveryDocument {
 pub(crate) struct DeliveriesPage {
     /// By webhook, those that wait or are dead for longest first.
     pub(crate) deliveries: Vec<DeliveryDocument>,
-    /// How many there are on all pages.
+    /// How many there are on all pages, counted up to 10,000.
     pub(crate) count: i64,
+    /// Whether there are more than `count`.
+    pub(crate) more_than_count: bool,
     /// `cursor` of the next page; null on the last one.
     pub(crate) next: Option<String>,
 }
@@ -94,9 +96,14 @@ pub(crate) struct DeliveriesPage {
 impl DeliveriesPage {
     /// The answer to `wanted`.
     pub(crate) async fn read(db: &Db, wanted: &DeliveriesFilter) -> Result<Self, DbError> {
-        let (rows, count) = webhooks::list(db, wanted).await?;
-        let next = last_of_full(&rows, wanted.limit).map(after_delivery);
-        Ok(Self { deliveries: rows.into_iter().map(DeliveryDocument::of).collect(), count, next })
+        let found = webhooks::list(db, wanted).await?;
+        let next = last_of_full(&found.deliveries, wanted.limit).map(after_delivery);
+        Ok(Self {
+            deliveries: found.deliveries.into_iter().map(DeliveryDocument::of).collect(),
+            count: found.count,
+            more_than_count: found.has_more_than_count,
+            next,
+        })
     }
 }
 

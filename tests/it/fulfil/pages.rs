@@ -3,6 +3,7 @@
 use crate::support::admin_port::AdminPort;
 use crate::support::world::{World, run};
 use seckill::domain::operator::{ActTarget, Actor, Operation, OperatorAct};
+use seckill::events::webhooks::rows::DELIVERIES_COUNTED_MAX;
 use seckill::sales::rows::acts;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -106,6 +107,40 @@ fn deliveries_are_listed_to_their_last_one() {
         let rest = ["webhook", "list", "--dead", "--limit", "400", "--cursor", page["next"].as_str().unwrap()];
         let rest = world.cli(&rest).exits(0);
         assert!(rest.out.contains("302 of 605") && !rest.out.contains("a-shop"), "{rest:?}");
+        world.stop_roles().await;
+    });
+}
+
+/// Of those that were delivered there may be millions: they are counted up to a bound, and the answer says so.
+#[test]
+fn deliveries_are_counted_up_to_a_bound_and_replayed_beyond_it() {
+    run(async {
+        let mut world = World::with(&[], &[]).await;
+        let admin = world.admin_port();
+        let insert = async |numbers: std::ops::RangeInclusive<i64>, state: &str| {
+            let rows: Vec<String> =
+                numbers.map(|n| format!("('shop', {n}, 'order.paid', '{{}}', '{state}')")).collect();
+            let columns = "webhook_deliveries (webhook, request_id, event_key, body, state)";
+            world.sql(&format!("INSERT INTO {columns} VALUES {}", rows.join(","))).await;
+        };
+        insert(1..=DELIVERIES_COUNTED_MAX, "DELIVERED").await;
+        let list = "/webhooks/deliveries?state=DELIVERED&limit=1";
+        let counted = async |more: &str| {
+            let page = admin.get(&format!("{list}{more}")).await.json;
+            (page["count"].as_i64(), page["more_than_count"].as_bool())
+        };
+        assert_eq!(counted("").await, (Some(DELIVERIES_COUNTED_MAX), Some(false)), "exactly so many");
+        insert(DELIVERIES_COUNTED_MAX + 1..=DELIVERIES_COUNTED_MAX + 2, "DELIVERED").await;
+        for more in ["", "&webhook=shop"] {
+            assert_eq!(counted(more).await, (Some(DELIVERIES_COUNTED_MAX), Some(true)), "{more}");
+        }
+        assert_eq!(counted("&webhook=b").await, (Some(0), Some(false)));
+        let listed = world.cli(&["webhook", "list", "--state", "DELIVERED", "--limit", "1"]).exits(0);
+        assert!(listed.out.contains(&format!("1 of more than {DELIVERIES_COUNTED_MAX}")), "{listed:?}");
+
+        world.sql("UPDATE webhook_deliveries SET state = 'DEAD'").await;
+        let replayed = admin.post("/webhooks/replay", json!({ "dead": true })).await;
+        assert_eq!(replayed.json["replayed"], DELIVERIES_COUNTED_MAX + 2, "{replayed:?}");
         world.stop_roles().await;
     });
 }

@@ -11,13 +11,16 @@ use crate::sales::rows::acts;
 use crate::store::mysql::codes::datetime;
 use crate::store::mysql::columns::{ByteText, UnixMs};
 use crate::store::mysql::fault::DbError;
-use crate::store::mysql::pool::Db;
+use crate::store::mysql::pool::{Conn, Db};
 use crate::store::mysql::schema::webhook_deliveries;
+use diesel::dsl::count_star;
 use diesel::prelude::*;
 use diesel_async::{AsyncConnection, RunQueryDsl};
 
 /// Most deliveries of a listing.
 pub const PAGE_MAX: u16 = 500;
+/// Most deliveries that a listing counts: of delivered ones there may be millions.
+pub const DELIVERIES_COUNTED_MAX: i64 = 10_000;
 /// Rows that one statement of a replay changes.
 const BATCH_MAX: i64 = 1000;
 
@@ -106,21 +109,30 @@ impl DeliveriesFilter {
     }
 }
 
+/// One page of deliveries by webhook and `next_at`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundDeliveries {
+    /// At most as many as were asked for.
+    pub deliveries: Vec<ListedDelivery>,
+    /// How many there are on all pages, counted up to [`DELIVERIES_COUNTED_MAX`].
+    pub count: i64,
+    /// Whether there are more than were counted.
+    pub has_more_than_count: bool,
+}
+
 /// One page of deliveries by webhook and `next_at`, and how many there are on all pages.
-pub async fn list(db: &Db, wanted: &DeliveriesFilter) -> Result<(Vec<ListedDelivery>, i64), DbError> {
+pub async fn list(db: &Db, wanted: &DeliveriesFilter) -> Result<FoundDeliveries, DbError> {
     let page = wanted.page()?;
     // It counts.
     db.patient()
         .run("webhooks_list", async move |conn| {
-            let count = {
-                let all = webhook_deliveries::table.filter(webhook_deliveries::state.eq(wanted.state.code()));
-                match &wanted.webhook {
-                    Some(name) => {
-                        let of = all.filter(webhook_deliveries::webhook.eq(name.as_bytes()));
-                        of.count().get_result(conn).await?
-                    }
-                    None => all.count().get_result(conn).await?,
-                }
+            // Entries of an index, up to the bound: whether there is one behind it, and if not, how many there are.
+            let behind = wanted.matching().select(webhook_deliveries::delivery_id).offset(DELIVERIES_COUNTED_MAX);
+            let behind: Option<u64> = behind.limit(1).first(conn).await.optional()?;
+            let has_more_than_count = behind.is_some();
+            let count = match behind {
+                Some(_) => DELIVERIES_COUNTED_MAX,
+                None => wanted.matching().select(count_star()).first(conn).await?,
             };
             let first = page
                 .order((
@@ -130,7 +142,8 @@ pub async fn list(db: &Db, wanted: &DeliveriesFilter) -> Result<(Vec<ListedDeliv
                     webhook_deliveries::delivery_id,
                 ))
                 .limit(wanted.limit.clamp(1, PAGE_MAX).into());
-            Ok((first.select(ListedDelivery::as_select()).load(conn).await?, count))
+            let deliveries = first.select(ListedDelivery::as_select()).load(conn).await?;
+            Ok(FoundDeliveries { deliveries, count, has_more_than_count })
         })
         .await
 }
@@ -214,8 +227,8 @@ pub async fn replay_dead(db: &Db, webhook: Option<&str>, progress: &(dyn Fn(usiz
         after: None,
         limit: PAGE_MAX,
     };
-    let (_, there) = list(db, &DeliveriesFilter { limit: 1, ..dead.clone() }).await?;
-    let there = usize::try_from(there).unwrap_or(0);
+    let count = async |conn: &mut Conn| Ok(dead.matching().select(count_star()).first::<i64>(conn).await?);
+    let there = usize::try_from(db.patient().run("webhooks_dead_count", count).await?).unwrap_or(0);
     let mut replayed = 0;
     while replayed < there {
         let ids: Vec<u64> = db

@@ -12,7 +12,8 @@ pub mod subscriptions;
 pub use due::{DueDelivery, TriedDelivery, WebhookFigures, delete_old, due, figures, record_tries, webhooks_with_rows};
 pub(crate) use listed::begin_replay;
 pub use listed::{
-    DeliveriesFilter, DeliveryPlace, ListedDelivery, PAGE_MAX, ReplayedRows, get, list, replay, replay_dead,
+    DELIVERIES_COUNTED_MAX, DeliveriesFilter, DeliveryPlace, FoundDeliveries, ListedDelivery, PAGE_MAX, ReplayedRows,
+    get, list, replay, replay_dead,
 };
 pub use subscriptions::{StoredSubscription, Subscriptions, stored, subscribe};
 pub(crate) use subscriptions::{disable, is_of_before};
