@@ -4,7 +4,8 @@
 //! connection is closed and counted by reason. A crash leaves an unanswered connection.
 //!
 //! By hand, because actix-http has no deadline for a client that does not take its answers or finish the head of a second request,
-//! takes heads of 128 KB and keeps their memory, and reads as many waiting requests as fit in that.
+//! takes heads of 128 KB and keeps their memory, and reads as many waiting requests as fit in that. The time of an idle connection is
+//! here, too: actix-http's runs from when an answer is ready, and would end one that its client is still to take.
 
 use super::framing::{Framing, TooMuch, WAITING_REQUESTS_MAX};
 use metrics::Counter;
@@ -32,6 +33,8 @@ pub(super) struct ConnectionBounds {
     pub write_timeout: Duration,
     /// Longest time for the head of a request that is not the first.
     pub head_timeout: Duration,
+    /// How long a connection without a request is kept once it had one.
+    pub keep_alive: Duration,
     /// Longest body, bytes.
     pub body_bytes_max: usize,
 }
@@ -91,6 +94,8 @@ enum Awaited {
     Taken,
     /// Finish the head that it has begun.
     Head,
+    /// Begin another request.
+    Next,
     /// Read that it was refused, and go.
     Gone,
 }
@@ -102,7 +107,7 @@ pub(super) struct BoundedStream {
     bounds: ConnectionBounds,
     closed: Rc<ClosedConnections>,
     timer: Option<(Awaited, Pin<Box<Sleep>>)>,
-    /// Refused: what comes is thrown away.
+    /// Refused, or idle for too long: what comes is thrown away.
     refused: bool,
     thrown_away_bytes: usize,
 }
@@ -124,6 +129,7 @@ impl BoundedStream {
             let time = match awaited {
                 Awaited::Taken => self.bounds.write_timeout,
                 Awaited::Head => self.bounds.head_timeout,
+                Awaited::Next => self.bounds.keep_alive,
                 Awaited::Gone => THROWN_AWAY_FOR,
             };
             self.timer = Some((awaited, Box::pin(sleep(time))));
@@ -138,7 +144,8 @@ impl BoundedStream {
         }
     }
 
-    /// An error when the client's time is over.
+    /// An error when the client's time is over. A client that did not begin another request is left without one: to what reads, the
+    /// connection has ended.
     fn in_time(&mut self, context: &mut Context<'_>) -> Result<()> {
         let Some((awaited, timer)) = &mut self.timer else { return Ok(()) };
         if timer.as_mut().poll(context).is_pending() {
@@ -147,23 +154,38 @@ impl BoundedStream {
         match awaited {
             Awaited::Taken => self.closed.write_timeout.increment(1),
             Awaited::Head => self.closed.head_timeout.increment(1),
-            Awaited::Gone => {}
+            Awaited::Next | Awaited::Gone => {}
         }
+        let is_idle = *awaited == Awaited::Next;
         self.timer = None;
         self.refused = true;
-        Err(ErrorKind::TimedOut.into())
+        if is_idle { Ok(()) } else { Err(ErrorKind::TimedOut.into()) }
     }
 
-    /// Nothing more comes for now.
-    fn pending(&mut self, context: &mut Context<'_>) -> Poll<Result<()>> {
-        let awaits_head = self.state.framing.borrow_mut().is_amid_head();
-        // A client that has to take answers first has a timer already.
-        if awaits_head && self.timer.is_none() {
-            self.await_client(Awaited::Head, context)?;
-        } else if !awaits_head {
-            self.done(Awaited::Head);
+    /// What the client has to do next, but for taking answers. Nothing while a call is under way; for the first head actix-http has a
+    /// deadline.
+    fn awaited(&self) -> Option<Awaited> {
+        let framing = self.state.framing.borrow();
+        match (framing.has_call(), framing.is_full() || framing.is_amid_head()) {
+            (true, _) => None,
+            (false, true) => Some(Awaited::Head),
+            (false, false) => framing.has_served().then_some(Awaited::Next),
         }
-        Poll::Pending
+    }
+
+    /// Nothing more comes or goes for now, and what has come is under way: starts the timer for what the client has to do next.
+    fn await_next(&mut self, context: &mut Context<'_>) -> Result<()> {
+        // A client that has to take answers first has a timer already.
+        if self.refused || self.timer.as_ref().is_some_and(|(of, _)| *of == Awaited::Taken) {
+            return Ok(());
+        }
+        match self.awaited() {
+            Some(awaited) => self.await_client(awaited, context),
+            None => {
+                self.timer = None;
+                Ok(())
+            }
+        }
     }
 
     /// Says that the head is too large, unless the client does not take its answers, and waits for its end.
@@ -197,23 +219,24 @@ impl BoundedStream {
 impl AsyncRead for BoundedStream {
     fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<Result<()>> {
         let this = self.get_mut();
+        if !this.refused {
+            this.in_time(context)?;
+        }
         if this.refused {
             return this.throw_away(context);
         }
-        this.in_time(context)?;
         if this.state.framing.borrow().is_full() {
             // A call that begins or ends wakes it. Where none is under way and none begins, what waits are empty lines of a body: the
             // time for a head ends the connection.
             this.state.paused.replace(Some(context.waker().clone()));
-            if !this.state.framing.borrow().has_call() && this.timer.is_none() {
-                this.await_client(Awaited::Head, context)?;
-            }
             return Poll::Pending;
         }
         let before = buffer.filled().len();
         if Pin::new(&mut this.stream).poll_read(context, buffer)?.is_pending() {
-            return this.pending(context);
+            this.state.framing.borrow_mut().drained();
+            return Poll::Pending;
         }
+        this.done(Awaited::Next);
         let read = buffer.filled().get(before..).unwrap_or_default();
         let taken = this.state.framing.borrow_mut().take(read);
         match taken {
@@ -248,7 +271,10 @@ impl AsyncWrite for BoundedStream {
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_flush(context)
+        let this = self.get_mut();
+        // actix-http is here each time it has done what it can, and all that there was to write is written.
+        this.await_next(context)?;
+        Pin::new(&mut this.stream).poll_flush(context)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {

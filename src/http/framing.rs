@@ -1,8 +1,8 @@
 //! Where requests begin and end among the bytes of a connection, as far as its bounds need it: counting, no parsing.
 //!
 //! Input: the bytes of a client, and when its calls begin and end. Output: whether a head is too large or too many requests
-//! wait. An empty line ends a head. One within a body counts as a head, too, until the connection is idle: a client that sends many
-//! of them is closed, and no other one. Keeps nothing else; a crash loses it with the connection.
+//! wait. An empty line ends a head, unless it ends the chunks of a body. One within a body counts as a head, too, until the connection
+//! is idle: a client that sends many of them is closed, and no other one. Keeps nothing else; a crash loses it with the connection.
 
 use std::collections::VecDeque;
 
@@ -12,6 +12,9 @@ pub(super) const HEAD_BYTES_MAX: usize = 16 << 10;
 pub(super) const WAITING_REQUESTS_MAX: usize = 16;
 /// Most bytes of these requests, beyond a head and a body: with them, less than the 128 KB at which actix-http polls without a rest.
 const WAITING_BYTES_MAX: usize = 32 << 10;
+
+/// Longest line that may be the last chunk of a body, bytes.
+const ZERO_LINE_BYTES_MAX: usize = 17;
 
 /// Which bound a client has broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +33,9 @@ pub(super) struct Framing {
     /// Bytes of the present line, and the last one.
     line_bytes: usize,
     last: u8,
+    /// How many of them are the digit 0, and whether the last line was nothing else.
+    line_zeros: usize,
+    after_zero: bool,
     under_way: u32,
     /// A call has begun before.
     has_served: bool,
@@ -46,6 +52,8 @@ impl Framing {
             // The first line is not empty before it has begun.
             line_bytes: 2,
             last: 0,
+            line_zeros: 0,
+            after_zero: false,
             under_way: 0,
             has_served: false,
             drained: true,
@@ -70,10 +78,19 @@ impl Framing {
         self.under_way == 0 && self.waiting.is_empty()
     }
 
-    /// Nothing more came: whether the client has begun a head, after another one, and not finished it.
-    pub(super) fn is_amid_head(&mut self) -> bool {
+    /// Nothing more came.
+    pub(super) const fn drained(&mut self) {
         self.drained = true;
+    }
+
+    /// Whether the client has begun a head, after another one, and not finished it.
+    pub(super) fn is_amid_head(&self) -> bool {
         self.has_served && self.is_idle() && self.behind_bytes > 0
+    }
+
+    /// Whether a call has begun before.
+    pub(super) const fn has_served(&self) -> bool {
+        self.has_served
     }
 
     /// Whether a call is under way.
@@ -102,16 +119,43 @@ impl Framing {
                 _ => false,
             };
             self.behind_bytes += line.len() + 1;
-            self.line_bytes = 0;
+            self.count_line(line);
+            let is_zero = self.is_zero_line();
+            (self.line_bytes, self.line_zeros) = (0, 0);
             bytes = rest.get(1..).unwrap_or_default();
-            if is_empty {
-                self.head_ends()?;
+            match (is_empty, std::mem::replace(&mut self.after_zero, is_zero)) {
+                (true, true) => self.chunks_end(),
+                (true, false) => self.head_ends()?,
+                (false, _) => {}
             }
         }
         self.behind_bytes += bytes.len();
-        self.line_bytes += bytes.len();
-        self.last = bytes.last().copied().unwrap_or(self.last);
+        self.count_line(bytes);
         if self.is_idle() && self.behind_bytes > HEAD_BYTES_MAX { Err(TooMuch::Head) } else { Ok(()) }
+    }
+
+    /// A part of the present line.
+    fn count_line(&mut self, part: &[u8]) {
+        // No longer line is of interest.
+        if self.line_bytes + part.len() <= ZERO_LINE_BYTES_MAX {
+            self.line_zeros += part.iter().filter(|byte| **byte == b'0').count();
+        }
+        self.line_bytes += part.len();
+        self.last = part.last().copied().unwrap_or(self.last);
+    }
+
+    /// Whether the line that ends here is 0 and nothing else: the last chunk of a body, or a head that actix-http refuses.
+    fn is_zero_line(&self) -> bool {
+        let others = self.line_bytes - self.line_zeros;
+        self.line_zeros > 0 && (others == 0 || others == 1 && self.last == b'\r')
+    }
+
+    /// An empty line that ends the chunks of a body, and no head.
+    fn chunks_end(&mut self) {
+        if self.is_idle() {
+            // Their call had ended before them.
+            self.behind_bytes = 0;
+        }
     }
 
     fn head_ends(&mut self) -> Result<(), TooMuch> {
@@ -129,108 +173,4 @@ impl Framing {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
-
-    fn framing() -> Framing {
-        Framing::new(2048)
-    }
-
-    #[test]
-    fn requests_one_after_the_other_leave_nothing_behind() {
-        let mut framing = framing();
-        for n in 0..1000 {
-            let body = if n % 2 == 0 { &b""[..] } else { b"{\"a\":1,\r\n\r\n\r\n\"b\":2}" };
-            framing.take(&[GET, body].concat()).unwrap();
-            framing.call_begins();
-            framing.is_amid_head();
-            framing.call_ends();
-            assert!(!framing.is_amid_head() && !framing.is_full(), "{n}");
-        }
-    }
-
-    #[test]
-    fn an_empty_line_is_found_however_the_bytes_are_cut() {
-        for cut in 1..GET.len() {
-            let mut framing = framing();
-            for part in GET.chunks(cut) {
-                framing.take(part).unwrap();
-            }
-            assert_eq!((framing.waiting.len(), framing.behind_bytes), (1, 0), "parts of {cut}");
-        }
-        let mut bare = framing();
-        bare.take(b"GET / HTTP/1.0\n\n").unwrap();
-        assert_eq!(bare.waiting.len(), 1, "bare line feeds are taken, too");
-    }
-
-    #[test]
-    fn a_head_may_have_16_kib_and_not_a_byte_more() {
-        let head = |bytes: usize| {
-            let mut head = b"GET / HTTP/1.1\r\nX: ".to_vec();
-            head.resize(bytes - 4, b'x');
-            [&head[..], b"\r\n\r\n"].concat()
-        };
-        assert_eq!(framing().take(&head(HEAD_BYTES_MAX)), Ok(()));
-        assert_eq!(framing().take(&head(HEAD_BYTES_MAX + 1)), Err(TooMuch::Head), "in one read");
-        let mut slow = framing();
-        let parts: Vec<_> = head(HEAD_BYTES_MAX + 5000).chunks(1000).map(|part| slow.take(part)).collect();
-        assert_eq!(parts.iter().position(Result::is_err), Some(HEAD_BYTES_MAX / 1000), "{parts:?}");
-        let mut second = framing();
-        second.take(GET).unwrap();
-        second.call_begins();
-        second.call_ends();
-        assert_eq!(second.take(&head(HEAD_BYTES_MAX + 1)), Err(TooMuch::Head), "on a connection that served before");
-    }
-
-    #[test]
-    fn sixteen_requests_may_wait_for_the_one_under_way() {
-        let many = |count: usize| GET.repeat(count);
-        assert_eq!(framing().take(&many(17)), Ok(()));
-        assert_eq!(framing().take(&many(18)), Err(TooMuch::Requests));
-        let mut busy = framing();
-        busy.take(GET).unwrap();
-        busy.call_begins();
-        assert_eq!((busy.take(&many(16)), busy.take(GET)), (Ok(()), Err(TooMuch::Requests)));
-    }
-
-    #[test]
-    fn a_body_is_no_head_and_more_than_is_allowed_waits_for_the_answer() {
-        let mut framing = framing();
-        framing.take(b"POST / HTTP/1.1\r\nContent-Length: 1000000\r\n\r\n").unwrap();
-        for _ in 0..60 {
-            framing.take(&[b'x'; 1000]).unwrap();
-        }
-        assert!(framing.is_full());
-        framing.call_begins();
-        assert!(framing.is_full(), "the call has its head only");
-        framing.call_ends();
-        assert!(!framing.is_full());
-    }
-
-    #[test]
-    fn an_empty_line_in_a_body_costs_the_next_request_nothing() {
-        let mut framing = framing();
-        framing.take(b"POST / HTTP/1.1\r\nContent-Length: 20004\r\n\r\n{\n\n").unwrap();
-        framing.call_begins();
-        framing.take(&[b'x'; 20_000]).unwrap();
-        framing.call_ends();
-        framing.is_amid_head();
-        assert_eq!(framing.take(GET), Ok(()));
-        assert!(!framing.has_call());
-    }
-
-    #[test]
-    fn half_a_head_is_awaited_only_after_a_whole_one() {
-        let mut framing = framing();
-        framing.take(b"GET / HT").unwrap();
-        assert!(!framing.is_amid_head(), "actix-http has a deadline for the first");
-        framing.take(b"TP/1.1\r\n\r\n").unwrap();
-        framing.call_begins();
-        framing.call_ends();
-        assert!(!framing.is_amid_head());
-        framing.take(b"GET /").unwrap();
-        assert!(framing.is_amid_head());
-    }
-}
+mod tests;

@@ -7,7 +7,7 @@ use super::answers::{self, HttpPort};
 use super::call_under_way::{AnswerBody, CallUnderWay};
 use super::connection::{BoundedStream, ClosedConnections, ConnectionBounds, ConnectionState};
 use actix_http::error::DispatchError;
-use actix_http::{HttpService, Request};
+use actix_http::{HttpService, KeepAlive, Request};
 use actix_service::{ServiceFactory, ServiceFactoryExt, apply_fn_factory, fn_service, map_config};
 use actix_web::Error;
 use actix_web::body::MessageBody;
@@ -71,6 +71,7 @@ where
         let bounds = ConnectionBounds {
             write_timeout: settings.write_timeout,
             head_timeout: settings.head_timeout,
+            keep_alive: settings.keep_alive,
             body_bytes_max: settings.body_bytes_max,
         };
         let (of_streams, of_errors) = (closed.clone(), closed);
@@ -88,7 +89,8 @@ where
                 let stops = stops.clone();
                 async move { stops.notified().await }
             })
-            .keep_alive(settings.keep_alive)
+            // The connection ends itself when it is idle.
+            .keep_alive(KeepAlive::Os)
             .client_request_timeout(settings.head_timeout)
             // An answer that goes out before its body came: the client is to read it, and not a reset connection.
             .client_disconnect_timeout(LINGER)
@@ -120,5 +122,94 @@ fn bound_kernel(listener: &TcpListener, write_timeout: Duration) {
         socket.set_tcp_user_timeout(Some(write_timeout)).and_then(|()| socket.set_tcp_notsent_lowat(UNSENT_BYTES_MAX));
     if let Err(error) = bounded {
         tracing::debug!(%error, "the kernel's bounds of a connection's memory cannot be set");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use actix_service::IntoServiceFactory;
+    use actix_web::{App, HttpRequest, HttpResponse, web};
+    use socket2::{Domain, Socket, Type};
+    use std::io::{Read, Write};
+    use std::net::{SocketAddr, TcpStream as Client};
+    use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::time::Instant;
+    use tokio::time::interval;
+
+    /// More than the kernel keeps of an answer, and one piece to actix-http.
+    const LARGE: usize = 8 << 20;
+    const SETTLE: Duration = Duration::from_secs(60);
+
+    /// Says when the connection that asked has ended.
+    async fn large(request: HttpRequest, ended: web::Data<Sender<()>>) -> HttpResponse {
+        let connection = request.conn_data::<Rc<ConnectionState>>().map(Rc::downgrade).unwrap();
+        actix_web::rt::spawn(async move {
+            let mut looks = interval(Duration::from_millis(10));
+            while connection.strong_count() > 0 {
+                looks.tick().await;
+            }
+            ended.send(()).ok();
+        });
+        HttpResponse::Ok().body(vec![b'x'; LARGE])
+    }
+
+    /// A port with these times, for as long as the test process runs; what it says when a connection has ended.
+    fn port(keep_alive_ms: u64, write_timeout_ms: u64) -> (SocketAddr, Receiver<()>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (ends, ended) = channel();
+        let settings = PortSettings {
+            port: HttpPort::Public,
+            workers_count: 1,
+            connections_max: 100,
+            keep_alive: Duration::from_millis(keep_alive_ms),
+            head_timeout: SETTLE,
+            write_timeout: Duration::from_millis(write_timeout_ms),
+            body_bytes_max: 100,
+            half_closed: true,
+            shutdown_timeout: Duration::from_secs(1),
+        };
+        std::thread::spawn(move || {
+            let make = move || {
+                let app = App::new().app_data(web::Data::new(ends.clone()));
+                app.route("/", web::get().to(large)).into_factory()
+            };
+            actix_web::rt::System::new().block_on(async { serve_port(listener, settings, make).unwrap().await })
+        });
+        (address, ended)
+    }
+
+    /// A client that asked, and whose kernel takes little.
+    fn asking(address: SocketAddr) -> Client {
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, None).unwrap();
+        socket.set_recv_buffer_size(4096).unwrap();
+        socket.connect(&address.into()).unwrap();
+        let mut client = Client::from(socket);
+        client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+        client
+    }
+
+    #[test]
+    fn an_answer_that_stands_still_has_the_time_of_answers_and_not_that_of_idle_connections() {
+        let (address, ended) = port(100, 3_000);
+        let begun = Instant::now();
+        let client = asking(address);
+        ended.recv_timeout(SETTLE).expect("it is cut off");
+        assert!(begun.elapsed() >= Duration::from_millis(3_000), "{:?}", begun.elapsed());
+        drop(client);
+    }
+
+    #[test]
+    fn a_connection_whose_answer_was_taken_is_idle_and_ends_after_its_time() {
+        let (address, ended) = port(500, 60_000);
+        let mut client = asking(address);
+        let mut taken = vec![0; LARGE];
+        client.read_exact(&mut taken).unwrap();
+        let mut rest = Vec::new();
+        client.set_read_timeout(Some(SETTLE)).unwrap();
+        client.read_to_end(&mut rest).expect("an orderly end");
+        assert!(!rest.is_empty() && rest.iter().all(|byte| *byte == b'x'), "the head is not in LARGE");
+        ended.recv_timeout(SETTLE).expect("it has ended");
     }
 }

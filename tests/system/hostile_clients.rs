@@ -5,6 +5,7 @@ use crate::support::killable::{KillableProcess, ProcessOptions};
 use crate::support::world::{World, eventually, run};
 use seckill::roles::Role;
 use socket2::{Domain, Socket, Type};
+use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream as BlockingStream};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -54,7 +55,7 @@ fn silent(address: SocketAddr, says: &[u8]) -> BlockingStream {
     socket.set_recv_buffer_size(4096).unwrap();
     socket.connect(&address.into()).unwrap();
     let mut stream = BlockingStream::from(socket);
-    std::io::Write::write_all(&mut stream, says).unwrap();
+    stream.write_all(says).unwrap();
     stream
 }
 
@@ -139,6 +140,79 @@ fn sixteen_requests_may_wait_on_a_connection_and_four_hundred_close_it() {
         greedy.write_all(&get("/v1/sales", "").repeat(400)).await.unwrap();
         assert!(rest_of(&mut greedy).await.matches("HTTP/1.1 200").count() < 400);
         assert_eq!(closed(&api, "public", "pipelined").await, 1.0);
+        drop(api);
+        world.finish().await;
+    });
+}
+
+#[test]
+fn requests_whose_bodies_come_in_chunks_wait_like_others() {
+    run(async {
+        let world = World::with(&[], &[]).await;
+        let api = serving(&world, &[]).await;
+        let post = |more: &str| {
+            let head = format!("POST /v1/sales/none/places HTTP/1.1\r\nHost: seckill\r\n{more}");
+            format!("{head}Transfer-Encoding: chunked\r\n\r\n2\r\n{{}}\r\n0\r\n\r\n").into_bytes()
+        };
+        let mut good = TcpStream::connect(public(&api)).await.unwrap();
+        good.write_all(&[post("").repeat(16), post("Connection: close\r\n")].concat()).await.unwrap();
+        assert_eq!(rest_of(&mut good).await.matches("HTTP/1.1 401").count(), 17);
+        assert_eq!(closed(&api, "public", "pipelined").await, 0.0);
+
+        let mut greedy = TcpStream::connect(public(&api)).await.unwrap();
+        greedy.write_all(&post("").repeat(200)).await.unwrap();
+        assert!(rest_of(&mut greedy).await.matches("HTTP/1.1 401").count() < 200);
+        assert_eq!(closed(&api, "public", "pipelined").await, 1.0);
+        drop(api);
+        world.finish().await;
+    });
+}
+
+/// What waits is no head, and no call is under way that could end: only a deadline ends it.
+#[test]
+fn a_connection_that_is_not_read_behind_an_empty_line_of_a_body_has_a_deadline() {
+    run(async {
+        let world = World::with(&[Role::Relay], &[]).await;
+        let sale = world.sale("paused", 5, Some(1)).await;
+        let api = serving(&world, &["http.head_timeout_ms=500", "http.keep_alive_s=3600"]).await;
+        let orders = format!("{}/v1/sales/{sale}/orders", api.api_url());
+        let bought = world.http.post(orders).bearer_auth(world.access("alice")).json(&serde_json::json!({}));
+        let bought = Answer::of(bought).await;
+        assert_eq!(bought.status, 202, "{bought:?}");
+        // No consumer runs, so the first call lasts while the rest is read.
+        let wait = format!("/v1/sales/{sale}/orders/{}?wait=3", bought.text("request_id"));
+        let first = get(&wait, &format!("Authorization: Bearer {}\r\n", world.access("alice")));
+        let head = "POST /v1/sales/none/places HTTP/1.1\r\nHost: seckill\r\nTransfer-Encoding: chunked\r\n\r\n";
+        let chunk = [b"186a0\r\n\n\n", &[b'x'; 90_000][..]].concat();
+        let mut client = TcpStream::connect(public(&api)).await.unwrap();
+        client.write_all(&[&first, head.as_bytes(), &chunk].concat()).await.unwrap();
+        let answers = rest_of(&mut client).await;
+        assert!(answers.contains("HTTP/1.1 200") && answers.contains("HTTP/1.1 401"), "{answers}");
+        assert_eq!(closed(&api, "public", "head_timeout").await, 1.0);
+        drop(api);
+        let consumer = world.extra_roles(&[Role::Consumer], |_| {});
+        world.settled(&sale).await;
+        consumer.stop().await;
+        world.finish().await;
+    });
+}
+
+#[test]
+fn a_client_that_is_refused_before_its_body_reads_the_answer_and_an_orderly_end() {
+    run(async {
+        let world = World::with(&[], &[]).await;
+        let api = serving(&world, &[]).await;
+        let head = "POST /v1/sales/none/places HTTP/1.1\r\nHost: seckill\r\nContent-Length: 200000\r\n\r\n";
+        for _ in 0..20 {
+            let mut client = BlockingStream::connect(public(&api)).unwrap();
+            let answer = tokio::task::spawn_blocking(move || {
+                client.write_all(&[head.as_bytes(), &[b'x'; 200_000]].concat())?;
+                let mut answer = Vec::new();
+                client.read_to_end(&mut answer).map(|_| String::from_utf8_lossy(&answer).into_owned())
+            });
+            let answer = answer.await.unwrap().expect("no reset");
+            assert!(answer.starts_with("HTTP/1.1 401") && answer.contains("UNAUTHORIZED"), "{answer}");
+        }
         drop(api);
         world.finish().await;
     });
