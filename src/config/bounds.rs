@@ -6,6 +6,9 @@ use crate::domain::policy::ORDER_UNITS_MAX;
 use crate::domain::trace::MILLION;
 
 const HOUR_MS: u64 = 3_600_000;
+/// The least `p1_entry.cache_stale_max_ms`. While a server stands still a sale is read again each half second (`p1_entry/catalog`
+/// says so in a test): with less, what was read would be too old to decide before the next reading.
+pub(crate) const CACHE_STALE_MAX_LEAST_MS: u64 = 500;
 
 /// Passes the value, the least and the largest allowed value of every number to `within`.
 pub(super) fn bounds(s: &Settings, within: &mut dyn FnMut(&'static str, u64, u64, u64)) {
@@ -55,7 +58,7 @@ fn of_phases(s: &Settings, within: &mut dyn FnMut(&'static str, u64, u64, u64)) 
     within("p1_entry.room_release_per_s", s.p1_entry.room_release_per_s.into(), 1, 1_000_000);
     within("p1_entry.room_places_max", s.p1_entry.room_places_max, 1, 100_000_000);
     within("p1_entry.cache_ttl_ms", s.p1_entry.cache_ttl_ms, 10, 60_000);
-    within("p1_entry.cache_stale_max_ms", s.p1_entry.cache_stale_max_ms, 10, 60_000);
+    within("p1_entry.cache_stale_max_ms", s.p1_entry.cache_stale_max_ms, CACHE_STALE_MAX_LEAST_MS, 60_000);
     within("p1_entry.missing_ttl_ms", s.p1_entry.missing_ttl_ms, 10, 60_000);
     within("p1_entry.cache_sales_max", s.p1_entry.cache_sales_max, 1, 1 << 32);
     // 2 or 3 arguments a request; Lua's unpack holds just under 8000 values.

@@ -17,6 +17,8 @@ mod webhooks;
 
 pub use admin_tokens::{OperatorRole, TOKEN_BYTES_MIN};
 pub use algorithms::AlgorithmList;
+#[cfg(test)]
+pub(crate) use bounds::CACHE_STALE_MAX_LEAST_MS;
 pub(crate) use check::api_complaints;
 pub use layers::{ConfigError, DEFAULT_TOML, Layers};
 pub(crate) use origins::Origins;
@@ -85,6 +87,7 @@ mod tests {
             ("p4_persist.prefetch=10", "p4_persist.group_max"),
             ("p1_entry.token_ttl_s=86400", "p1_entry.token_ttl_s"),
             ("redis.shards=65", "redis.shards"),
+            ("p1_entry.cache_stale_max_ms=499", "p1_entry.cache_stale_max_ms: 499, expected 500 to 60000"),
             ("traces.otlp_endpoint=127.0.0.1:4318", "traces.otlp_endpoint"),
             ("traces.otlp_endpoint=http://127.0.0.1:4318", "/v1/traces"),
             ("traces.otlp_endpoint=https://collector/v1/traces", "https:// is not supported"),

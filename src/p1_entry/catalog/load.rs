@@ -20,7 +20,7 @@ const LOAD_WAIT: Duration = Duration::from_millis(300);
 /// Pause between two looks at it.
 const LOAD_LOOK: Duration = Duration::from_millis(20);
 /// How long a reading waits for the units of a shard: one server of several that stands still must not make the others' sales old.
-const STOCK_WAIT: Duration = Duration::from_millis(200);
+pub(super) const STOCK_WAIT: Duration = Duration::from_millis(200);
 /// Redis keeps a cached sale this many times longer than a process does.
 const REDIS_TTL_FACTOR: u64 = 10;
 

@@ -161,7 +161,7 @@ impl Catalog {
 
     /// The sale as this process knows it, and how old that is, `age_max` at most; asks no server.
     async fn known(&self, id: &SaleId, age_max: Duration) -> Option<(Arc<SaleView>, Duration)> {
-        let ReadView { view, read_at } = self.local.get(id).await?.read();
+        let ReadView { view, read_at, .. } = self.local.get(id).await?.read();
         let age = read_at.elapsed();
         view.filter(|_| age <= age_max).map(|view| (view, age))
     }
@@ -189,7 +189,7 @@ impl Catalog {
         }
         let seen = ChangesSeen::now();
         if let Some(slot) = self.local.get(id).await {
-            let ReadView { view, read_at } = slot.read();
+            let ReadView { view, read_at, .. } = slot.read();
             let age = read_at.elapsed();
             match view {
                 Some(view) if age <= self.ttl => {

@@ -84,9 +84,23 @@ impl Catalog {
         if !has_them {
             return None;
         }
+        // Before the stock is read, which may take its time. No mark that came meanwhile is lost by it.
         slot.write(Some(known.clone()), now);
-        let view = Arc::new(self.with_stock(known.sale.clone(), known.sold_out).await);
-        slot.write(Some(view.clone()), now);
-        Some(view)
+        let view = self.with_stock(known.sale.clone(), known.sold_out).await;
+        slot.write(Some(Arc::new(view)), now);
+        slot.read().view
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::load::STOCK_WAIT;
+    use super::CONFIRM_EVERY;
+    use crate::config::CACHE_STALE_MAX_LEAST_MS;
+    use std::time::Duration;
+
+    #[test]
+    fn what_is_confirmed_may_decide_until_it_is_confirmed_again() {
+        assert!(CONFIRM_EVERY + STOCK_WAIT <= Duration::from_millis(CACHE_STALE_MAX_LEAST_MS));
     }
 }

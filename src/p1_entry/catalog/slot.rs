@@ -15,6 +15,8 @@ pub(super) struct ReadView {
     /// `None`: there is no such sale.
     pub view: Option<Arc<SaleView>>,
     pub read_at: Instant,
+    /// When the view got a mark of this process.
+    marked_at: Option<Instant>,
 }
 
 /// The place of one sale in the cache.
@@ -25,21 +27,26 @@ pub(super) struct Slot {
 
 impl Slot {
     pub(super) fn new(view: Option<Arc<SaleView>>, read_at: Instant) -> Self {
-        Self { read: RwLock::new(ReadView { view, read_at }), readings: SingleFlight::default() }
+        let read = ReadView { view, read_at, marked_at: None };
+        Self { read: RwLock::new(read), readings: SingleFlight::default() }
     }
 
     pub(super) fn read(&self) -> ReadView {
         self.read.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What was read, unless a later reading is there already.
+    /// What was read, unless a later reading is there already. A mark that came while it was read stays: the reading may have been
+    /// before it. The next one decides.
     pub(super) fn write(&self, view: Option<Arc<SaleView>>, read_at: Instant) {
         {
             let mut read = self.read.write().unwrap_or_else(PoisonError::into_inner);
             if read_at < read.read_at {
                 return;
             }
-            *read = ReadView { view, read_at };
+            let marked_at = read.marked_at.filter(|marked_at| *marked_at >= read_at);
+            let mark = read.view.as_ref().filter(|_| marked_at.is_some()).and_then(|marked| marked.sold_out);
+            let view = view.map(|view| mark.and_then(|mark| view.marked(mark)).map_or(view, Arc::new));
+            *read = ReadView { view, read_at, marked_at };
         }
         near_views::changed();
     }
@@ -49,12 +56,9 @@ impl Slot {
     pub(super) fn mark_sold_out(&self, mark: SoldOutMark) {
         {
             let mut read = self.read.write().unwrap_or_else(PoisonError::into_inner);
-            let Some(view) = &read.view else { return };
-            if (view.sale.epoch, view.sale.granted) != (mark.epoch, mark.granted) {
-                return;
-            }
-            let marked = SaleView { sale: view.sale.clone(), sold_out: Some(mark), remaining: Some(0) };
+            let Some(marked) = read.view.as_ref().and_then(|view| view.marked(mark)) else { return };
             read.view = Some(Arc::new(marked));
+            read.marked_at = Some(Instant::now());
         }
         near_views::changed();
     }
@@ -68,27 +72,79 @@ impl Slot {
     }
 }
 
+impl SaleView {
+    /// The same with a mark, if it is of its epoch and grants.
+    fn marked(&self, mark: SoldOutMark) -> Option<Self> {
+        let is_of_it = (self.sale.epoch, self.sale.granted) == (mark.epoch, mark.granted);
+        is_of_it.then(|| Self { sale: self.sale.clone(), sold_out: Some(mark), remaining: Some(0) })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::domain::sale::Sale;
     use std::time::Duration;
 
-    #[test]
-    fn a_mark_makes_no_view_young_again_and_counts_for_its_epoch_and_grants_only() {
+    fn view() -> Arc<SaleView> {
         let sale: Sale = serde_json::from_value(serde_json::json!({
             "sale_id": "s", "product_id": "p", "title": "t", "price_cents": 1, "currency": "CNY", "granted": 5, "stock": 1,
             "policy": 1, "token_required": false, "starts_at_ms": 0, "ends_at_ms": 1, "status": "warmed", "epoch": 2,
         }))
         .unwrap();
+        Arc::new(SaleView { sale, sold_out: None, remaining: Some(3) })
+    }
+
+    const MARK: SoldOutMark = SoldOutMark { epoch: 2, granted: 5, at_ms: 1 };
+
+    fn is_sold_out(slot: &Slot) -> bool {
+        slot.read().view.unwrap().sold_out.is_some()
+    }
+
+    #[test]
+    fn a_mark_makes_no_view_young_again_and_counts_for_its_epoch_and_grants_only() {
         let read_at = Instant::now().checked_sub(Duration::from_secs(1)).unwrap_or_else(Instant::now);
-        let slot = Slot::new(Some(Arc::new(SaleView { sale, sold_out: None, remaining: Some(3) })), read_at);
-        let sold_out = || slot.read().view.unwrap().sold_out.is_some();
+        let slot = Slot::new(Some(view()), read_at);
         for (epoch, granted) in [(1, 5), (2, 4)] {
             slot.mark_sold_out(SoldOutMark { epoch, granted, at_ms: 1 });
-            assert!(!sold_out(), "the sale was rebuilt or topped up since");
+            assert!(!is_sold_out(&slot), "the sale was rebuilt or topped up since");
         }
-        slot.mark_sold_out(SoldOutMark { epoch: 2, granted: 5, at_ms: 1 });
-        assert!(sold_out() && slot.read().read_at == read_at);
+        slot.mark_sold_out(MARK);
+        assert!(is_sold_out(&slot) && slot.read().read_at == read_at);
+    }
+
+    #[test]
+    fn a_mark_that_comes_while_the_sale_is_read_outlives_this_reading_and_not_the_next() {
+        let slot = Slot::new(Some(view()), Instant::now());
+        let reading = Instant::now();
+        let (stock_before_the_mark, confirmed_before_it) = (view(), slot.read().view);
+        slot.mark_sold_out(MARK);
+        slot.write(confirmed_before_it, reading);
+        assert!(is_sold_out(&slot), "its view was taken before the mark");
+        slot.write(Some(stock_before_the_mark), reading);
+        assert!(is_sold_out(&slot), "and so was its stock");
+        assert_eq!(slot.read().read_at, reading);
+        let mut topped_up = (*view()).clone();
+        topped_up.sale.granted = 6;
+        slot.write(Some(Arc::new(topped_up)), reading);
+        assert!(!is_sold_out(&slot), "a mark of before the top-up is void");
+        slot.mark_sold_out(SoldOutMark { granted: 6, ..MARK });
+        assert!(is_sold_out(&slot));
+        slot.write(Some(view()), later_than(slot.read().marked_at));
+        assert!(!is_sold_out(&slot), "a reading that began later decides");
+    }
+
+    #[test]
+    fn an_older_reading_does_not_replace_a_later_one() {
+        let (old, new) = (Instant::now(), later_than(Some(Instant::now())));
+        let slot = Slot::new(Some(view()), new);
+        slot.write(None, old);
+        assert!(slot.read().view.is_some() && slot.read().read_at == new);
+        slot.write(None, new);
+        assert!(slot.read().view.is_none());
+    }
+
+    fn later_than(moment: Option<Instant>) -> Instant {
+        moment.unwrap() + Duration::from_millis(1)
     }
 }

@@ -14,11 +14,11 @@ use seckill::roles::Role;
 use seckill::runtime::now_ms;
 
 /// A view is fresh for a moment, and decides nothing soon after.
-const BRIEF: [&str; 2] = ["p1_entry.cache_ttl_ms=50", "p1_entry.cache_stale_max_ms=100"];
+const BRIEF: [&str; 2] = ["p1_entry.cache_ttl_ms=50", "p1_entry.cache_stale_max_ms=500"];
 /// What a process knows stays as it is.
 const LASTING: [&str; 2] = ["p1_entry.cache_ttl_ms=60000", "p1_entry.cache_stale_max_ms=60000"];
 /// Longer than a view may decide: no question comes meanwhile.
-const SILENCE_MS: u64 = 400;
+const SILENCE_MS: u64 = 1_000;
 const HOUR_MS: i64 = 3_600_000;
 
 async fn page(world: &World, sale: &SaleId) -> Answer {

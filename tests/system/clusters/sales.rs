@@ -5,6 +5,7 @@ use crate::support::clusters::{SHARDS, buyer_of, shards_of, world_on};
 use crate::support::redis_sets::Cluster;
 use crate::support::world::{World, eventually, run_waiting};
 use seckill::domain::ids::SaleId;
+use std::time::{Duration, Instant};
 
 async fn statuses(world: &World, sale: &SaleId, buyers: impl Iterator<Item = String>) -> Vec<u16> {
     let mut statuses = Vec::new();
@@ -52,6 +53,55 @@ fn a_dead_server_stops_its_share_and_no_other() {
         dead.restart().await;
         let again = buyer_of(of_dead[0], 9);
         eventually("its share sells again", async || world.buy(&sale, &again, 1, None).await.status == 202).await;
+        world.finish().await;
+    });
+}
+
+/// A server that stands still answers nobody and refuses nobody: what each reading of a sale waits for it must not make the sale too old
+/// to be decided for the buyers of the other servers. Sales whose cached copy is on that server, and on another one.
+#[test]
+fn a_silent_server_makes_no_sale_too_old_for_the_buyers_of_the_others() {
+    run_waiting(async {
+        const STALE_MAX: Duration = Duration::from_secs(4);
+        let cluster = Cluster::start(3, 0, &[]).await;
+        // A command to the silent server lasts longer than a view may decide.
+        let set = ["redis.command_timeout_ms=12000", "p1_entry.cache_stale_max_ms=4000"];
+        let world = world_on(&cluster, "cluster-silent", &set).await;
+        let silent = cluster.primary_of_tag("{0}").await;
+        let of_silent = shards_of(&world, silent.port());
+        let living: Vec<u16> = (0..SHARDS).filter(|shard| !of_silent.contains(shard)).collect();
+        let mut sales = Vec::new();
+        for is_there in [true, false] {
+            let ids = (0..).map(|n| SaleId::parse(&format!("silent-{n}")).unwrap());
+            for id in ids {
+                let port = cluster.primary_of_tag(&world.servers.redis.keys.sale(&id)).await.port();
+                if (port == silent.port()) == is_there {
+                    sales.push(world.sale(id.as_str(), 100_000, None).await);
+                    break;
+                }
+            }
+        }
+        for sale in &sales {
+            let first = (0..SHARDS).map(|shard| buyer_of(shard, 0));
+            assert!(statuses(&world, sale, first).await.iter().all(|status| *status == 202));
+        }
+
+        silent.freeze().await;
+        let begun = Instant::now();
+        for n in 1.. {
+            for sale in &sales {
+                let there = statuses(&world, sale, living.iter().map(|shard| buyer_of(*shard, n))).await;
+                assert!(there.iter().all(|status| *status == 202), "{sale} after {:?}: {there:?}", begun.elapsed());
+            }
+            if begun.elapsed() > 3 * STALE_MAX {
+                break;
+            }
+        }
+        silent.thaw().await;
+        for sale in &sales {
+            let again = buyer_of(of_silent[0], 1_000_000);
+            eventually("its share sells again", async || world.buy(sale, &again, 1, None).await.status == 202).await;
+        }
         world.finish().await;
     });
 }
