@@ -26,11 +26,7 @@ static WRITER: OnceLock<Result<(), String>> = OnceLock::new();
 /// # Errors
 /// The filter cannot be read, or no thread can be started; a text for people.
 pub fn init_logs(log: &Log) -> Result<(), String> {
-    // An empty one is what it was: errors only.
-    let level = if log.level.trim().is_empty() { "error" } else { &log.level };
-    let filter = EnvFilter::try_new(level).map_err(|error| format!("log.level: {error}"))?;
-    drop(filter);
-    let filter = EnvFilter::try_new(format!("{QUIET},{level}")).map_err(|error| format!("log.level: {error}"))?;
+    let filter = filter(&log.level)?;
     WRITER.get_or_init(start_writer).clone()?;
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
@@ -47,6 +43,18 @@ pub fn init_logs(log: &Log) -> Result<(), String> {
     // Already set up by an earlier call in this process: keep that one.
     drop(done);
     Ok(())
+}
+
+/// What `log.level` lets through. An empty one is errors only.
+fn filter(level: &str) -> Result<EnvFilter, String> {
+    let level = if level.trim().is_empty() { "error" } else { level };
+    let read = |text: &str| {
+        EnvFilter::try_new(text)
+            .map_err(|error| format!("log.level: {level:?}: {error}, expected e.g. info or warn,seckill=debug"))
+    };
+    // By itself first: an error names no more than what was given.
+    read(level)?;
+    read(&format!("{QUIET},{level}"))
 }
 
 fn start_writer() -> Result<(), String> {
@@ -89,4 +97,26 @@ pub fn last_words(text: Option<&str>) -> bool {
     }
     QUEUE.flush(LAST_FLUSH);
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tracing_subscriber::filter::LevelFilter;
+
+    #[test]
+    fn an_empty_level_is_errors_only_and_what_cannot_be_read_is_named() {
+        for (level, most) in [
+            ("", LevelFilter::ERROR),
+            (" \t", LevelFilter::ERROR),
+            ("warn", LevelFilter::WARN),
+            ("off,seckill=debug", LevelFilter::DEBUG),
+        ] {
+            let filter = filter(level).unwrap();
+            assert_eq!(filter.max_level_hint(), Some(most), "{level:?}");
+            assert!(filter.to_string().contains(QUIET), "{filter}");
+        }
+        let error = filter("seckill=loud").unwrap_err();
+        assert!(error.starts_with("log.level: \"seckill=loud\""), "{error}");
+    }
 }
