@@ -129,7 +129,9 @@ fn bound_kernel(listener: &TcpListener, write_timeout: Duration) {
 mod tests {
     use super::*;
     use actix_service::IntoServiceFactory;
+    use actix_web::body::SizedStream;
     use actix_web::{App, HttpRequest, HttpResponse, web};
+    use futures::stream;
     use socket2::{Domain, Socket, Type};
     use std::io::{Read, Write};
     use std::net::{SocketAddr, TcpStream as Client};
@@ -137,25 +139,25 @@ mod tests {
     use std::time::Instant;
     use tokio::time::interval;
 
-    /// More than the kernel keeps of an answer, and one piece to actix-http.
-    const LARGE: usize = 8 << 20;
     const SETTLE: Duration = Duration::from_secs(60);
+    const PIECE: usize = 1 << 10;
 
-    /// Says when the connection that asked has ended.
-    async fn large(request: HttpRequest, ended: web::Data<Sender<()>>) -> HttpResponse {
-        let connection = request.conn_data::<Rc<ConnectionState>>().map(Rc::downgrade).unwrap();
+    /// An answer of so many pieces, and word of the end of the connection that asked.
+    async fn pieces(request: HttpRequest, path: web::Path<usize>, ended: web::Data<Sender<usize>>) -> HttpResponse {
+        let (pieces, connection) = (*path, request.conn_data::<Rc<ConnectionState>>().map(Rc::downgrade).unwrap());
         actix_web::rt::spawn(async move {
             let mut looks = interval(Duration::from_millis(10));
             while connection.strong_count() > 0 {
                 looks.tick().await;
             }
-            ended.send(()).ok();
+            ended.send(pieces).ok();
         });
-        HttpResponse::Ok().body(vec![b'x'; LARGE])
+        let body = stream::iter((0..pieces).map(|_| Ok::<_, Error>(web::Bytes::from_static(&[b'x'; PIECE]))));
+        HttpResponse::Ok().body(SizedStream::new((pieces * PIECE) as u64, body))
     }
 
-    /// A port with these times, for as long as the test process runs; what it says when a connection has ended.
-    fn port(keep_alive_ms: u64, write_timeout_ms: u64) -> (SocketAddr, Receiver<()>) {
+    /// A port with these times, for as long as the test process runs.
+    fn port(keep_alive_ms: u64, write_timeout: Duration) -> (SocketAddr, Receiver<usize>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let (ends, ended) = channel();
@@ -165,7 +167,7 @@ mod tests {
             connections_max: 100,
             keep_alive: Duration::from_millis(keep_alive_ms),
             head_timeout: SETTLE,
-            write_timeout: Duration::from_millis(write_timeout_ms),
+            write_timeout,
             body_bytes_max: 100,
             half_closed: true,
             shutdown_timeout: Duration::from_secs(1),
@@ -173,43 +175,58 @@ mod tests {
         std::thread::spawn(move || {
             let make = move || {
                 let app = App::new().app_data(web::Data::new(ends.clone()));
-                app.route("/", web::get().to(large)).into_factory()
+                app.route("/{pieces}", web::get().to(pieces)).into_factory()
             };
             actix_web::rt::System::new().block_on(async { serve_port(listener, settings, make).unwrap().await })
         });
+        // Connections from before the kernel's bounds would not have them.
+        assert_eq!(taken_of(&asking(address, 1)).ok(), Some(PIECE));
+        ended.recv_timeout(SETTLE).expect("it has ended");
         (address, ended)
     }
 
     /// A client that asked, and whose kernel takes little.
-    fn asking(address: SocketAddr) -> Client {
+    fn asking(address: SocketAddr, pieces: usize) -> Client {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, None).unwrap();
         socket.set_recv_buffer_size(4096).unwrap();
         socket.connect(&address.into()).unwrap();
         let mut client = Client::from(socket);
-        client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+        client.set_read_timeout(Some(SETTLE)).unwrap();
+        client.write_all(format!("GET /{pieces} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes()).unwrap();
         client
     }
 
+    fn taken_of(mut client: &Client) -> std::io::Result<usize> {
+        let mut answer = Vec::new();
+        client.read_to_end(&mut answer)?;
+        Ok(answer.iter().filter(|byte| **byte == b'x').count())
+    }
+
+    /// Of some of these answers the kernel has all, of others not even actix-http; and of one or two the rest is in the buffer between.
     #[test]
     fn an_answer_that_stands_still_has_the_time_of_answers_and_not_that_of_idle_connections() {
-        let (address, ended) = port(100, 3_000);
+        let write_timeout = Duration::from_secs(6);
+        let (address, ended) = port(100, write_timeout);
         let begun = Instant::now();
-        let client = asking(address);
-        ended.recv_timeout(SETTLE).expect("it is cut off");
-        assert!(begun.elapsed() >= Duration::from_millis(3_000), "{:?}", begun.elapsed());
-        drop(client);
+        let clients: Vec<_> = (64..640).step_by(16).map(|pieces| (pieces, asking(address, pieces))).collect();
+        let mut cut_off = 0;
+        for _ in 0..clients.len() {
+            let pieces = ended.recv_timeout(SETTLE).expect("it ends");
+            let (_, client) = clients.iter().find(|(of, _)| *of == pieces).unwrap();
+            if begun.elapsed() < write_timeout {
+                assert_eq!(taken_of(client).ok(), Some(pieces * PIECE), "it was idle");
+            } else {
+                cut_off += 1;
+            }
+        }
+        assert!(cut_off > 0 && cut_off < clients.len(), "{cut_off}");
     }
 
     #[test]
     fn a_connection_whose_answer_was_taken_is_idle_and_ends_after_its_time() {
-        let (address, ended) = port(500, 60_000);
-        let mut client = asking(address);
-        let mut taken = vec![0; LARGE];
-        client.read_exact(&mut taken).unwrap();
-        let mut rest = Vec::new();
-        client.set_read_timeout(Some(SETTLE)).unwrap();
-        client.read_to_end(&mut rest).expect("an orderly end");
-        assert!(!rest.is_empty() && rest.iter().all(|byte| *byte == b'x'), "the head is not in LARGE");
+        let (address, ended) = port(500, SETTLE);
+        let client = asking(address, 8_000);
+        assert_eq!(taken_of(&client).expect("an orderly end"), 8_000 * PIECE);
         ended.recv_timeout(SETTLE).expect("it has ended");
     }
 }

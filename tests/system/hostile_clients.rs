@@ -2,10 +2,10 @@
 
 use crate::support::answer::Answer;
 use crate::support::killable::{KillableProcess, ProcessOptions};
-use crate::support::world::{World, eventually, run};
+use crate::support::world::{World, eventually, pause, run};
 use seckill::roles::Role;
 use socket2::{Domain, Socket, Type};
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream as BlockingStream};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -197,22 +197,30 @@ fn a_connection_that_is_not_read_behind_an_empty_line_of_a_body_has_a_deadline()
     });
 }
 
+/// Closing with bytes unread, or that are still to come, would reset the connection, and may take the answer back.
 #[test]
-fn a_client_that_is_refused_before_its_body_reads_the_answer_and_an_orderly_end() {
+fn a_client_that_is_refused_before_its_body_may_send_it_and_has_an_orderly_end() {
     run(async {
         let world = World::with(&[], &[]).await;
         let api = serving(&world, &[]).await;
-        let head = "POST /v1/sales/none/places HTTP/1.1\r\nHost: seckill\r\nContent-Length: 200000\r\n\r\n";
-        for _ in 0..20 {
-            let mut client = BlockingStream::connect(public(&api)).unwrap();
-            let answer = tokio::task::spawn_blocking(move || {
-                client.write_all(&[head.as_bytes(), &[b'x'; 200_000]].concat())?;
-                let mut answer = Vec::new();
-                client.read_to_end(&mut answer).map(|_| String::from_utf8_lossy(&answer).into_owned())
-            });
-            let answer = answer.await.unwrap().expect("no reset");
-            assert!(answer.starts_with("HTTP/1.1 401") && answer.contains("UNAUTHORIZED"), "{answer}");
-        }
+        let head = "POST /v1/sales/none/places HTTP/1.1\r\nHost: seckill\r\nContent-Length: 12000\r\n\r\n";
+        // The server waits for a second: a machine that is slower at times tries again.
+        eventually("all is sent behind the answer", async || {
+            let mut client = TcpStream::connect(public(&api)).await.unwrap();
+            client.write_all(head.as_bytes()).await.unwrap();
+            let mut answer = [0; 12];
+            client.read_exact(&mut answer).await.unwrap();
+            assert_eq!(&answer, b"HTTP/1.1 401");
+            for _ in 0..3 {
+                pause().await;
+                if client.write_all(&[b'x'; 4_000]).await.is_err() {
+                    return false;
+                }
+            }
+            let mut rest = Vec::new();
+            client.read_to_end(&mut rest).await.is_ok() && String::from_utf8_lossy(&rest).contains("UNAUTHORIZED")
+        })
+        .await;
         drop(api);
         world.finish().await;
     });
