@@ -2,8 +2,9 @@
 //!
 //! Input: UNPAID orders whose enforced deadline has passed, by the clock of the database, sale by sale along an
 //! index. Output: EXPIRED orders, a grant a batch, the units on sale again. One leader saves work; two do no harm, because the
-//! condition of the UPDATE decides. A batch that fails for something in it is halved down to the order that it is about. A crash leaves a batch written or not; a grant that Redis was not given is found by the next
-//! leader, and by P5.
+//! condition of the UPDATE decides. A batch that fails for something in it is halved down to the order that it is about. A sale that is
+//! left out is tried in no way: by turn, in halves, or order by order. A crash leaves a batch written or not; a grant that Redis was
+//! not given is found by the next leader, and by P5.
 
 use super::context::FulfilContext;
 use super::halves::{Halves, OverdueBatch, Parted};
@@ -23,6 +24,9 @@ use std::time::{Duration, Instant};
 
 /// A sale whose orders could not expire is tried again after this time.
 const LEFT_OUT: Duration = Duration::from_secs(10);
+/// A sale is tried again after this time when a row of it was waited for in vain: as long as such a wait may take, so that the others
+/// have at least half of the time.
+const AFTER_LOCK_WAIT: Duration = Duration::from_secs(3);
 /// A sale that is being rebuilt is looked at again after this time.
 const WHILE_FROZEN: Duration = Duration::from_secs(1);
 /// Turns that one look takes at most until one has orders.
@@ -65,17 +69,23 @@ impl Expiry {
 
     /// Expires one batch: what is left of one that failed, or of the first sale in turn that has one. Returns how many orders it had.
     async fn sweep(&mut self) -> Result<usize, DbError> {
-        if let Some(half) = self.halves.next(Instant::now()) {
-            let expired = self.expire(half).await?;
-            // One that expires nothing takes no other sale's turn.
-            if expired > 0 {
-                return Ok(expired);
+        let now = Instant::now();
+        if let Some(half) = self.halves.next(now, |sale| self.walk.is_left_out(sale, now)) {
+            if self.is_frozen(&half.sale_id).await {
+                self.halves.put_back(half, now);
+            } else {
+                let expired = self.expire(half).await?;
+                // One that expires nothing takes no other sale's turn.
+                if expired > 0 {
+                    return Ok(expired);
+                }
             }
         }
         self.walk.find_sales(&self.context.db, Duration::from_millis(self.settings.interval_ms)).await?;
         for _ in 0..TURNS_MAX {
             let Some(turn) = self.walk.next_turn() else { break };
-            if self.context.is_frozen(&turn.sale_id).await && self.walk.leave_out(turn.sale_id.clone(), WHILE_FROZEN) {
+            // What waits of it is among its next orders, and would be halved once more, and again.
+            if self.halves.has_waiting_of(&turn.sale_id) || self.is_frozen(&turn.sale_id).await {
                 continue;
             }
             let sale_id = turn.sale_id.clone();
@@ -91,6 +101,16 @@ impl Expiry {
             return expired;
         }
         Ok(0)
+    }
+
+    /// Whether the sale is being rebuilt: then it is left out, in whatever way its orders would be tried.
+    async fn is_frozen(&mut self, sale_id: &SaleId) -> bool {
+        let is_frozen = self.context.is_frozen(sale_id).await;
+        if is_frozen {
+            // Without room for it, it is found again with the next look.
+            self.walk.leave_out(sale_id.clone(), WHILE_FROZEN);
+        }
+        is_frozen
     }
 
     async fn expire(&mut self, tried: OverdueBatch) -> Result<usize, DbError> {
@@ -111,7 +131,12 @@ impl Expiry {
                 Ok(batch.orders)
             }
             Err(error) if error.is_outage() => Err(error),
-            Err(error) if !is_of_the_sale(&error) && self.part(tried, &error) => Ok(0),
+            Err(error) if !is_of_the_sale(&error) && self.part(tried, &error) => {
+                if error.is_lock_wait() {
+                    self.walk.leave_out(sale_id, AFTER_LOCK_WAIT);
+                }
+                Ok(0)
+            }
             Err(error) => {
                 tracing::warn!(phase = "p6_fulfil", sale = %sale_id, %error, "its orders cannot expire now");
                 self.halves.forget_waiting(&sale_id);

@@ -19,6 +19,9 @@ const OF_SALE_MAX: usize = 20;
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
 /// Longest time until it is tried again.
 const PAUSE_MAX: Duration = Duration::from_secs(600);
+/// So many tries of a sale may wait for a row in vain one after the other: enough to find a locked row in the largest batch. Of a sale
+/// with more of them each order would be waited for alone.
+const LOCK_WAITS_MAX: u32 = 12;
 
 /// Overdue orders of one sale that expire together.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,23 +55,42 @@ pub(super) enum Parted {
 pub(super) struct Halves {
     waiting: VecDeque<OverdueBatch>,
     aside: BTreeMap<RequestId, AsideOrder>,
+    /// Tries of a sale that waited for a row in vain since one did not.
+    lock_waits: BTreeMap<SaleId, u32>,
 }
 
 impl Halves {
-    /// The next batch to try: a half, or an order that was set aside long enough ago.
-    pub(super) fn next(&mut self, now: Instant) -> Option<OverdueBatch> {
-        if let Some(half) = self.waiting.pop_front() {
-            return Some(half);
+    /// The next batch to try: a half, or an order that was set aside long enough ago; none of a sale that is left out.
+    pub(super) fn next(&mut self, now: Instant, is_left_out: impl Fn(&SaleId) -> bool) -> Option<OverdueBatch> {
+        if let Some(at) = self.waiting.iter().position(|half| !is_left_out(&half.sale_id)) {
+            return self.waiting.remove(at);
         }
-        let due = self.aside.values_mut().find(|aside| aside.try_at <= now)?;
+        let due = self.aside.values_mut().find(|aside| aside.try_at <= now && !is_left_out(&aside.sale_id))?;
         // Before it is tried: an error of the database as a whole must not make it the next one again.
         due.try_at = now + due.pause;
         Some(OverdueBatch { sale_id: due.sale_id.clone(), orders: vec![due.order.clone()] })
     }
 
+    /// The batch was not tried: it is the next one of its sale.
+    pub(super) fn put_back(&mut self, batch: OverdueBatch, now: Instant) {
+        match batch.orders.as_slice() {
+            [order] if self.aside.contains_key(&order.request_id) => {
+                if let Some(aside) = self.aside.get_mut(&order.request_id) {
+                    aside.try_at = now;
+                }
+            }
+            _ => self.waiting.push_front(batch),
+        }
+    }
+
     /// Whether a half waits to be tried.
     pub(super) fn has_waiting(&self) -> bool {
         !self.waiting.is_empty()
+    }
+
+    /// Whether a half of this sale waits to be tried.
+    pub(super) fn has_waiting_of(&self, sale_id: &SaleId) -> bool {
+        self.waiting.iter().any(|half| half.sale_id == *sale_id)
     }
 
     /// The orders that are not set aside.
@@ -79,6 +101,7 @@ impl Halves {
 
     /// The batch expired, or nothing of it is to be done any more.
     pub(super) fn done(&mut self, batch: &OverdueBatch) {
+        self.lock_waits.remove(&batch.sale_id);
         for order in &batch.orders {
             self.aside.remove(&order.request_id);
         }
@@ -86,6 +109,9 @@ impl Halves {
 
     /// The batch failed for something in it.
     pub(super) fn failed(&mut self, batch: OverdueBatch, error: &DbError, now: Instant) -> Parted {
+        if error.is_lock_wait() && self.waited_too_often(&batch.sale_id) {
+            return Parted::NoRoom;
+        }
         let OverdueBatch { sale_id, mut orders } = batch;
         if orders.len() > 1 {
             let second = orders.split_off(orders.len() / 2);
@@ -116,6 +142,17 @@ impl Halves {
         Parted::SetAside
     }
 
+    /// Counts a wait for a row of the sale; at [`LOCK_WAITS_MAX`] it begins anew.
+    fn waited_too_often(&mut self, sale_id: &SaleId) -> bool {
+        let waits = self.lock_waits.entry(sale_id.clone()).or_default();
+        *waits += 1;
+        let is_too_often = *waits > LOCK_WAITS_MAX;
+        if is_too_often {
+            self.lock_waits.remove(sale_id);
+        }
+        is_too_often
+    }
+
     /// The sale is left out: what waits of it is found again later.
     pub(super) fn forget_waiting(&mut self, sale_id: &SaleId) {
         self.waiting.retain(|batch| batch.sale_id != *sale_id);
@@ -139,7 +176,7 @@ mod tests {
     /// Tries everything that waits; orders of these ids fail. Returns the ids that expired.
     fn try_all(halves: &mut Halves, bad: &[u64], now: Instant) -> Vec<u64> {
         let mut expired = Vec::new();
-        while let Some(next) = halves.next(now) {
+        while let Some(next) = halves.next(now, |_| false) {
             let ids: Vec<u64> = next.orders.iter().map(|order| order.request_id.get()).collect();
             if ids.iter().any(|id| bad.contains(id)) {
                 halves.failed(next, &DbError::Other("out of range".to_owned()), now);
@@ -180,10 +217,64 @@ mod tests {
             if halves.failed(failing, &why, now) == Parted::NoRoom {
                 break;
             }
-            next = halves.next(now);
+            next = halves.next(now, |_| false);
         }
         assert!(tried < 100, "{tried} transactions");
         halves.forget_waiting(&SaleId::parse("s").unwrap());
         assert_eq!((halves.has_waiting(), halves.aside_count()), (false, OF_SALE_MAX));
+    }
+
+    #[test]
+    fn a_sale_whose_every_row_is_locked_is_left_out_and_one_locked_row_is_found() {
+        let (mut halves, mut now) = (Halves::default(), Instant::now());
+        let mut tried = 0;
+        let mut next = Some(batch(1..1001));
+        while let Some(failing) = next {
+            tried += 1;
+            // So long is a lock waited for.
+            now += Duration::from_secs(3);
+            if halves.failed(failing, &DbError::LockWait, now) == Parted::NoRoom {
+                break;
+            }
+            next = halves.next(now, |_| false);
+        }
+        assert_eq!(tried, LOCK_WAITS_MAX + 1, "each costs the others a wait");
+        for locked in [1, 500, 1000] {
+            let mut halves = Halves::default();
+            let mut next = Some(batch(1..1001));
+            let mut expired = 0;
+            while let Some(tried) = next {
+                let is_locked = tried.orders.iter().any(|order| order.request_id.get() == locked);
+                if is_locked {
+                    assert_ne!(halves.failed(tried, &DbError::LockWait, now), Parted::NoRoom, "{locked}");
+                } else {
+                    halves.done(&tried);
+                    expired += tried.orders.len();
+                }
+                next = halves.next(now, |_| false);
+            }
+            assert_eq!((expired, halves.aside_count()), (999, 1), "{locked}");
+        }
+    }
+
+    #[test]
+    fn nothing_of_a_sale_that_is_left_out_is_tried_and_what_was_put_back_comes_first() {
+        let (mut halves, now) = (Halves::default(), Instant::now());
+        let why = DbError::Other("out of range".to_owned());
+        assert_eq!(halves.failed(batch(1..2), &why, now), Parted::SetAside);
+        assert_eq!(halves.failed(batch(2..4), &why, now), Parted::Halved);
+        let sale = |id: &str| SaleId::parse(id).unwrap();
+        assert!(halves.has_waiting_of(&sale("s")) && !halves.has_waiting_of(&sale("t")));
+        let later = now + FIRST_PAUSE;
+        assert_eq!(halves.next(later, |_| true), None);
+        let first = halves.next(later, |_| false).unwrap();
+        halves.put_back(first.clone(), later);
+        assert_eq!(halves.next(later, |_| false), Some(first));
+        assert!(halves.next(later, |_| false).is_some());
+        let aside = halves.next(later, |_| false).unwrap();
+        assert_eq!(aside, batch(1..2));
+        assert_eq!(halves.next(later, |_| false), None, "it was tried");
+        halves.put_back(aside.clone(), later);
+        assert_eq!((halves.next(later, |_| false), halves.aside_count()), (Some(aside), 1));
     }
 }

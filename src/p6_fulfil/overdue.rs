@@ -110,6 +110,11 @@ impl OverdueWalk {
         self.turns.retain(|turn| turn.sale_id != *sale_id);
     }
 
+    /// Whether nothing of the sale is to be tried now.
+    pub(super) fn is_left_out(&self, sale_id: &SaleId, now: Instant) -> bool {
+        self.left_out.get(sale_id).is_some_and(|until| *until > now)
+    }
+
     /// Leaves a sale out for `time`. `false`: too many are left out already.
     pub(super) fn leave_out(&mut self, sale_id: SaleId, time: Duration) -> bool {
         self.begin_again(&sale_id);
@@ -140,6 +145,9 @@ mod tests {
         assert!(walk.leave_out(sale(1), Duration::from_secs(9)));
         let left: Vec<_> = walk.turns.iter().map(|turn| turn.sale_id.clone()).collect();
         assert_eq!(left, [sale(2)]);
+        let now = Instant::now();
+        assert!(walk.is_left_out(&sale(1), now) && !walk.is_left_out(&sale(2), now));
+        assert!(!walk.is_left_out(&sale(1), now + Duration::from_secs(9)));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use crate::support::database_sessions::{Session, stuck};
 use crate::support::orders::LONG;
 use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::SaleId;
+use seckill::domain::sale::MetaState;
 use seckill::orders::rows::overdue;
 use seckill::roles::Role::{self, Api, Consumer, Reconcile, Relay};
 
@@ -162,6 +163,87 @@ fn an_order_whose_buyers_count_is_wrong_expires_last_and_its_neighbours_at_once(
         eventually("hers, too", async || world.order_in("EXPIRED", orders[2]).await).await;
         sweep.until_metric("seckill_p6_fulfil_set_aside_count", |count| count == 0.0).await;
         sweep.kill();
+        world.finish().await;
+    });
+}
+
+#[test]
+fn an_order_that_was_set_aside_waits_while_its_sale_is_being_rebuilt() {
+    run(async {
+        let world = World::with(&[Api, Relay, Consumer], &[]).await;
+        let terms = seckill::domain::order_life::PaymentTerms { limit_returns: true, ..LONG };
+        let frozen = world.paying_sale("a-frozen", 10, Some(3), terms).await;
+        let free = world.paying_sale("b-free", 10, Some(3), terms).await;
+        let (alice, bob) = (world.ordered(&frozen, "alice").await, world.ordered(&free, "bob").await);
+        world.sql("UPDATE purchases SET quantity = 0").await;
+        // P5 would rebuild it.
+        let mut in_place_of_p5 = Session::open(&world).await;
+        leads(&mut in_place_of_p5, "reconcile").await;
+        let sweep = world.process("reconcile", "", &[]);
+        world.overdue(alice).await;
+        sweep.until_metric("seckill_p6_fulfil_set_aside_count", |count| count == 1.0).await;
+        let keys = &world.servers.redis.sale_keys;
+        keys.set_state(&frozen, 0, MetaState::Frozen, &[MetaState::Open]).await.unwrap();
+        world.overdue(bob).await;
+        sweep.until_metric("seckill_p6_fulfil_set_aside_count", |count| count == 2.0).await;
+        world.sql("UPDATE purchases SET quantity = 1").await;
+        // Set aside after alice's, so it is tried after hers again.
+        eventually("the other sale's", async || world.order_in("EXPIRED", bob).await).await;
+        assert!(world.order_in("UNPAID", alice).await, "its rebuild would begin again");
+        keys.set_state(&frozen, 0, MetaState::Open, &[MetaState::Frozen]).await.unwrap();
+        eventually("after the rebuild", async || world.order_in("EXPIRED", alice).await).await;
+        sweep.kill();
+        world.finish().await;
+    });
+}
+
+#[test]
+fn a_locked_row_of_one_buyer_keeps_no_neighbour_from_expiring() {
+    run(async {
+        let world = World::start().await;
+        let terms = seckill::domain::order_life::PaymentTerms { limit_returns: true, ..LONG };
+        let sale = world.paying_sale("one-row", 10, Some(3), terms).await;
+        let mut orders = Vec::new();
+        for user in ["alice", "bob", "carol", "dave"] {
+            orders.push(world.ordered(&sale, user).await);
+        }
+        let mut other = Session::open(&world).await;
+        other.run("BEGIN; SELECT 1 FROM purchases WHERE sale_id = 'one-row' AND user_id = 'bob' FOR UPDATE").await;
+        world.sql("UPDATE orders SET expire_at = NOW(3) - INTERVAL 1 SECOND").await;
+        eventually("the neighbours", async || world.rows("orders", "state = 'EXPIRED'").await == 3).await;
+        assert!(world.order_in("UNPAID", orders[1]).await);
+        other.run("ROLLBACK").await;
+        eventually("later", async || world.order_in("EXPIRED", orders[1]).await).await;
+        world.finish().await;
+    });
+}
+
+#[test]
+fn orders_that_fail_take_no_other_sales_turn_to_expire() {
+    run(async {
+        let world = World::with(&[Api, Relay, Consumer], &[]).await;
+        let (bad, good) =
+            (world.paying_sale("a-bad", 20, Some(1), LONG).await, world.paying_sale("b-good", 3, Some(1), LONG).await);
+        world.sell(&bad, 12).await;
+        eventually("the orders", async || world.orders(&bad).await == 12).await;
+        let bob = world.ordered(&good, "bob").await;
+        // Each of them fails, and takes its time: a sweep that tried all of them first would come late to the other sale.
+        world
+            .sql(
+                "CREATE TRIGGER fails BEFORE UPDATE ON orders FOR EACH ROW \
+                 IF NEW.sale_id = 'a-bad' AND NEW.state = 'EXPIRED' THEN \
+                 DO SLEEP(0.5); SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'no'; END IF",
+            )
+            .await;
+        let mut sweep = world.process("reconcile", "", &[]);
+        world.sql("UPDATE orders SET expire_at = NOW(3) - INTERVAL 1 SECOND WHERE sale_id = 'a-bad'").await;
+        sweep.program.until_logged("it is set aside").await;
+        world.overdue(bob).await;
+        eventually("the other sale's", async || world.order_in("EXPIRED", bob).await).await;
+        let aside = sweep.program.stderr().matches("it is set aside").count();
+        assert!(aside < 12, "{aside} of 12 were tried before");
+        sweep.kill();
+        world.sql("DROP TRIGGER fails").await;
         world.finish().await;
     });
 }
