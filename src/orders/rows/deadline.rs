@@ -19,12 +19,13 @@ use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Conn;
 use crate::store::mysql::schema::orders;
 use diesel::prelude::*;
+use diesel::sql_types::Bool;
 use diesel_async::{AsyncConnection, RunQueryDsl};
 
 /// Most orders of one transaction: bounds its locks and what a replica has to follow.
 pub const BATCH_MAX: u16 = 1000;
 
-/// What an event tells of an order that expires.
+/// An order that may change, and what an event tells of it.
 #[derive(Debug, Clone, PartialEq, Eq, QueryableByName)]
 #[diesel(table_name = orders)]
 struct DueOrder {
@@ -33,6 +34,9 @@ struct DueOrder {
     quantity: u32,
     amount_cents: i64,
     version: u32,
+    /// It is cancelled, and its state does not say so.
+    #[diesel(sql_type = Bool)]
+    is_cancelled: bool,
 }
 
 /// Orders of one sale that expired together.
@@ -65,8 +69,9 @@ impl OrderRows {
     }
 }
 
-/// Those of the batch that are still due and that nobody else holds. The index is forced: along another one it would lock what is not
-/// asked for.
+/// Those of the batch that are still due and that nobody else holds. All that changes is locked by the one read, by ascending id, and
+/// what another transaction holds is waited for by none of it. The index is forced: along another one it would lock what is not asked
+/// for.
 async fn in_transaction(
     conn: &mut Conn,
     sale_id: &SaleId,
@@ -77,16 +82,16 @@ async fn in_transaction(
         return Ok(None);
     }
     let query = format!(
-        "/* order_life::still_due */ SELECT request_id, user_id, quantity, amount_cents, version FROM orders FORCE INDEX (PRIMARY) \
-         WHERE request_id IN ({}) AND {} ORDER BY request_id FOR UPDATE{}",
+        "/* order_life::still_due */ SELECT request_id, user_id, quantity, amount_cents, version, \
+         ({CANCELLED}) AS is_cancelled FROM orders FORCE INDEX (PRIMARY) \
+         WHERE request_id IN ({}) AND ({} OR ({CANCELLED})) ORDER BY request_id FOR UPDATE{}",
         listed(asked.iter()),
         due_condition(),
         if left_out!(ExpiryCondition) { "" } else { " SKIP LOCKED" }
     );
-    let due: Vec<DueOrder> = diesel::sql_query(query).load(conn).await?;
-    if due.len() < asked.len() {
-        close_cancelled(conn, asked).await?;
-    }
+    let locked: Vec<DueOrder> = diesel::sql_query(query).load(conn).await?;
+    let (cancelled, due): (Vec<_>, Vec<_>) = locked.into_iter().partition(|order| order.is_cancelled);
+    close_cancelled(conn, &cancelled).await?;
     let terms = terms_of(conn, sale_id.as_str().as_bytes()).await?;
     if !due.is_empty() {
         let matched = mark(conn, &due, terms.limit_returns).await?;
@@ -120,21 +125,19 @@ fn due_condition() -> String {
     format!("state IN {} AND expire_at <= NOW(3) AND cancelled_at IS NULL", movable(OrderEvent::DeadlinePassed))
 }
 
+/// An order that is cancelled and still looks unpaid, in SQL.
+const CANCELLED: &str = "state = 'UNPAID' AND cancelled_at IS NOT NULL";
+
 /// A build that knew no states cancels an order beside this one: it gives the unit back and leaves the state. The state follows,
-/// and nothing else. They are looked for without a lock: an order that another transaction holds is not waited for.
-async fn close_cancelled(conn: &mut Conn, asked: &[RequestId]) -> Result<(), DbError> {
-    let condition = "state = 'UNPAID' AND cancelled_at IS NOT NULL";
-    let read = orders::table
-        .filter(orders::request_id.eq_any(asked.iter().map(|id| id.get())))
-        .filter(diesel::dsl::sql::<diesel::sql_types::Bool>(condition));
-    let cancelled: Vec<RequestId> = read.select(orders::request_id).load(conn).await?;
+/// and nothing else.
+async fn close_cancelled(conn: &mut Conn, cancelled: &[DueOrder]) -> Result<(), DbError> {
     if cancelled.is_empty() {
         return Ok(());
     }
     let set = format!(
         "/* order_life::close_cancelled */ UPDATE orders FORCE INDEX (PRIMARY) SET state = 'CANCELLED', state_at = cancelled_at \
-         WHERE request_id IN ({}) AND {condition}",
-        listed(cancelled.iter())
+         WHERE request_id IN ({}) AND {CANCELLED}",
+        listed(cancelled.iter().map(|order| &order.request_id))
     );
     diesel::sql_query(set).execute(conn).await?;
     Ok(())
