@@ -10,7 +10,7 @@
 
 use super::DurabilityGuard;
 use crate::domain::ids::SaleId;
-use crate::domain::sale::{MetaState, Sale};
+use crate::domain::sale::Sale;
 use crate::faults::left_out;
 use crate::orders::rows::outcomes;
 use crate::runtime::now_ms;
@@ -146,15 +146,17 @@ impl Fence {
 
     /// Compares a sale on a shard, and freezes it if it went back in time.
     async fn compare_one(&self, sale: &Sale, shard: u16) -> Result<(), FenceFault> {
-        if self.is_in_step(sale, shard).await? {
-            return Ok(());
-        }
-        // A rebuild may have ended since the list of sales was read: then Redis is in the next epoch, and as new as the database.
-        let Some(now) = sales::get(&self.db, &sale.sale_id).await? else { return Ok(()) };
-        if now.epoch != sale.epoch && self.is_in_step(&now, shard).await? {
-            return Ok(());
-        }
-        self.freeze(&sale.sale_id, shard).await?;
+        let mut sale = sale.clone();
+        let judged_epoch = loop {
+            let Some(judged_epoch) = self.epoch_out_of_step(&sale, shard).await? else { return Ok(()) };
+            // A rebuild may have ended since the sale was read: then Redis is in the next epoch, and as new as the database.
+            let Some(now) = sales::get(&self.db, &sale.sale_id).await? else { return Ok(()) };
+            if now.epoch == sale.epoch {
+                break judged_epoch;
+            }
+            sale = now;
+        };
+        self.freeze(&sale.sale_id, shard, judged_epoch).await?;
         tracing::error!(
             phase = "p2_reserve", sale = %sale.sale_id, shard,
             "redis went back in time, the sale is frozen until it is rebuilt"
@@ -162,11 +164,11 @@ impl Fence {
         Ok(())
     }
 
-    /// Whether Redis is in the sale's epoch and has all numbers that the database has; also when the keys are lost or damaged, because
-    /// the script sells nothing then.
-    async fn is_in_step(&self, sale: &Sale, shard: u16) -> Result<bool, FenceFault> {
+    /// `None`: Redis is in the sale's epoch and has all numbers that the database has; also when the keys are lost or damaged, because
+    /// the script sells nothing then. Else the later epoch of the two.
+    async fn epoch_out_of_step(&self, sale: &Sale, shard: u16) -> Result<Option<u32>, FenceFault> {
         let highest = outcomes::highest_number(&self.db, &sale.sale_id, shard, sale.epoch).await?;
-        let Some(meta) = self.readable_meta(&sale.sale_id, shard).await? else { return Ok(true) };
+        let Some(meta) = self.readable_meta(&sale.sale_id, shard).await? else { return Ok(None) };
         let in_step = meta.epoch == sale.epoch && meta.number >= highest;
         if in_step {
             tracing::debug!(phase = "p2_reserve", sale = %sale.sale_id, shard, number = meta.number, highest, "boot fence passed");
@@ -176,7 +178,7 @@ impl Fence {
                 epoch_of_database = sale.epoch, "redis and the database differ"
             );
         }
-        Ok(in_step)
+        Ok((!in_step).then_some(meta.epoch.max(sale.epoch)))
     }
 
     /// Compares both sides of the sale's transfers from and to `shards`, and freezes it if one side went back. What is on a server that
@@ -187,7 +189,7 @@ impl Fence {
             tracing::warn!(phase = "p2_reserve", sale = %sale.sale_id, ?unread, "transfers of these shards are not compared");
         }
         let Some(pair) = rewound.into_iter().find(|pair| pair.is_of(shards)) else { return Ok(()) };
-        self.freeze(&sale.sale_id, shards.first().copied().unwrap_or(0)).await?;
+        self.freeze(&sale.sale_id, shards.first().copied().unwrap_or(0), sale.epoch).await?;
         tracing::error!(
             phase = "p2_reserve", sale = %sale.sale_id, ?pair,
             "redis forgot a transfer between two shards, the sale is frozen until it is rebuilt"
@@ -196,12 +198,11 @@ impl Fence {
     }
 
     /// On all shards: units that moved between the buckets went back in time on the other shards too. The rewound shard first:
-    /// another server may be down, and then this one stays behind its fence.
-    pub(super) async fn freeze(&self, sale: &SaleId, rewound: u16) -> Result<(), RedisFault> {
-        let from = [MetaState::Loaded, MetaState::Open, MetaState::Paused];
+    /// another server may be down, and then this one stays behind its fence. Keys of a later epoch than was judged sell on.
+    pub(super) async fn freeze(&self, sale: &SaleId, rewound: u16, judged_epoch: u32) -> Result<(), RedisFault> {
         let others = (0..self.shards).filter(|shard| *shard != rewound);
         for shard in std::iter::once(rewound).chain(others) {
-            self.redis.sale_keys.set_state(sale, shard, MetaState::Frozen, &from).await?;
+            self.redis.sale_keys.freeze(sale, shard, judged_epoch).await?;
         }
         metrics::counter!("seckill_p2_reserve_frozen_total").increment(1);
         Ok(())

@@ -199,7 +199,7 @@ impl Rebalancing {
 
     /// Units are in two buckets: nothing more is sold before a rebuild has counted them again.
     async fn freeze(&self, why: &'static str) -> Result<(), RedisFault> {
-        self.context.fence.freeze(&self.sale, self.target).await?;
+        self.context.fence.freeze(&self.sale, self.target, self.epoch).await?;
         tracing::error!(
             phase = "p2_reserve", sale = %self.sale, shard = self.target, why,
             "redis went back in time, the sale is frozen until it is rebuilt"

@@ -13,7 +13,7 @@ use super::compensation::{compensate, finish_transfers, freeze_when_sold_twice, 
 use super::context::{ReconcileContext, ReconcileError};
 use super::dlq::{MqDlqContents, clean_mq_dlq, copy_relay_dlq};
 use super::gauges::{measure_backlog, measure_ended};
-use super::rebuild::{QuiescenceTimer, RebuildOptions, is_broken, rebuild};
+use super::rebuild::{QuiescenceTimer, RebuildOptions, broken_epoch, rebuild};
 use super::settled_sales::SettledSales;
 use super::turns::Turns;
 use crate::config::{self, Compensate};
@@ -177,12 +177,23 @@ impl Reconcile {
         let context = self.context.clone();
         context.check_shards(&sale.sale_id).await?;
         // A process that does not lead any more does nothing; the leader by now judges for itself.
-        if !self.election.leads() || !is_broken(&context, sale).await? {
+        if !self.election.leads() {
             return Ok(false);
+        }
+        let Some(judged_epoch) = broken_epoch(&context, sale).await? else { return Ok(false) };
+        // Redis may be in the epoch of a rebuild that ended since the sale was read: it is judged by its row of now.
+        match sales::get(&context.db, &sale.sale_id).await? {
+            Some(now) if now.epoch == sale.epoch => {}
+            Some(now) => {
+                *sale = now;
+                return Ok(true);
+            }
+            None => return Ok(false),
         }
         let quiescent_for = Duration::from_millis(self.settings.quiet_ms);
         let retention_ms = self.retention_ms();
-        let options = RebuildOptions { quiescent_for, backlog_max: self.backlog_max, retention_ms, mq_dlq };
+        let options =
+            RebuildOptions { judged_epoch, quiescent_for, backlog_max: self.backlog_max, retention_ms, mq_dlq };
         if !Box::pin(rebuild(&context, sale, &mut self.quiescence, options)).await? {
             return Ok(true);
         }
@@ -225,7 +236,7 @@ impl Reconcile {
         let audit = self.audit(sale, window.with_mq_dlq(mq_dlq).collecting(retention_ms)).await?;
         // Reported before it is repaired: a repair that fails must not hide what was found.
         self.reporter.report(&audit);
-        freeze_when_sold_twice(&context, &audit).await?;
+        freeze_when_sold_twice(&context, sale, &audit).await?;
         let closed = sale.status == SaleStatus::Closed;
         // Closed, consistent, and gone from Redis: nothing changes without a row in the database.
         let is_over = closed && audit.consistent() && audit.examined_count == 0;

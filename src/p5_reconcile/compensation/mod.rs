@@ -11,5 +11,6 @@ mod void;
 pub(super) use cleanup::trim;
 pub use cleanup::{mark_outcomes, trim_all};
 pub use persist::compensate;
+pub(super) use persist::compensate_before_rebuild;
 pub use transfers::finish_transfers;
 pub(super) use transfers::freeze_when_sold_twice;

@@ -19,9 +19,24 @@ use std::time::SystemTime;
 const GROUP: usize = 200;
 
 /// Persists every overdue request of an audit, and closes numbers of requests that are decided under another one. Returns how many got
-/// their outcome by it. A request that cannot be persisted does
-/// not keep the others from their outcome. Repeating is safe.
+/// their outcome by it. A request that cannot be persisted does not keep the others from their outcome. Repeating is safe.
 pub async fn compensate(context: &ReconcileContext, audit: &SaleAudit) -> Result<usize, ReconcileError> {
+    compensate_and(context, audit, audit.is_balanced()).await
+}
+
+/// The same of a frozen sale, whose units are counted anew by its rebuild. Repeating is safe.
+pub(in crate::p5_reconcile) async fn compensate_before_rebuild(
+    context: &ReconcileContext,
+    audit: &SaleAudit,
+) -> Result<usize, ReconcileError> {
+    compensate_and(context, audit, true).await
+}
+
+async fn compensate_and(
+    context: &ReconcileContext,
+    audit: &SaleAudit,
+    offer_void: bool,
+) -> Result<usize, ReconcileError> {
     let leaked: HashSet<RequestId> =
         audit.overdue.iter().filter(|open| !open.parked).map(|open| open.request_id).collect();
     let (mut repaired, mut false_alarms, mut trouble) = (0, 0, None);
@@ -62,7 +77,7 @@ pub async fn compensate(context: &ReconcileContext, audit: &SaleAudit) -> Result
         }
     }
     count_false_alarms(&audit.sale_id, false_alarms);
-    repaired += void::close_void_numbers(context, audit).await?;
+    repaired += void::close_void_numbers(context, audit, offer_void).await?;
     trouble.map_or(Ok(repaired), |error| Err(error.into()))
 }
 

@@ -5,7 +5,7 @@
 //! does the same at the same time; each transfer is given once, by its number. A crash here leaves a record that is given or not
 //! given, and the next round goes on.
 
-use crate::domain::sale::{MetaState, Sale, SaleStatus};
+use crate::domain::sale::{Sale, SaleStatus};
 use crate::p5_reconcile::audit::SaleAudit;
 use crate::p5_reconcile::context::ReconcileContext;
 use crate::store::redis::{Given, RedisFault, Transfers};
@@ -41,20 +41,21 @@ pub async fn finish_transfers(transfers: &Transfers, shards: u16, sale: &Sale) -
     Ok(finished)
 }
 
-/// Freezes a sale that has units in two buckets, so that none of them is sold twice: the next round rebuilds it. Repeating is safe.
+/// Freezes a sale that has units in two buckets, so that none of them is sold twice: the next round rebuilds it. Only in the epoch that
+/// was audited: another leader may have rebuilt the sale since. Repeating is safe.
 pub(in crate::p5_reconcile) async fn freeze_when_sold_twice(
     context: &ReconcileContext,
+    sale: &Sale,
     audit: &SaleAudit,
 ) -> Result<(), RedisFault> {
     if !audit.sells_twice {
         return Ok(());
     }
-    let from = [MetaState::Loaded, MetaState::Open, MetaState::Paused];
     for shard in 0..context.shards {
-        context.redis.sale_keys.set_state(&audit.sale_id, shard, MetaState::Frozen, &from).await?;
+        context.redis.sale_keys.freeze(&sale.sale_id, shard, sale.epoch).await?;
     }
     tracing::error!(
-        phase = "p5_reconcile", sale = %audit.sale_id,
+        phase = "p5_reconcile", sale = %sale.sale_id,
         "units are in two buckets, the sale is frozen until it is rebuilt"
     );
     Ok(())

@@ -15,4 +15,4 @@ mod quiescence;
 mod steps;
 
 pub(super) use quiescence::QuiescenceTimer;
-pub(super) use steps::{RebuildOptions, is_broken, rebuild};
+pub(super) use steps::{RebuildOptions, broken_epoch, rebuild};

@@ -8,7 +8,7 @@ use crate::domain::shard::share;
 use crate::faults::crash_point;
 use crate::orders::rows::outcomes;
 use crate::p5_reconcile::audit::{AuditOptions, Window, audit_sale};
-use crate::p5_reconcile::compensation::compensate;
+use crate::p5_reconcile::compensation::compensate_before_rebuild;
 use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
 use crate::p5_reconcile::dlq::{MqDlqContents, MqDlqScan};
 use crate::p5_reconcile::rows::decided::{self, Opening};
@@ -22,6 +22,8 @@ const READ_ALL: Duration = Duration::from_secs(60);
 /// How a rebuild is made.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::p5_reconcile) struct RebuildOptions<'a> {
+    /// The last epoch of keys that were found broken; later ones are another rebuild's.
+    pub(crate) judged_epoch: u32,
     /// Nothing may have been decided for this long: longer than a transaction of P4 may take.
     pub(crate) quiescent_for: Duration,
     /// Outbox entries at which the admission script refuses.
@@ -38,22 +40,25 @@ impl<'a> RebuildOptions<'a> {
     }
 }
 
-/// Whether Redis has lost data of a sale that was warmed.
-pub(in crate::p5_reconcile) async fn is_broken(
+/// Whether Redis has lost data of a sale that was warmed: then the last epoch among its keys and in `sale`.
+pub(in crate::p5_reconcile) async fn broken_epoch(
     context: &ReconcileContext,
     sale: &Sale,
-) -> Result<bool, ReconcileError> {
+) -> Result<Option<u32>, ReconcileError> {
     if !matches!(sale.status, SaleStatus::Warmed | SaleStatus::Paused) {
-        return Ok(false);
+        return Ok(None);
     }
+    let (mut judged_epoch, mut is_broken) = (sale.epoch, false);
     for shard in 0..context.shards {
-        let Some(meta) = context.redis.sale_keys.meta(&sale.sale_id, shard).await? else { return Ok(true) };
+        let Some(meta) = context.redis.sale_keys.meta(&sale.sale_id, shard).await? else {
+            is_broken = true;
+            continue;
+        };
+        judged_epoch = judged_epoch.max(meta.epoch);
         let in_step = meta.state != MetaState::Frozen && meta.epoch == sale.epoch;
-        if !in_step || !context.redis.sale_keys.are_complete(&sale.sale_id, shard).await? {
-            return Ok(true);
-        }
+        is_broken = is_broken || !in_step || !context.redis.sale_keys.are_complete(&sale.sale_id, shard).await?;
     }
-    Ok(false)
+    Ok(is_broken.then_some(judged_epoch))
 }
 
 /// One step towards the rebuild of a broken sale; `true` when it sells again.
@@ -65,8 +70,7 @@ pub(in crate::p5_reconcile) async fn rebuild(
 ) -> Result<bool, ReconcileError> {
     let id = &sale.sale_id;
     for shard in 0..context.shards {
-        let from = [MetaState::Loaded, MetaState::Open, MetaState::Paused];
-        context.redis.sale_keys.set_state(id, shard, MetaState::Frozen, &from).await?;
+        context.redis.sale_keys.freeze(id, shard, options.judged_epoch).await?;
     }
     // Requests that only the ledger has are persisted now; the next epoch begins with another ledger.
     if let Some(reason) = waits_for(context, sale, options).await? {
@@ -112,7 +116,7 @@ async fn waits_for(
     options: RebuildOptions<'_>,
 ) -> Result<Option<WaitsFor>, ReconcileError> {
     let audit = audit_sale(context, sale, options.audit()).await?;
-    compensate(context, &audit).await?;
+    compensate_before_rebuild(context, &audit).await?;
     match audit.overdue.len() {
         0 => Box::pin(in_flight(context, &sale.sale_id)).await,
         undecided => Ok(Some(WaitsFor::Undecided(undecided))),

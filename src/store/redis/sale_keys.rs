@@ -189,7 +189,26 @@ impl SaleKeys {
         to: MetaState,
         from: &[MetaState],
     ) -> Result<Option<MetaState>, RedisFault> {
-        let mut args = vec![text(to.code())];
+        self.set_state_until(sale, (shard, None), to, from).await
+    }
+
+    /// Freezes the sale while it sells, so that it is rebuilt, unless its keys are of a later epoch than was judged: what a rebuild has
+    /// made meanwhile is whole. Repeating is safe.
+    pub async fn freeze(&self, sale: &SaleId, shard: u16, judged_epoch: u32) -> Result<(), RedisFault> {
+        let from = [MetaState::Loaded, MetaState::Open, MetaState::Paused];
+        self.set_state_until(sale, (shard, Some(judged_epoch)), MetaState::Frozen, &from).await?;
+        Ok(())
+    }
+
+    async fn set_state_until(
+        &self,
+        sale: &SaleId,
+        (shard, last_epoch): (u16, Option<u32>),
+        to: MetaState,
+        from: &[MetaState],
+    ) -> Result<Option<MetaState>, RedisFault> {
+        let last_epoch = last_epoch.map(|epoch| epoch.to_string()).unwrap_or_default();
+        let mut args = vec![text(to.code()), text(last_epoch)];
         args.extend(from.iter().map(|state| text(state.code())));
         let before = self.redis.script(&SET_STATE, vec![self.redis.keys.meta(shard, sale)], args).await?;
         match before.as_string().unwrap_or_default().as_str() {

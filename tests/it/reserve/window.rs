@@ -139,3 +139,24 @@ fn a_sale_that_was_rescheduled_or_rebuilt_sells_within_its_new_window() {
         world.finish().await;
     });
 }
+
+/// Whoever judged a sale, and slept while it was rebuilt, does not stop what is whole.
+#[test]
+fn a_freeze_stops_the_epoch_that_was_judged_and_those_before_it() {
+    run(async {
+        let world = World::with(&[], &[]).await;
+        let (keys, sale) = (&world.servers.redis.sale_keys, Sale { epoch: 4, ..redis_sale("judged", 5) });
+        open(&world, &sale).await;
+        let state = async || keys.meta(&sale.sale_id, 0).await.unwrap().unwrap().state;
+        keys.freeze(&sale.sale_id, 0, 3).await.unwrap();
+        assert_eq!(state().await, MetaState::Open, "a rebuild came in between");
+        for judged in [4, 5, 4] {
+            keys.set_state(&sale.sale_id, 0, MetaState::Open, &[MetaState::Frozen]).await.unwrap();
+            keys.freeze(&sale.sale_id, 0, judged).await.unwrap();
+            assert_eq!(state().await, MetaState::Frozen, "{judged}");
+        }
+        keys.set_state(&sale.sale_id, 0, MetaState::Closed, &[MetaState::Frozen]).await.unwrap();
+        keys.freeze(&sale.sale_id, 0, 4).await.unwrap();
+        assert_eq!(state().await, MetaState::Closed, "it sells nothing");
+    });
+}
