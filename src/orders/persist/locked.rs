@@ -2,6 +2,9 @@
 //! them in the same queue, and would wait for the same lock again and again (H6). Whether the row is free again is asked without
 //! waiting for it, a few times a second, so that a sale lands again as soon as it can (H3).
 //!
+//! The question takes a row that other writers hold for a moment each for one that is stuck. So a sale whose row was found locked
+//! several times in a row is tried once unasked, and waits for its turn with the others.
+//!
 //! Input: what the transactions of this process met. Output: which sales are left alone, and which are tried apart from the
 //! others. A crash forgets it: the next transaction meets the lock.
 
@@ -13,6 +16,7 @@ use crate::store::mysql::schema::sales;
 use crate::store::mysql::sessions::LOCK_WAIT_MAX_S;
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -23,9 +27,31 @@ const ASKED_EVERY: Duration = Duration::from_millis(250);
 /// call a lock wait.
 const LEFT_ALONE: Duration = Duration::from_secs(LOCK_WAIT_MAX_S);
 
-/// Until when each of them is left alone. A sale stays in it until it was tried with success.
+/// So often is a row found locked before it is waited for, unasked.
+const ASKED_MAX: u32 = 8;
+/// After waits in vain it is found locked more often before, and at most so often: a row that is stuck costs the others few waits.
+const ASKED_MAX_MAX: u32 = 64;
+
+/// What is known of them. A sale stays in it until it was tried with success.
 #[derive(Debug, Default)]
-pub(crate) struct LockedSales(Mutex<BTreeMap<SaleId, Instant>>);
+pub(crate) struct LockedSales(Mutex<BTreeMap<SaleId, LockedSale>>);
+
+/// A sale whose row was found locked.
+#[derive(Debug, Clone, Copy)]
+struct LockedSale {
+    /// Until then it is left alone.
+    until: Instant,
+    /// How often the question found its row locked since it was waited for.
+    found_locked: u32,
+    /// How often that is to be so before it is waited for.
+    asked_max: u32,
+}
+
+impl LockedSale {
+    const fn new(until: Instant) -> Self {
+        Self { until, found_locked: 0, asked_max: ASKED_MAX }
+    }
+}
 
 /// What a call does with sales that were found locked.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -38,7 +64,7 @@ pub(crate) struct LockedNow {
 }
 
 impl LockedSales {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<SaleId, Instant>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<SaleId, LockedSale>> {
         // A panic elsewhere leaves the map whole: every change is one insert.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -54,7 +80,7 @@ impl LockedSales {
             if locked.tried_apart.as_ref() == Some(sale) {
                 continue;
             }
-            let Some(until) = known.get_mut(sale) else { continue };
+            let Some(LockedSale { until, .. }) = known.get_mut(sale) else { continue };
             if now < *until || locked.tried_apart.is_some() {
                 locked.left_alone.insert(sale.clone());
             } else {
@@ -67,14 +93,39 @@ impl LockedSales {
 
     /// A call has waited for the row in vain. Several may have waited at the same time, so that says nothing of how long it is locked.
     pub(crate) fn met(&self, sale: &SaleId, now: Instant) {
-        if self.lock().insert(sale.clone(), now + ASKED_EVERY).is_none() {
-            tracing::warn!(%sale, "another session holds the sale's row: its orders are sent back until the row is free");
+        let until = now + ASKED_EVERY;
+        match self.lock().entry(sale.clone()) {
+            Entry::Occupied(mut known) => known.get_mut().until = until,
+            Entry::Vacant(unknown) => {
+                unknown.insert(LockedSale::new(until));
+                tracing::warn!(%sale, "another session holds the sale's row: its orders are sent back until the row is free");
+            }
         }
     }
 
-    /// The row was free when it was asked for, and was locked all the same.
+    /// Whether the row is to be asked for before it is written to; else it was found locked so often that only a wait for it shows
+    /// whether it is stuck, or busy.
+    fn is_to_be_asked(&self, sale: &SaleId) -> bool {
+        self.lock().get(sale).is_none_or(|known| known.found_locked < known.asked_max)
+    }
+
+    /// The row was asked for, and is locked.
+    fn found_locked(&self, sale: &SaleId, now: Instant) {
+        let mut all = self.lock();
+        let known = all.entry(sale.clone()).or_insert_with(|| LockedSale::new(now));
+        known.until = now + ASKED_EVERY;
+        known.found_locked += 1;
+    }
+
+    /// The row was free when it was asked for, or was not asked for again, and was waited for in vain.
     pub(crate) fn met_after_asking(&self, sale: &SaleId, now: Instant) {
-        self.lock().insert(sale.clone(), now + LEFT_ALONE);
+        let mut all = self.lock();
+        let known = all.entry(sale.clone()).or_insert_with(|| LockedSale::new(now));
+        known.until = now + LEFT_ALONE;
+        if known.found_locked >= known.asked_max {
+            known.asked_max = (known.asked_max * 2).min(ASKED_MAX_MAX);
+        }
+        known.found_locked = 0;
     }
 
     /// The database is in trouble. What was found before says nothing any more, and the next call has to ask: orders that are sent
@@ -106,13 +157,17 @@ async fn is_free(db: &Db, sale: &SaleId) -> Result<bool, DbError> {
 }
 
 impl PersistCall<'_> {
-    /// If another session still holds the row of the sale that is tried apart, it is left alone, too: without a wait for its lock.
+    /// If another session still holds the row of the sale that is tried apart, it is left alone, too: without a wait for its lock, unless
+    /// it was found locked too often.
     pub(crate) async fn ask_for_the_one_apart(&mut self) {
         let Some(sale) = self.apart.clone() else { return };
+        if !self.persister.locked.is_to_be_asked(&sale) {
+            return;
+        }
         match is_free(&self.persister.db, &sale).await {
             Ok(true) => {}
             Ok(false) => {
-                self.persister.locked.met(&sale, Instant::now());
+                self.persister.locked.found_locked(&sale, Instant::now());
                 self.locked.insert(sale);
             }
             Err(error) => self.note(&error),
@@ -200,5 +255,23 @@ mod tests {
         sales.met_after_asking(&three[2], now);
         let of_c = |now: Instant| sales.among([&three[2]].into_iter(), now).tried_apart;
         assert_eq!((of_c(now + ASKED_EVERY), of_c(now + LEFT_ALONE)), (None, Some(sale("c"))));
+    }
+
+    #[test]
+    fn a_row_that_is_found_locked_too_often_is_waited_for_and_seldom_if_that_is_in_vain() {
+        let (sales, now, s) = (LockedSales::default(), Instant::now(), sale("s"));
+        sales.met(&s, now);
+        let asked = || (1..1_000).take_while(|_| sales.is_to_be_asked(&s)).map(|_| sales.found_locked(&s, now)).count();
+        for expected in [8, 16, 32, 64, 64] {
+            assert_eq!(asked(), expected);
+            // Another call that did not ask.
+            sales.met(&s, now);
+            assert!(!sales.is_to_be_asked(&s));
+            sales.met_after_asking(&s, now);
+        }
+        sales.freed(&s);
+        assert!(sales.is_to_be_asked(&s));
+        sales.met(&s, now);
+        assert_eq!(asked(), 8);
     }
 }

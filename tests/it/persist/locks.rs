@@ -12,6 +12,8 @@ use seckill::roles::Role::{Api, Consumer, Relay};
 use seckill::sales::rows as sales;
 use seckill::store::mysql::codes::PersistSource;
 use seckill::store::mysql::{Db, DbError, migrate};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 #[test]
 fn a_locked_stock_row_holds_up_its_own_sale_only() {
@@ -178,6 +180,49 @@ fn a_row_that_is_free_again_is_tried_at_once_however_many_met_its_lock() {
             "the first try after it was freed"
         );
         assert_sound(&db, "writers", 3).await;
+    });
+}
+
+/// Two sessions hold the row in turns, so that one always has it: as other processes do that are busy with the same sale.
+#[test]
+fn a_row_that_is_busy_and_not_stuck_is_waited_for_after_a_while() {
+    run(async {
+        let world = World::with(&[], &[]).await;
+        let (sale, persister) = (world.sale("busy", 100, Some(1)).await, persister(&world.servers.db));
+        let items = [accepted("busy", 1, "u1", 1)];
+        let mut holder = Session::open(&world).await;
+        holder.run("BEGIN; UPDATE sales SET title = 'x' WHERE sale_id = 'busy'").await;
+        let locked = [Err(DbError::SaleLocked(sale.clone()))];
+        assert_eq!(persister.persist_all(&items, PersistSource::Relay).await, locked);
+        let is_over = Arc::new(AtomicBool::new(false));
+        let mut writers = Vec::new();
+        for _ in 0..2 {
+            let (is_over, mut writer) = (is_over.clone(), Session::open(&world).await);
+            writers.push(tokio::spawn(async move {
+                while !is_over.load(Ordering::Relaxed) {
+                    let turn = "BEGIN; UPDATE sales SET title = 'y' WHERE sale_id = 'busy'; DO SLEEP(0.1); COMMIT";
+                    writer.run(turn).await;
+                }
+            }));
+        }
+        eventually("both wait for it", async || {
+            let waiting = format!(
+                "SELECT COUNT(*) AS n FROM information_schema.processlist WHERE db = '{}' AND info LIKE 'UPDATE%y%'",
+                world.database()
+            );
+            world.number(&waiting).await == 2
+        })
+        .await;
+        holder.run("ROLLBACK").await;
+        eventually("its turn", async || {
+            persister.persist_all(&items, PersistSource::Relay).await == [Ok(Verdict::Ordered)]
+        })
+        .await;
+        is_over.store(true, Ordering::Relaxed);
+        for writer in writers {
+            writer.await.unwrap();
+        }
+        assert_eq!(world.orders(&sale).await, 1);
     });
 }
 
