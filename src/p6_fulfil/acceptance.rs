@@ -1,8 +1,9 @@
 //! Whether a request that has no order was accepted: then its order is still to be written, and what is asked of it has to wait.
 //!
 //! Input: a request id. Output: its order is to come, it failed, or no server knows it. The ledgers are read before the database: an
-//! order that lands in between is found there. That no server knows a request is said only when every ledger of a sale that sells was
-//! read and is whole; a server that does not answer is an error, never an answer. Reads only, a crash leaves nothing.
+//! order that lands in between is found there. That no server knows a request is said only when every ledger of a sale was read and is
+//! whole, but for closed sales of which nothing can come any more; a server that does not answer is an error, never an answer. Reads
+//! only, a crash leaves nothing.
 
 use super::context::FulfilContext;
 use crate::domain::ids::RequestId;
@@ -10,6 +11,7 @@ use crate::domain::outcome::Outcome;
 use crate::domain::sale::{MetaState, Sale, SaleStatus};
 use crate::orders::rows::outcomes;
 use crate::orders::rows::request_records::{self, RequestRecords};
+use crate::runtime::now_ms;
 use crate::sales::rows as sales;
 use crate::store::mysql::DbError;
 use crate::store::redis::RedisFault;
@@ -21,6 +23,9 @@ use tokio::time::timeout;
 const DEADLINE: Duration = Duration::from_secs(5);
 /// Ledgers read at once.
 const AT_ONCE: usize = 32;
+/// So long after the end of a closed sale, or after its last outcome, nothing of it is on its way: a message that still circles is a
+/// dead letter by then, which the database knows. Milliseconds.
+const ON_THE_WAY_MAX_MS: i64 = 7 * 86_400_000;
 
 /// What is known of a request without an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,7 +112,7 @@ async fn in_a_ledger(context: &FulfilContext, request_id: RequestId) -> Result<b
     unread.map_or(Ok(false), Err)
 }
 
-/// Whether this ledger has the request. Of a closed sale the keys may be gone, and with them nothing that is not in the database.
+/// Whether this ledger has the request.
 async fn has(context: &FulfilContext, sale: &Sale, shard: u16, request_id: RequestId) -> Result<bool, Unread> {
     let id = &sale.sale_id;
     let (records, replicated) = context.ledger.lookup_replicated(id, shard, &[request_id]).await?;
@@ -117,12 +122,27 @@ async fn has(context: &FulfilContext, sale: &Sale, shard: u16, request_id: Reque
     if !replicated {
         return Err(Unread::NotReplicated(id.to_string()));
     }
-    match sale.status {
-        SaleStatus::Warmed | SaleStatus::Paused if !is_whole(context, sale, shard).await? => {
-            Err(Unread::NotWhole(id.to_string()))
-        }
-        SaleStatus::Draft | SaleStatus::Warmed | SaleStatus::Paused | SaleStatus::Closed => Ok(false),
+    let is_known = match sale.status {
+        SaleStatus::Draft => true,
+        SaleStatus::Warmed | SaleStatus::Paused => is_whole(context, sale, shard).await?,
+        SaleStatus::Closed => is_over(context, sale, shard).await? || is_whole(context, sale, shard).await?,
+    };
+    if is_known { Ok(false) } else { Err(Unread::NotWhole(id.to_string())) }
+}
+
+/// Whether no order of a closed sale can come that this ledger does not have: P5 has audited it and removed its keys, or it is over for
+/// long. Of a series without any outcome nothing shows that Redis has lost it.
+async fn is_over(context: &FulfilContext, sale: &Sale, shard: u16) -> Result<bool, Unread> {
+    let (id, over_ms) = (&sale.sale_id, now_ms() - ON_THE_WAY_MAX_MS);
+    if sale.ends_at_ms < over_ms {
+        return Ok(true);
     }
+    let is_gone = context.redis.sale_keys.meta(id, shard).await?.is_none();
+    if is_gone && outcomes::has_end(&context.db, id, shard, sale.epoch).await? {
+        return Ok(true);
+    }
+    let newest_ms = outcomes::newest_ms(&context.db, id, shard, sale.epoch).await?;
+    Ok(newest_ms.map_or(is_gone, |newest_ms| newest_ms < over_ms))
 }
 
 /// Whether Redis has all keys of the sale, and has not gone back in time behind the database.
@@ -130,6 +150,6 @@ async fn is_whole(context: &FulfilContext, sale: &Sale, shard: u16) -> Result<bo
     let highest = outcomes::highest_number(&context.db, &sale.sale_id, shard, sale.epoch).await?;
     let keys = &context.redis.sale_keys;
     let Some(meta) = keys.meta(&sale.sale_id, shard).await? else { return Ok(false) };
-    let is_current = meta.state != MetaState::Frozen && meta.number >= highest;
+    let is_current = meta.state != MetaState::Frozen && meta.epoch == sale.epoch && meta.number >= highest;
     Ok(is_current && keys.are_complete(&sale.sale_id, shard).await?)
 }

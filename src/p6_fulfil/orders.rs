@@ -84,7 +84,7 @@ impl OrderWork<'_> {
 /// Records a payment and tries its order. Returns whether it was new, and the payment. Repeating is safe.
 ///
 /// # Errors
-/// [`PaymentError`]; nothing was recorded while the order is to come, otherwise repeating finds out what was decided.
+/// [`PaymentError`]; nothing is recorded while the order is to come, otherwise repeating finds out what was decided.
 pub(crate) async fn receive_payment(work: OrderWork<'_>, payment: &NewPayment) -> Result<PaymentAnswer, PaymentError> {
     let price = &payment.price;
     let asked = json!({ "payment_id": payment.payment_id, "amount": price.amount_cents, "currency": price.currency });
@@ -92,9 +92,15 @@ pub(crate) async fn receive_payment(work: OrderWork<'_>, payment: &NewPayment) -
     let answer = match work.context.orders.receive(payment, None, Some(&act)).await? {
         Some(answer) => answer,
         None => {
-            let why = Some(work.orderless().await?);
-            let answer = work.context.orders.receive(payment, why, Some(&act)).await?;
-            answer.ok_or(NoOrderYet::ToCome(work.request_id))?
+            let recorded = order_life::recorded(&work.context.db, payment).await?;
+            match (work.orderless().await, recorded) {
+                // It is on record as money without an order, and that holds until its order is known of.
+                (Err(NoOrderYet::Unread(..)), Some(recorded)) => recorded,
+                (why, _) => {
+                    let answer = work.context.orders.receive(payment, Some(why?), Some(&act)).await?;
+                    answer.ok_or(NoOrderYet::ToCome(work.request_id))?
+                }
+            }
         }
     };
     let PaymentAnswer { told, row } = &answer;

@@ -7,7 +7,7 @@ use crate::store::mysql::codes::{read_outcome, unreadable};
 use crate::store::mysql::columns::UnixMs;
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Db;
-use crate::store::mysql::schema::{closed_findings, request_outcome};
+use crate::store::mysql::schema::{closed_findings, request_outcome, sale_epochs};
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 use std::collections::HashMap;
@@ -113,6 +113,28 @@ pub(crate) async fn count_of_sale(db: &Db, sale_id: &SaleId) -> Result<u64, DbEr
     let of_sale = request_outcome::table.filter(request_outcome::sale_id.eq(sale_id.as_str().as_bytes()));
     let count: i64 = db.run("outcomes_count_of_sale", async |conn| Ok(of_sale.count().get_result(conn).await?)).await?;
     Ok(u64::try_from(count).unwrap_or(0))
+}
+
+/// When the outcome with the highest acceptance number of this (sale, shard, epoch) was written, Unix milliseconds by the database's
+/// clock; `None` when there is none.
+pub(crate) async fn newest_ms(db: &Db, sale_id: &SaleId, shard: u16, epoch: u32) -> Result<Option<i64>, DbError> {
+    let newest: Option<UnixMs> = db
+        .run("outcomes_newest", async |conn| {
+            let of_series = request_outcome::table
+                .filter(request_outcome::sale_id.eq(sale_id.as_str().as_bytes()))
+                .filter(request_outcome::shard.eq(shard))
+                .filter(request_outcome::epoch.eq(epoch));
+            let newest = of_series.order(request_outcome::number.desc()).select(request_outcome::created_at);
+            Ok(newest.first(conn).await.optional()?)
+        })
+        .await?;
+    Ok(newest.map(Into::into))
+}
+
+/// Whether it was written down where the numbers of this (sale, shard, epoch) ended: P5 does before their keys leave Redis.
+pub(crate) async fn has_end(db: &Db, sale_id: &SaleId, shard: u16, epoch: u32) -> Result<bool, DbError> {
+    let end = sale_epochs::table.find((sale_id.as_str().as_bytes(), epoch, shard));
+    db.run("outcomes_has_end", async |conn| Ok(end.count().get_result::<i64>(conn).await? > 0)).await
 }
 
 /// The highest acceptance number that was given for sure in this (sale, shard, epoch): with an outcome, or closed; else 0. The boot

@@ -142,6 +142,15 @@ impl OrderRows {
     }
 }
 
+/// The payment as it is on record already, of the same order and money.
+///
+/// # Errors
+/// [`DbError`]; repeating is safe.
+pub(crate) async fn recorded(db: &Db, payment: &NewPayment) -> Result<Option<PaymentAnswer>, DbError> {
+    let row = by_id(db, &payment.payment_id).await?.filter(|row| payment.is_on_record_as(row));
+    Ok(row.map(|row| PaymentAnswer { told: PaymentTold::Before, row }))
+}
+
 /// Why money goes back that an order could take otherwise.
 #[derive(Debug, Clone, Copy)]
 struct Reasons {

@@ -4,12 +4,15 @@ use crate::support::answer::Answer;
 use crate::support::black_hole::BlackHole;
 use crate::support::database_sessions::{ROLES, Session};
 use crate::support::fault_injection::port_of;
+use crate::support::mysql_store::persister;
 use crate::support::orders::LONG;
 use crate::support::shared_servers::shared;
 use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::RequestId;
+use seckill::domain::outcome::Verdict;
 use seckill::domain::sale::MetaState;
-use seckill::roles::Role::{Api, Relay};
+use seckill::roles::Role::{Api, Reconcile, Relay};
+use seckill::store::mysql::codes::PersistSource;
 use serde_json::json;
 
 /// Status, code, and whether it says when to come back.
@@ -116,6 +119,72 @@ fn money_for_a_request_that_failed_has_to_go_back_and_says_so() {
 }
 
 #[test]
+fn nothing_is_decided_about_money_for_a_closed_sale_whose_redis_forgot_what_it_accepted_last() {
+    run(async {
+        let mut world = World::with(&[Api, Relay], &[]).await;
+        let admin = world.admin_port();
+        let sale = world.paying_sale("tail", 5, Some(1), LONG).await;
+        let redis = &world.servers.redis;
+        let mut copies = Vec::new();
+        for key in redis.keys.of_warmed(0, &sale) {
+            let copy = format!("copy-of-{key}");
+            world.redis(&["COPY", &key, &copy]).await;
+            copies.push((key, copy));
+        }
+        let (alice, bob) = (world.bought(&sale, "alice").await, world.bought(&sale, "bob").await);
+        let of_alice = world.accepted(&sale, alice).await;
+        eventually("both are at the broker", async || world.outbox().await == (0, 0)).await;
+        world.cli(&["sale", "close", "tail"]).exits(0);
+        for (key, copy) in &copies {
+            world.redis(&["DEL", key]).await;
+            world.redis(&["COPY", copy, key]).await;
+        }
+        redis.sale_keys.set_state(&sale, 0, MetaState::Closed, &MetaState::ALL).await.unwrap();
+        let landed = persister(&world.servers.db).persist_all(&[of_alice], PersistSource::Relay).await;
+        assert_eq!(landed, [Ok(Verdict::Ordered)]);
+
+        let early = admin.pay(bob, "pi_1").await;
+        assert_eq!(said(&early), (503, "ORDER_NOT_WRITTEN".to_owned(), true), "{early:?}");
+        assert_eq!(world.rows("payments", "TRUE").await, 0);
+        world.stop_roles().await;
+        world.start_roles(&ROLES).await;
+        eventually("his order", async || world.order_in("UNPAID", bob).await).await;
+        assert_eq!(admin.pay(bob, "pi_1").await.code(), "P6-F1");
+        // Of a week ago, nothing is on its way any more.
+        let unknown = RequestId::new(7).unwrap();
+        assert_eq!(admin.pay(unknown, "pi_2").await.status, 503);
+        world.sql("UPDATE request_outcome SET created_at = created_at - INTERVAL 8 DAY").await;
+        assert_eq!(admin.pay(unknown, "pi_2").await.text("reason"), "NO_ORDER");
+        world.stop_roles().await;
+    });
+}
+
+#[test]
+fn a_closed_sale_that_has_left_redis_keeps_no_money_from_being_decided() {
+    run(async {
+        let world = World::with(&ROLES, &["p5_reconcile.interval_ms=100"]).await;
+        let admin = world.admin_port();
+        let sale = world.paying_sale("left", 5, Some(1), LONG).await;
+        let alice = world.ordered(&sale, "alice").await;
+        assert_eq!(admin.pay(alice, "pi_1").await.code(), "P6-F1");
+        world.settled(&sale).await;
+        world.cli(&["sale", "close", "left"]).exits(0);
+        let nowhere = admin.pay(RequestId::new(7).unwrap(), "pi_2").await;
+        assert_eq!(nowhere.text("reason"), "NO_ORDER", "its keys are there: {nowhere:?}");
+        let short = world.extra_roles(&[Reconcile], |settings| settings.p5_reconcile.ledger_retention_s = 1);
+        let meta = world.servers.redis.keys.meta(0, &sale);
+        eventually("gone from redis", async || world.redis(&["EXISTS", &meta]).await.as_u64() == Some(0)).await;
+        short.stop().await;
+        let nowhere = admin.pay(RequestId::new(8).unwrap(), "pi_3").await;
+        assert_eq!(nowhere.text("reason"), "NO_ORDER", "removed after an audit: {nowhere:?}");
+        world.sql("DELETE FROM sale_epochs").await;
+        let unread = admin.pay(RequestId::new(9).unwrap(), "pi_4").await;
+        assert_eq!(said(&unread), (503, "ORDER_NOT_WRITTEN".to_owned(), true), "gone, nobody knows why: {unread:?}");
+        world.finish().await;
+    });
+}
+
+#[test]
 fn nothing_is_decided_about_money_while_a_ledger_that_may_have_its_request_cannot_be_read() {
     run(async {
         let direct = shared().await.urls().redis_url;
@@ -140,6 +209,14 @@ fn nothing_is_decided_about_money_while_a_ledger_that_may_have_its_request_canno
         set(MetaState::Open, MetaState::Frozen).await;
         let nowhere = admin.pay(unknown, "pi_1").await;
         assert_eq!((nowhere.status, nowhere.text("reason")), (200, "NO_ORDER".to_owned()), "{nowhere:?}");
+        // What is on record of the same money holds, whoever is away now.
+        hole.swallow(true);
+        let again = admin.pay(unknown, "pi_1").await;
+        assert_eq!((again.status, again.text("reason")), (200, "NO_ORDER".to_owned()), "{again:?}");
+        let other = admin.pay(unknown, "pi_2").await;
+        assert_eq!(said(&other), (503, "ORDER_NOT_WRITTEN".to_owned(), true), "{other:?}");
+        hole.swallow(false);
+        set(MetaState::Open, MetaState::Open).await;
         world.finish().await;
     });
 }
