@@ -76,6 +76,9 @@ fn the_start_moves_before_it_and_the_end_until_it_and_neither_into_the_past() {
     assert_eq!(field(moved(&early, Some(3 * HOUR_MS), None)), "ends_at", "the end stays behind the start");
     let free = Sale { price_cents: 0, ..early };
     assert!(moved(&free, None, Some(9 * HOUR_MS)).is_ok(), "as it was made by a build without the rule");
+    let former = Sale { currency: "RMB".into(), ..sale(-1, SaleStatus::Warmed) };
+    let longer = moved(&former, None, Some(9 * HOUR_MS)).unwrap();
+    assert_eq!((longer.currency.as_str(), longer.ends_at_ms), ("RMB", NOW_MS + 9 * HOUR_MS), "so is its currency");
     let running = sale(-1, SaleStatus::Warmed);
     assert_eq!(moved(&running, Some(HOUR_MS), None), Err(ChangeRefusal::StartSettled(running.starts_at_ms)));
     assert_eq!(moved(&running, Some(-1), Some(9)).unwrap().ends_at_ms, NOW_MS + 9, "the same start is no change");

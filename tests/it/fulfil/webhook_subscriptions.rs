@@ -4,7 +4,30 @@ use crate::support::hook_receiver::HookReceiver;
 use crate::support::orders::LONG;
 use crate::support::programs::call;
 use crate::support::world::{World, eventually, run};
+use seckill::config::ServerUrl;
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
+
+/// All tables but `webhook_subscriptions`.
+const TABLES_OF_BEFORE: [&str; 18] = [
+    "sales",
+    "orders",
+    "purchases",
+    "request_outcome",
+    "outcome_event",
+    "failed_request",
+    "stock_flow",
+    "stock_grants",
+    "audit_runs",
+    "audit_findings",
+    "closed_findings",
+    "payments",
+    "webhook_deliveries",
+    "operator_acts",
+    "sale_epochs",
+    "archived_sales",
+    "order_events",
+    "__diesel_schema_migrations",
+];
 
 /// The settings of a world without its configuration file, as an operator's machine has them.
 fn without_the_file(world: &World) -> Vec<String> {
@@ -62,6 +85,51 @@ fn a_webhook_that_the_leader_has_no_more_gets_no_events_of_processes_without_it(
         assert_eq!(world.rows("webhook_deliveries", "webhook = 'former'").await, 0);
         consumer.stop().await;
         leader.stop().await;
+        world.finish().await;
+    });
+}
+
+#[test]
+fn orders_and_their_events_go_on_with_a_database_of_before_the_subscriptions() {
+    run(async {
+        let receiver = HookReceiver::start().await;
+        let world = World::with_hook(&[Api, Relay], &[], &receiver).await;
+        world.sql("RENAME TABLE webhook_subscriptions TO subscriptions_elsewhere").await;
+        let rest = world.extra_roles(&[Consumer, Reconcile], |_| {});
+        let sale = world.paying_sale("before", 10, Some(1), LONG).await;
+        let alice = world.ordered(&sale, "alice").await;
+        receiver.hears("order.confirmed", alice).await;
+        assert_eq!(world.cancel_mine("alice", alice).await.text("state"), "CANCELLED");
+        receiver.hears("order.cancelled", alice).await;
+        rest.stop().await;
+        world.sql("RENAME TABLE subscriptions_elsewhere TO webhook_subscriptions").await;
+        world.finish().await;
+    });
+}
+
+#[test]
+fn orders_and_their_events_go_on_with_an_account_of_before_the_subscriptions() {
+    run(async {
+        let receiver = HookReceiver::start().await;
+        let world = World::with_hook(&[Api, Relay], &[], &receiver).await;
+        let (name, url) = ("subscriber", world.settings.mysql.url.expose());
+        let user = format!("'{name}'@'127.0.0.1'");
+        world.sql(&format!("DROP USER IF EXISTS {user}")).await;
+        world.sql(&format!("CREATE USER {user}")).await;
+        for table in TABLES_OF_BEFORE {
+            let right = format!("GRANT SELECT, INSERT, UPDATE, DELETE ON {}.{table} TO {user}", world.database());
+            world.sql(&right).await;
+        }
+        let older = url.replace("root@", &format!("{name}@"));
+        let rest = world.extra_roles(&[Consumer, Reconcile], |settings| settings.mysql.url = ServerUrl::new(older));
+        let sale = world.paying_sale("rights", 10, Some(1), LONG).await;
+        let alice = world.ordered(&sale, "alice").await;
+        receiver.hears("order.confirmed", alice).await;
+        world.overdue(alice).await;
+        receiver.hears("order.expired", alice).await;
+        assert_eq!(world.rows("webhook_subscriptions", "TRUE").await, 0, "it may not write them");
+        rest.stop().await;
+        world.sql(&format!("DROP USER {user}")).await;
         world.finish().await;
     });
 }

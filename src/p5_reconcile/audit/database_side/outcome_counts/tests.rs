@@ -21,6 +21,18 @@ fn a_large_sale_is_counted_whole_at_first_and_every_hundredth_time() {
 }
 
 #[test]
+fn a_large_sale_is_counted_whole_as_often_as_that_is_asked_for() {
+    let mut counted = CountedOutcomes::default();
+    let large = [wanted(SMALL + 1, SMALL + 1)];
+    assert!(counted.counts_all(&large) && !counted.counts_all(&large));
+    for _ in 0..3 {
+        counted.count_all_next();
+        assert!(counted.counts_all(&large), "a difference stands");
+    }
+    assert!(!counted.counts_all(&large));
+}
+
+#[test]
 fn pieces_are_remembered_as_far_as_their_holes_can_be() {
     let holes = |no: u64, count: u64| (0..count).map(|at| (no * PIECE + 2 * at + 1, no * PIECE + 2 * at + 1)).collect();
     let most: Vec<(u64, u64)> = holes(0, HOLES_MAX as u64);
