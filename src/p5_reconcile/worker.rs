@@ -177,10 +177,8 @@ impl Reconcile {
         let context = self.context.clone();
         context.check_shards(&sale.sale_id).await?;
         // A process that does not lead any more does nothing; the leader by now judges for itself.
-        if !self.election.leads() {
-            return Ok(false);
-        }
-        let Some(judged_epoch) = broken_epoch(&context, sale).await? else { return Ok(false) };
+        let judged = if self.election.leads() { broken_epoch(&context, sale).await? } else { None };
+        let Some(judged_epoch) = judged else { return Ok(false) };
         // Redis may be in the epoch of a rebuild that ended since the sale was read: it is judged by its row of now.
         match sales::get(&context.db, &sale.sale_id).await? {
             Some(now) if now.epoch == sale.epoch => {}

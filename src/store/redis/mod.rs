@@ -22,6 +22,7 @@ mod rights;
 mod rooms;
 mod sale_cache;
 mod sale_keys;
+mod sale_states;
 mod scripts;
 mod stock;
 mod terms;
