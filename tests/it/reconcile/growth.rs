@@ -113,6 +113,31 @@ fn a_round_beside_a_sale_with_a_payment_step_reads_no_more_rows_when_it_has_twic
     });
 }
 
+#[test]
+fn a_large_sale_is_counted_anew_in_each_round_while_an_equation_does_not_hold() {
+    run(async {
+        let world = World::with(&[], &[]).await;
+        let sale = world.sale("uneven", 1_000_000, Some(1)).await;
+        grow(&world, &sale, (0, ORDERS)).await;
+        let mut rounds = Rounds::start(&world).await;
+        let few = rounds.most_rows().await;
+        assert!(few < ORDERS, "what is remembered is not counted: {few}");
+        // The journal has units that the stock has not.
+        world.sql("UPDATE sales SET stock = stock - 1").await;
+        rounds.rows().await;
+        assert!(world.rows("audit_findings", "code = 'UNBALANCED'").await > 0);
+        for round in 0..2 {
+            let rows = rounds.rows().await;
+            assert!(rows > few + ORDERS, "round {round}: {rows} rows, {few} where all is well");
+        }
+        world.sql("UPDATE sales SET stock = stock + 1").await;
+        rounds.rows().await;
+        let again = rounds.most_rows().await;
+        assert!(again <= few + SLACK, "{again} rows, {few} before");
+        world.finish().await;
+    });
+}
+
 async fn read(db: &Db, sale: &SaleId, grants_before: GrantsSum) -> (Books, u64) {
     let orders = OrdersTurn::All { by_outcome: 0 };
     let query = BooksQuery { asked: &[], flow_before: JournalSum::default(), grants_before, orders };
