@@ -10,9 +10,9 @@ use crate::events::rows::order as events;
 use crate::faults::crash_point;
 use crate::orders::rows::acts::{self, DoneToOrder};
 use crate::orders::rows::lock;
-use crate::orders::rows::payments::{NewPayment, PaymentStep, is_written, pay};
+use crate::orders::rows::payments::{NewPayment, PaymentAnswer, PaymentStep, PaymentTold, by_id, is_written, pay};
 use crate::store::mysql::fault::DbError;
-use crate::store::mysql::pool::Conn;
+use crate::store::mysql::pool::{Conn, Db};
 use crate::store::mysql::schema::payments;
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
@@ -52,4 +52,13 @@ pub(crate) async fn again(
     acts::write(conn, act, Some(&order), done).await?;
     crash_point!(PaymentWritten);
     Ok(PaymentStep::Decided)
+}
+
+/// The payment as it is on record already, of the same order and money.
+///
+/// # Errors
+/// [`DbError`]; repeating is safe.
+pub(crate) async fn recorded(db: &Db, payment: &NewPayment) -> Result<Option<PaymentAnswer>, DbError> {
+    let row = by_id(db, &payment.payment_id).await?.filter(|row| payment.is_on_record_as(row));
+    Ok(row.map(|row| PaymentAnswer { told: PaymentTold::Before, row }))
 }

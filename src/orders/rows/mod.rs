@@ -27,10 +27,10 @@ mod units;
 pub(crate) use cancel::cancel_grant;
 pub use cancel::{CancelRequest, Cancelled};
 pub use deadline::{BATCH_MAX, ExpiredBatch};
+pub(crate) use early_payments::recorded;
 pub use lists::{FoundOrders, ListedOrder, OrdersQuery, PAGE_MAX, find, get, of_requests};
 pub use overdue::{OverdueOrder, OverdueSale, overdue, overdue_sales};
 pub use paying::{PaymentStart, start};
-pub(crate) use payments::recorded;
 pub use payments::{NewPayment, Payment, PaymentAnswer, PaymentTold, payments_of};
 pub use refunds::{
     NeededRefunds, REFUNDS_COUNTED_MAX, REFUNDS_PAGE_MAX, RefundMark, RefundPlace, RefundsFilter, refunded,

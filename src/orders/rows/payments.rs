@@ -78,7 +78,7 @@ pub enum PaymentTold {
 }
 
 impl NewPayment {
-    fn is_on_record_as(&self, row: &Payment) -> bool {
+    pub(crate) fn is_on_record_as(&self, row: &Payment) -> bool {
         row.request_id == self.request_id
             && row.amount_cents == self.price.amount_cents
             && row.currency == self.price.currency
@@ -140,15 +140,6 @@ impl OrderRows {
             payment.payment_id, beside.payment_id
         )))
     }
-}
-
-/// The payment as it is on record already, of the same order and money.
-///
-/// # Errors
-/// [`DbError`]; repeating is safe.
-pub(crate) async fn recorded(db: &Db, payment: &NewPayment) -> Result<Option<PaymentAnswer>, DbError> {
-    let row = by_id(db, &payment.payment_id).await?.filter(|row| payment.is_on_record_as(row));
-    Ok(row.map(|row| PaymentAnswer { told: PaymentTold::Before, row }))
 }
 
 /// Why money goes back that an order could take otherwise.
