@@ -91,7 +91,7 @@ fn each_server_and_framework_is_imported_by_one_place_only() {
             &["actix_web", "actix_cors"],
             &["src/http/", "src/p1_entry/http/", "src/admin/", "src/console/", "bench/src/baseline/"],
         ),
-        (&["hyper", "hyper_util", "http_body_util"], &["src/http/client.rs"]),
+        (&["hyper", "hyper_util", "hyper_rustls", "http_body_util", "tower"], &["src/http/client.rs"]),
         (&["clap"], &["src/cli/", "src/roles/", "bench/src/"]),
     ];
     let mut complaints = Vec::new();

@@ -1,64 +1,78 @@
-//! One request to another machine over HTTP/1.1, encrypted unless the address is plain: to the issuer of access tokens, and to the
+//! Requests to one other machine over HTTP/1.1, encrypted unless the address is plain: to the issuer of access tokens, and to the
 //! receivers of webhooks.
 //!
 //! Input: an address of the settings, which was checked, and a request. Output: the head of the answer and a body that was not read
-//! yet. No redirect is followed, no proxy used, no connection kept: calls are seldom, or of one receiver among several. The caller
-//! sets the deadline. With hyper and the TLS of the three servers: reqwest, which is here without TLS, would bring another stack of
-//! it. A crash leaves a request whose fate only the other side knows.
+//! yet. No redirect is followed and no proxy used. Connections are kept for the next call as far as the caller wants it. The caller
+//! sets the deadline. hyper-util has the pool, hyper-rustls the TLS of the three servers. A crash leaves a request whose fate only
+//! the other side knows.
 
-use crate::store::tls::Trust;
+use crate::store::tls::{Trust, client_config};
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
-use hyper::client::conn::http1;
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 #[cfg(test)]
 pub(crate) use hyper::header::HeaderValue;
+use hyper::header::USER_AGENT;
 pub(crate) use hyper::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, RETRY_AFTER};
-use hyper::header::{HOST, USER_AGENT};
 pub(crate) use hyper::{Method, StatusCode};
-use hyper::{Request, Response};
-use hyper_util::rt::TokioIo;
-use std::net::SocketAddr;
-use std::sync::Arc;
+use hyper::{Request, Response, Uri, body::Incoming};
+use hyper_rustls::{HttpsConnectorBuilder, MaybeHttpsStream};
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::{Client, Error};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::task::JoinSet;
+use tower::BoxError;
+use tower::timeout::Timeout;
+use tower::util::BoxCloneSyncService;
 use url::Url;
 
-/// One address may take this long to accept a connection, so that there is time for the next one.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-/// Addresses of one name that are tried.
-const ADDRESSES_MAX: usize = 4;
+/// Finding the addresses of a name, a connection to one of them and its TLS take at most this long together. Each address gets its
+/// part of the time.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
+/// A connection without a call is kept for this long: less than what firewalls forget it after.
+const KEPT: Duration = Duration::from_secs(20);
 /// Largest head of an answer, bytes.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
+
+/// Makes connections within their time.
+type Connector = BoxCloneSyncService<Uri, MaybeHttpsStream<TokioIo<TcpStream>>, BoxError>;
 
 /// Calls one address.
 pub(crate) struct OutgoingClient {
     url: Url,
-    /// None when the connection is plain.
-    trust: Option<Arc<Trust>>,
+    client: Client<Connector, Full<Bytes>>,
+    /// Whether the address can be called: one that encrypts needs trusted certificates.
+    can_call: bool,
+    keeps: bool,
 }
 
 /// What is sent.
 pub(crate) struct OutgoingCall {
     pub(crate) method: Method,
     pub(crate) headers: Vec<(HeaderName, String)>,
-    pub(crate) body: Vec<u8>,
+    pub(crate) body: Bytes,
 }
 
-/// What came back. Dropping it closes the connection.
-pub(crate) struct IncomingAnswer {
-    head: Response<Incoming>,
-    /// Ends with the answer, whatever the other side does.
-    _driver: JoinSet<Result<(), hyper::Error>>,
-}
+/// What came back: its head. Dropping it with an unread body closes the connection.
+pub(crate) type IncomingAnswer = Response<Incoming>;
 
 impl OutgoingClient {
-    /// For this address; `trust` for one that encrypts.
-    pub(crate) fn new(url: Url, trust: Option<Arc<Trust>>) -> Self {
-        let trust = trust.filter(|_| url.scheme() == "https");
-        Self { url, trust }
+    /// For this address; `trust` for one that encrypts. Up to `kept_max` connections are kept between calls. With them, a call is sent
+    /// again at once, a single time, if its connection ends before the answer: the other side may have closed a kept one just then.
+    /// Only for calls that may arrive twice.
+    pub(crate) fn new(url: Url, trust: Option<&Trust>, kept_max: usize) -> Self {
+        let mut tcp = HttpConnector::new();
+        tcp.enforce_http(false);
+        tcp.set_nodelay(true);
+        tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
+        let tls = HttpsConnectorBuilder::new().with_tls_config(client_config(trust));
+        let connector = Timeout::new(tls.https_or_http().enable_http1().wrap_connector(tcp), CONNECT_TIMEOUT);
+        let connector = Connector::new(connector);
+        let mut pool = Client::builder(TokioExecutor::new());
+        pool.pool_timer(TokioTimer::new()).pool_idle_timeout(KEPT).pool_max_idle_per_host(kept_max);
+        let client = pool.http1_max_buf_size(HEAD_BYTES_MAX).build(connector);
+        let can_call = url.scheme() == "http" || trust.is_some();
+        Self { url, client, can_call, keeps: kept_max > 0 }
     }
 
     /// The address, for messages.
@@ -71,83 +85,43 @@ impl OutgoingClient {
     /// # Errors
     /// What went wrong, in words. The other side may have the request all the same.
     pub(crate) async fn call(&self, call: OutgoingCall) -> Result<IncomingAnswer, String> {
-        let host = self.url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-        let port = self.url.port_or_known_default().unwrap_or(443);
-        if self.trust.is_none() && self.url.scheme() != "http" {
+        if !self.can_call {
             return Err("no certificates are trusted for this address".to_owned());
         }
-        let stream = connect(host, port).await?;
-        let Some(trust) = &self.trust else { return self.exchange(stream, call).await };
-        let encrypted = trust.connect(host, stream).await.map_err(|error| error.to_string())?;
-        self.exchange(encrypted, call).await
-    }
-
-    async fn exchange(
-        &self,
-        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-        call: OutgoingCall,
-    ) -> Result<IncomingAnswer, String> {
-        let mut builder = http1::Builder::new();
-        builder.max_buf_size(HEAD_BYTES_MAX);
-        let (mut sender, connection) =
-            builder.handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
-        let mut driver = JoinSet::new();
-        driver.spawn(connection);
-        let path =
-            self.url.query().map_or_else(|| self.url.path().to_owned(), |query| format!("{}?{query}", self.url.path()));
-        let host = self.url.host_str().unwrap_or_default();
-        let host = self.url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
-        let mut request =
-            Request::builder().method(call.method).uri(path).header(HOST, host).header(USER_AGENT, "seckill");
+        let mut request = Request::builder().method(call.method).uri(self.url.as_str()).header(USER_AGENT, "seckill");
         for (name, value) in call.headers {
             request = request.header(name, value);
         }
-        let request = request.body(Full::new(Bytes::from(call.body))).map_err(|error| error.to_string())?;
-        let head = sender.send_request(request).await.map_err(|error| error.to_string())?;
-        Ok(IncomingAnswer { head, _driver: driver })
-    }
-}
-
-impl IncomingAnswer {
-    /// The status code.
-    pub(crate) fn status(&self) -> StatusCode {
-        self.head.status()
-    }
-
-    /// The headers.
-    pub(crate) fn headers(&self) -> &HeaderMap {
-        self.head.headers()
-    }
-
-    /// The body, which is counted as it comes: a length can lie, and a stream has none.
-    pub(crate) async fn body(self, bytes_max: usize) -> Result<Vec<u8>, String> {
-        let Self { head, _driver: driver } = self;
-        let (mut text, mut body) = (Vec::new(), head.into_body());
-        while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|error| format!("the answer broke off: {error}"))?;
-            let Some(data) = frame.data_ref() else { continue };
-            if text.len() + data.len() > bytes_max {
-                return Err(format!("the answer has more than {bytes_max} bytes"));
-            }
-            text.extend_from_slice(data);
+        let request = request.body(Full::new(call.body)).map_err(|error| error.to_string())?;
+        let mut answered = self.client.request(request.clone()).await;
+        if self.keeps && answered.as_ref().is_err_and(|error| !error.is_connect()) {
+            answered = self.client.request(request).await;
         }
-        drop(driver);
-        Ok(text)
+        answered.map_err(|error| self.words(&error))
+    }
+
+    /// What went wrong, from the outside in, without the pool's own word for it.
+    fn words(&self, error: &Error) -> String {
+        let causes = std::iter::successors(std::error::Error::source(error), |error| error.source());
+        let causes = causes.map(ToString::to_string).collect::<Vec<_>>().join(": ");
+        if !error.is_connect() {
+            return causes;
+        }
+        let (host, port) = (self.url.host_str().unwrap_or_default(), self.url.port_or_known_default().unwrap_or(443));
+        format!("cannot connect to {host}:{port}: {causes}")
     }
 }
 
-async fn connect(host: &str, port: u16) -> Result<TcpStream, String> {
-    let found =
-        tokio::net::lookup_host((host, port)).await.map_err(|error| format!("cannot resolve {host}: {error}"))?;
-    let mut problem = format!("{host} has no address");
-    for address in found.take(ADDRESSES_MAX).collect::<Vec<SocketAddr>>() {
-        problem = match tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await {
-            Ok(Ok(stream)) => return Ok(stream),
-            Ok(Err(error)) => format!("cannot connect to {address}: {error}"),
-            Err(_) => format!("cannot connect to {address} within {} s", CONNECT_TIMEOUT.as_secs()),
-        };
+/// The whole body, which is counted as it comes: a length can lie, and a stream has none.
+///
+/// # Errors
+/// In words: it is larger than `bytes_max`, or it broke off.
+pub(crate) async fn whole_body(answer: IncomingAnswer, bytes_max: usize) -> Result<Vec<u8>, String> {
+    match Limited::new(answer.into_body(), bytes_max).collect().await {
+        Ok(body) => Ok(body.to_bytes().into()),
+        Err(error) if error.is::<LengthLimitError>() => Err(format!("the answer has more than {bytes_max} bytes")),
+        Err(error) => Err(format!("the answer broke off: {error}")),
     }
-    Err(problem)
 }
 
 /// The certificate's problem with what to do about it; other words as they are. `tls_ca_file`, `url`: the configuration keys.
@@ -172,8 +146,8 @@ mod tests {
     async fn an_address_that_encrypts_is_never_called_in_plain_words() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("HTTPS://{}/", listener.local_addr().unwrap());
-        let client = OutgoingClient::new(Url::parse(&url).unwrap(), None);
-        let call = OutgoingCall { method: Method::POST, headers: Vec::new(), body: b"secret".to_vec() };
+        let client = OutgoingClient::new(Url::parse(&url).unwrap(), None, 0);
+        let call = OutgoingCall { method: Method::POST, headers: Vec::new(), body: "secret".into() };
         let error = client.call(call).await.err().unwrap_or_default();
         assert!(error.contains("no certificates are trusted"), "{error}");
     }

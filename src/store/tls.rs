@@ -6,13 +6,11 @@
 //! starts, so a renewed one counts from the next start on.
 
 use rustls::pki_types::pem::{Error as PemError, PemObject};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Once};
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
 
 /// Paths of one server section: `tls_ca_file`, `tls_cert_file`, `tls_key_file`. An empty path means no file.
 #[derive(Debug, Clone, Copy)]
@@ -100,21 +98,18 @@ impl Trust {
         Ok(Self { section: files.section, roots, identity, connector })
     }
 
-    /// The encrypted connection to `host` over `stream`, once its certificate is believed.
-    pub(crate) async fn connect(
-        &self,
-        host: &str,
-        stream: TcpStream,
-    ) -> std::io::Result<impl AsyncRead + AsyncWrite + Unpin + Send + use<>> {
-        let name = ServerName::try_from(host.to_owned()).map_err(std::io::Error::other)?;
-        self.connector.connect(name, stream).await
-    }
-
     /// Makes TLS connections that believe the roots only.
     #[must_use]
     pub(crate) fn connector(&self) -> tokio_rustls::TlsConnector {
         self.connector.clone()
     }
+}
+
+/// For a client that connects by itself. Without trust it believes no certificate.
+pub(crate) fn client_config(trust: Option<&Trust>) -> ClientConfig {
+    only_one_provider();
+    let nothing = || ClientConfig::builder().with_root_certificates(RootCertStore::empty()).with_no_client_auth();
+    trust.map_or_else(nothing, |trust| trust.connector.config().as_ref().clone())
 }
 
 /// mysql_async makes its configuration itself, from the provider of the process.

@@ -1,5 +1,5 @@
-//! A shop that gets webhooks: a real HTTP server in the test's process. It can fail, stand still, vanish and come back at the same
-//! address, and it checks every signature by a computation of its own.
+//! A shop that gets webhooks: a real HTTP server in the test's process. It can fail, stand still, end kept connections, vanish and
+//! come back at the same address, and it checks every signature by a computation of its own.
 
 use super::certificates::Certificates;
 use super::files::Folder;
@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -38,8 +38,6 @@ enum Mood {
     Answers(String),
     /// Nothing, for ever.
     Silent,
-    /// The end of the connection in place of an answer.
-    Away,
 }
 
 /// One call, as it came.
@@ -57,8 +55,11 @@ pub struct HookCall {
 
 #[derive(Default)]
 struct HookShared {
+    /// None: the end of the connection in place of an answer.
     mood: Mutex<Option<Mood>>,
     calls: Mutex<Vec<HookCall>>,
+    connections: AtomicUsize,
+    ends_kept: AtomicBool,
 }
 
 /// Listens until it is dropped.
@@ -105,14 +106,11 @@ impl HookReceiver {
             let mut clients = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
                 let (shared, tls) = (shared.clone(), tls.clone());
+                shared.connections.fetch_add(1, Ordering::SeqCst);
                 clients.spawn(async move {
-                    match tls {
-                        None => serve(stream, &shared).await,
-                        Some(tls) => {
-                            if let Ok(stream) = tls.accept(stream).await {
-                                serve(stream, &shared).await;
-                            }
-                        }
+                    let Some(tls) = tls else { return serve(stream, &shared).await };
+                    if let Ok(stream) = tls.accept(stream).await {
+                        serve(stream, &shared).await;
                     }
                 });
             }
@@ -133,6 +131,11 @@ impl HookReceiver {
             Some(Mood::Answers(format!("HTTP/1.1 {status}\r\n{headers}Content-Length: 0\r\n\r\n")));
     }
 
+    /// Closes each connection at its second call, as one that has just gone idle for too long.
+    pub fn ends_kept_connections(&self) {
+        self.shared.ends_kept.store(true, Ordering::SeqCst);
+    }
+
     /// Takes calls and says nothing.
     pub fn falls_silent(&self) {
         *locked(&self.shared.mood) = Some(Mood::Silent);
@@ -140,7 +143,7 @@ impl HookReceiver {
 
     /// Takes calls and closes the connection.
     pub fn hangs_up(&self) {
-        *locked(&self.shared.mood) = Some(Mood::Away);
+        *locked(&self.shared.mood) = None;
     }
 
     /// Nobody listens at its address any more.
@@ -164,6 +167,11 @@ impl HookReceiver {
     /// Every call so far.
     pub fn calls(&self) -> Vec<HookCall> {
         locked(&self.shared.calls).clone()
+    }
+
+    /// Connections so far.
+    pub fn connections(&self) -> usize {
+        self.shared.connections.load(Ordering::SeqCst)
     }
 
     /// Calls that it took, by `webhook-id`: how often.
@@ -222,33 +230,35 @@ fn hmac_sha256(secret: &str, content: &[u8]) -> Vec<u8> {
     Sha256::new().chain_update(padded(0x5c)).chain_update(inner).finalize().to_vec()
 }
 
+/// Answers the calls of a connection.
 async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, shared: &HookShared) {
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        match stream.read_u8().await {
-            Ok(byte) => head.push(byte),
-            Err(_) => return,
+    let mut is_kept = false;
+    while let Some(mut call) = read_call(&mut stream).await {
+        let mood = locked(&shared.mood).clone().filter(|_| !(is_kept && shared.ends_kept.load(Ordering::SeqCst)));
+        call.taken = matches!(&mood, Some(Mood::Answers(head)) if head.starts_with("HTTP/1.1 2"));
+        // Before the answer: a caller that has it may look at once.
+        locked(&shared.calls).push(call);
+        match mood {
+            Some(Mood::Answers(answer)) if stream.write_all(answer.as_bytes()).await.is_ok() => is_kept = true,
+            Some(Mood::Silent) => while stream.read_u8().await.is_ok() {},
+            _ => return,
         }
     }
+}
+
+async fn read_call(stream: &mut (impl AsyncRead + Unpin)) -> Option<HookCall> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await.ok()?);
+    }
     let head = String::from_utf8(head).expect("text");
-    let mut lines = head.split("\r\n");
-    let line = lines.next().unwrap_or_default().to_owned();
-    let fields = lines.filter_map(|line| line.split_once(": "));
+    let (line, fields) = head.split_once("\r\n").expect("a request line");
+    let fields = fields.split("\r\n").filter_map(|line| line.split_once(": "));
     let headers: BTreeMap<String, String> =
         fields.map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned())).collect();
     let mut body = vec![0; headers["content-length"].parse().expect("a length")];
-    if stream.read_exact(&mut body).await.is_err() {
-        return;
-    }
-    let mood = locked(&shared.mood).clone();
-    let taken = matches!(&mood, Some(Mood::Answers(head)) if head.starts_with("HTTP/1.1 2"));
-    // Before the answer: a caller that has it may look at once.
-    locked(&shared.calls).push(HookCall { line, headers, body, taken });
-    match mood {
-        Some(Mood::Answers(answer)) => drop(stream.write_all(answer.as_bytes()).await),
-        Some(Mood::Silent) => while stream.read_u8().await.is_ok() {},
-        Some(Mood::Away) | None => {}
-    }
+    stream.read_exact(&mut body).await.ok()?;
+    Some(HookCall { line: line.to_owned(), headers, body, taken: false })
 }
 
 /// A webhook as a configuration file has it.

@@ -102,12 +102,14 @@ impl WebhookEndpoint {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{Layers, Settings};
     use crate::events::webhooks::receiver::FailedTry;
 
     fn endpoint() -> WebhookEndpoint {
         let webhook = serde_json::json!({ "name": "a", "url": "https://h/", "secrets": [], "events": [] });
         let webhook = serde_json::from_value(webhook).unwrap();
-        WebhookEndpoint::new("a".into(), Receiver::new(&webhook, None, Duration::from_secs(1)).unwrap())
+        let delivery = Settings::load(&Layers::default()).unwrap().webhook_delivery;
+        WebhookEndpoint::new("a".into(), Receiver::new(&webhook, None, &delivery).unwrap())
     }
 
     fn ended(attempts: u16, outcome: TryOutcome) -> EndedTry {

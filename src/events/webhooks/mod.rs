@@ -28,7 +28,6 @@ use figures::WebhookGauges;
 use futures::FutureExt;
 use receiver::{Receiver, TryOutcome};
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
@@ -84,10 +83,9 @@ impl WebhookSender {
         let delivery = settings.webhook_delivery.clone();
         let encrypts = settings.webhooks.iter().any(|webhook| webhook.url.is_encrypted());
         let files = TlsFiles { section: "webhook_delivery", ca: &delivery.tls_ca_file, cert: "", key: "" };
-        let trust = if encrypts { Some(Arc::new(Trust::read(files)?)) } else { None };
-        let deadline = Duration::from_millis(delivery.deadline_ms);
+        let trust = if encrypts { Some(Trust::read(files)?) } else { None };
         let endpoint = |webhook: &crate::config::Webhook| {
-            let receiver = Receiver::new(webhook, trust.clone(), deadline)
+            let receiver = Receiver::new(webhook, trust.as_ref(), &delivery)
                 .map_err(|problem| WebhookSetupError::Url(webhook.name.clone(), problem))?;
             Ok(WebhookEndpoint::new(webhook.name.clone(), receiver))
         };

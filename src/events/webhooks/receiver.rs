@@ -2,9 +2,9 @@
 //!
 //! Input: a row of `webhook_deliveries`. Output: what the receiver answered, or what went wrong. One deadline for all of it, redirects
 //! are not followed, and the body of an answer is not read. A crash in between leaves the row due.
-//! Each try has a connection of its own: in a pool, connections whose other end is gone would have to be noticed.
+//! Connections are kept for the next tries. A try whose connection ends before the answer is sent once more at once, under the same id.
 
-use crate::config::{Webhook, webhook_secret_bytes};
+use crate::config::{Webhook, WebhookDelivery, webhook_secret_bytes};
 use crate::domain::webhook::{message_id, payload, signed_content};
 use crate::events::webhooks::rows::DueDelivery;
 use crate::http::client::{
@@ -17,7 +17,6 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use chrono::{DateTime, SecondsFormat};
 use sha2::{Digest, Sha256};
-use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
 
@@ -82,9 +81,11 @@ pub(crate) struct Receiver {
 
 impl Receiver {
     /// For a webhook of the settings, which were checked; `trust` is used where its address encrypts.
-    pub(crate) fn new(webhook: &Webhook, trust: Option<Arc<Trust>>, deadline: Duration) -> Result<Self, String> {
+    pub(crate) fn new(webhook: &Webhook, trust: Option<&Trust>, of: &WebhookDelivery) -> Result<Self, String> {
         let url = Url::parse(webhook.url.expose()).map_err(|error| error.to_string())?;
-        Ok(Self { client: OutgoingClient::new(url, trust), signer: MessageSigner::new(webhook), deadline })
+        let client = OutgoingClient::new(url, trust, of.in_flight_each_max.into());
+        let deadline = Duration::from_millis(of.deadline_ms);
+        Ok(Self { client, signer: MessageSigner::new(webhook), deadline })
     }
 
     /// Sends a delivery once.
@@ -115,7 +116,7 @@ impl Receiver {
             (HeaderName::from_static("webhook-timestamp"), timestamp_s.to_string()),
             (HeaderName::from_static("webhook-signature"), signatures),
         ];
-        OutgoingCall { method: Method::POST, headers, body }
+        OutgoingCall { method: Method::POST, headers, body: body.into() }
     }
 }
 

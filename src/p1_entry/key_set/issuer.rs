@@ -7,10 +7,10 @@ use super::AuthKeyError;
 use super::source::{BYTES_MAX, ReadText};
 use crate::config::Auth;
 use crate::http::client::{
-    ACCEPT, CACHE_CONTROL, HeaderMap, IncomingAnswer, Method, OutgoingCall, OutgoingClient, advised,
+    ACCEPT, CACHE_CONTROL, HeaderMap, IncomingAnswer, Method, OutgoingCall, OutgoingClient, advised, whole_body,
 };
 use crate::store::tls::{TlsFiles, Trust};
-use std::sync::Arc;
+use bytes::Bytes;
 use std::time::Duration;
 use url::Url;
 
@@ -26,8 +26,8 @@ impl IssuerClient {
         let wrong = |error: url::ParseError| AuthKeyError::Place { key: "auth.jwks_url", problem: error.to_string() };
         let url = Url::parse(&settings.jwks_url).map_err(wrong)?;
         let files = TlsFiles { section: "auth", ca: &settings.tls_ca_file, cert: "", key: "" };
-        let trust = if url.scheme() == "https" { Some(Arc::new(Trust::read(files)?)) } else { None };
-        Ok(Self(OutgoingClient::new(url, trust)))
+        let trust = if url.scheme() == "https" { Some(Trust::read(files)?) } else { None };
+        Ok(Self(OutgoingClient::new(url, trust.as_ref(), 0)))
     }
 
     /// The set as it is now.
@@ -39,7 +39,7 @@ impl IssuerClient {
 
     async fn fetch_all(&self) -> Result<ReadText, String> {
         let accepted = "application/jwk-set+json, application/json".to_owned();
-        let call = OutgoingCall { method: Method::GET, headers: vec![(ACCEPT, accepted)], body: Vec::new() };
+        let call = OutgoingCall { method: Method::GET, headers: vec![(ACCEPT, accepted)], body: Bytes::new() };
         let answer = self.0.call(call).await.map_err(|words| advised(&words, "auth.tls_ca_file", "auth.jwks_url"))?;
         whole(answer).await
     }
@@ -61,7 +61,7 @@ async fn whole(answer: IncomingAnswer) -> Result<ReadText, String> {
         return Err(format!("answers {status}, expected 200"));
     }
     let max_age = max_age(answer.headers());
-    Ok(ReadText { text: answer.body(BYTES_MAX).await?, max_age })
+    Ok(ReadText { text: whole_body(answer, BYTES_MAX).await?, max_age })
 }
 
 /// For how long the issuer calls its answer fresh.
@@ -98,7 +98,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_said_of_an_address_holds_no_user_and_no_query() {
         let url = Url::parse("http://me:hunter2@127.0.0.1:1/keys?api_key=hunter2#hunter2").unwrap();
-        let error = IssuerClient(OutgoingClient::new(url, None)).fetch().await.err().unwrap_or_default();
+        let error = IssuerClient(OutgoingClient::new(url, None, 0)).fetch().await.err().unwrap_or_default();
         assert!(error.starts_with("http://127.0.0.1:1/keys?…: "), "{error}");
         assert!(!error.contains("hunter2") && !error.contains("me:"), "{error}");
     }
@@ -132,12 +132,12 @@ mod tests {
                 drop(stream.write_all(answer.as_bytes()).await);
                 stream.shutdown().await.ok();
             });
-            let client = IssuerClient(OutgoingClient::new(Url::parse(&url).unwrap(), None));
+            let client = IssuerClient(OutgoingClient::new(Url::parse(&url).unwrap(), None, 0));
             let error = client.fetch().await.err().unwrap_or_default();
             assert!(error.contains(word), "{word}: {error}");
             server.await.unwrap();
         }
-        let nobody = IssuerClient(OutgoingClient::new(Url::parse("http://127.0.0.1:1/").unwrap(), None));
+        let nobody = IssuerClient(OutgoingClient::new(Url::parse("http://127.0.0.1:1/").unwrap(), None, 0));
         let error = nobody.fetch().await.err().unwrap_or_default();
         assert!(error.contains("cannot connect to 127.0.0.1:1"), "{error}");
     }

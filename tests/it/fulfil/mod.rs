@@ -17,6 +17,7 @@ mod queued;
 mod races;
 mod sweep;
 mod times;
+mod webhook_connections;
 mod webhook_replays;
 mod webhook_subscriptions;
 mod webhooks;
