@@ -27,6 +27,7 @@ mod rows;
 mod rows_of_the_books;
 mod search;
 mod setup;
+mod shared_cases;
 mod sheet;
 mod short;
 mod state;

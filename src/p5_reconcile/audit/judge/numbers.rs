@@ -44,7 +44,7 @@ pub(super) fn compare(
     for (series, counted) in &case.snapshot.series {
         let in_ledger = undecided.get(series).unwrap_or(&none);
         let of_series = SeriesNumbers { case, series: *series, counted, in_ledger };
-        let (gaps, rest) = of_series.gaps(&mut compared)?;
+        let SeriesGaps { runs: gaps, rest } = of_series.gaps(&mut compared)?;
         if let Some(missing) = of_series.decided_and_unknown() {
             let shard = series.shard;
             let detail = format!("shard {shard}: the database decided {missing} requests the ledger does not have");
@@ -70,13 +70,21 @@ struct SeriesNumbers<'a> {
     in_ledger: &'a UndecidedOfSeries,
 }
 
+/// The gaps of one series.
+struct SeriesGaps {
+    /// First and last number of each run.
+    runs: Vec<(u64, u64)>,
+    /// Accepted units less the known ones, if Redis' sum is known.
+    rest: Option<i64>,
+}
+
 impl SeriesNumbers<'_> {
     fn current(&self) -> Option<&CountedShard> {
         self.case.current(self.series)
     }
 
-    /// Numbers without an outcome that are no open request's, and the units behind them, if Redis' sum is known.
-    fn gaps(&self, compared: &mut NumbersCompared) -> Option<(Vec<(u64, u64)>, Option<i64>)> {
+    /// Numbers without an outcome that are no open request's. `None`: Redis has moved since its last scan.
+    fn gaps(&self, compared: &mut NumbersCompared) -> Option<SeriesGaps> {
         let none = UndecidedOfSeries::default();
         // Without its counters a shard adds nothing to the sums: the units of its open requests are held like those of
         // gaps.
@@ -86,13 +94,13 @@ impl SeriesNumbers<'_> {
         let rest = |accepted: i64| accepted - tally.ordered - tally.failed - open.units;
         let Some(shard) = self.current() else {
             let accepted = self.case.known(self.series).and_then(|known| known.accepted);
-            return Some((self.without_young(gaps), accepted.map(rest)));
+            return Some(SeriesGaps { runs: self.without_young(gaps), rest: accepted.map(rest) });
         };
         let rest = rest(shard.accepted());
         if shard.fresh {
             let units = if gaps.is_empty() { 0 } else { rest };
             compared.known.push((self.series.shard, KnownGaps { runs: gaps.clone(), units }));
-            return Some((gaps, Some(rest)));
+            return Some(SeriesGaps { runs: gaps, rest: Some(rest) });
         }
         // Requests after the last scan are on their way: none can be overdue yet. All gaps were there with that scan,
         // or everything is read again.
@@ -102,7 +110,7 @@ impl SeriesNumbers<'_> {
             return None;
         }
         compared.in_flight += rest - scan.gaps.units;
-        Some((gaps, Some(scan.gaps.units)))
+        Some(SeriesGaps { runs: gaps, rest: Some(scan.gaps.units) })
     }
 
     /// Numbers of an epoch whose ledger is gone may belong to messages that are still on their way: a gap is reported

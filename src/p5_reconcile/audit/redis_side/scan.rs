@@ -83,7 +83,7 @@ impl LedgerReader<'_> {
     /// The records that are `wanted`.
     pub(crate) async fn wanted(self, wanted: impl Fn(&LedgerRecord) -> bool) -> Result<Vec<OpenRecord>, RedisFault> {
         let mut found = Vec::new();
-        let keep = |request_id, record| found.extend(wanted(&record).then(|| OpenRecord { request_id, record }));
+        let keep = |request_id, record| found.extend(wanted(&record).then_some(OpenRecord { request_id, record }));
         each_record(self.ledger, self.sale, self.shard, keep).await?;
         Ok(found)
     }

@@ -138,8 +138,10 @@ impl RedisSide {
 
     /// The shard of a series, if Redis is in its epoch.
     pub(crate) fn counted_in(&self, series: Series) -> Option<&CountedShard> {
-        let (_, counted) = self.counted().find(|(shard, _)| *shard == series.shard)?;
-        (counted.counts.meta.epoch == series.epoch).then_some(counted)
+        match self.shards.get(usize::from(series.shard))? {
+            ShardSide::Counted(counted) => (counted.counts.meta.epoch == series.epoch).then_some(&**counted),
+            ShardSide::Lost(_) | ShardSide::Absent => None,
+        }
     }
 
     /// Shards whose counters are lost.

@@ -4,6 +4,7 @@ mod answers;
 mod loss;
 mod redis;
 mod sample_run;
+mod shared_cases;
 mod told;
 
 use super::read::{Attempt, Entry, Failed, Flow, Outcome, Payment};

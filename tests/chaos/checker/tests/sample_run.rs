@@ -236,7 +236,7 @@ impl SampleRun {
     }
 
     /// Redis lost a sale, and it was rebuilt with the units that are left.
-    fn rebuild(&mut self, sale: &str, left: i64) {
+    pub fn rebuild(&mut self, sale: &str, left: i64) {
         self.sale_of(sale).epoch = 2;
         let fields = &mut self.meta_of(sale).fields;
         fields.insert("epoch".into(), "2".into());
