@@ -12,6 +12,7 @@ mod my_orders;
 mod openapi;
 mod orders;
 mod places;
+mod queries;
 mod read_purchase;
 mod sales;
 mod server;

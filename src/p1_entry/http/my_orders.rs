@@ -1,14 +1,15 @@
 //! `GET /v1/orders`, `GET /v1/orders/{request_id}`, `DELETE /v1/orders/{request_id}`: a buyer's own orders.
 
 use super::headers::Caller;
+use super::queries::read_query;
 use super::state::PublicApi;
 use crate::domain::ids::RequestId;
 use crate::http::openapi::problem_responses;
-use crate::http::problem::{Kind, Problem};
+use crate::http::problem::Problem;
 use crate::orders::document::OrderDocument;
 use actix_web::http::header::CACHE_CONTROL;
 use actix_web::{HttpRequest, HttpResponse, web};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A page of orders.
 #[derive(Serialize, utoipa::ToSchema)]
@@ -20,7 +21,7 @@ pub(super) struct OrderListAnswer {
 }
 
 /// The order in a path.
-#[derive(serde::Deserialize, utoipa::IntoParams)]
+#[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(super) struct OrderId {
     /// Id of the request that became the order.
@@ -38,21 +39,11 @@ fn answer(document: impl Serialize) -> HttpResponse {
     HttpResponse::Ok().insert_header((CACHE_CONTROL, "no-store")).json(document)
 }
 
-/// `cursor` of a query string.
-fn cursor(query: &str) -> Result<Option<RequestId>, Problem> {
-    let mut cursor = None;
-    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-        match pair.split_once('=') {
-            Some(("cursor", text)) if cursor.is_none() => {
-                cursor = Some(RequestId::parse(text).map_err(|error| Kind::BadRequest.because(error.to_string()))?);
-            }
-            Some(_) | None => {
-                return Err(Kind::BadRequest
-                    .because(format!("query {pair:?} is not known or given twice, expected cursor=<next of a page>")));
-            }
-        }
-    }
-    Ok(cursor)
+/// The query of a list.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MyOrdersQuery {
+    cursor: Option<RequestId>,
 }
 
 /// List my orders, newest first.
@@ -67,7 +58,8 @@ pub(super) async fn list(
     Caller(user): Caller,
     request: HttpRequest,
 ) -> Result<HttpResponse, Problem> {
-    let (orders, next) = public.my_orders.list(user, cursor(request.query_string())?).await?;
+    let MyOrdersQuery { cursor } = read_query(request.query_string(), "cursor=<next of a page>")?;
+    let (orders, next) = public.my_orders.list(user, cursor).await?;
     Ok(answer(OrderListAnswer { orders, next }))
 }
 

@@ -1,6 +1,7 @@
 //! `POST …/orders` and `GET …/orders/{request_id}`.
 
 use super::headers::{self, Caller, OrderInPath};
+use super::queries::{bad_query, read_query};
 use super::read_purchase::ReadPurchase;
 use super::state::PublicApi;
 use crate::domain::ids::{RequestId, SaleId, UserId};
@@ -14,7 +15,7 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER};
 use actix_web::web::Bytes;
 use actix_web::{FromRequest, HttpRequest, HttpResponse, web};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::future::{Ready, ready};
 use std::time::Duration;
 
@@ -38,7 +39,7 @@ pub(super) struct Queued {
 }
 
 /// The body of a purchase.
-#[derive(serde::Deserialize, utoipa::ToSchema)]
+#[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 #[allow(dead_code, reason = "describes the body that `body::quantity` parses by hand")]
 pub(super) struct BuyRequest {
@@ -170,30 +171,20 @@ impl FromRequest for LongPoll {
     }
 }
 
-fn wait(query: &str) -> Result<Duration, Problem> {
-    wait_s(query).map(|seconds| Duration::from_secs(seconds.min(WAIT_MAX_S)))
+/// The query of a status question.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StatusQuery {
+    /// As far as the contract's int32 goes.
+    #[serde(default)]
+    wait: i32,
 }
 
-/// `wait` of a query string; 0 when it is not given.
-fn wait_s(query: &str) -> Result<u64, Problem> {
-    let mut wait = None;
-    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-        match pair.split_once('=') {
-            Some(("wait", seconds)) if wait.is_none() => {
-                // As far as the contract's int32 goes.
-                let whole = seconds.parse::<i32>().ok().and_then(|seconds| u64::try_from(seconds).ok());
-                wait = Some(whole.ok_or_else(|| {
-                    Kind::BadRequest
-                        .because(format!("wait is {seconds:?}, expected whole seconds from 0 to {WAIT_MAX_S}"))
-                })?);
-            }
-            Some(_) | None => {
-                return Err(Kind::BadRequest
-                    .because(format!("query {pair:?} is not known or given twice, expected wait=<seconds>")));
-            }
-        }
-    }
-    Ok(wait.unwrap_or(0))
+fn wait(query: &str) -> Result<Duration, Problem> {
+    const EXPECTED: &str = "wait=<whole seconds from 0 to 30>";
+    let StatusQuery { wait } = read_query(query, EXPECTED)?;
+    let wait = u64::try_from(wait).map_err(|_| bad_query(query, &"wait is negative", EXPECTED))?;
+    Ok(Duration::from_secs(wait.min(WAIT_MAX_S)))
 }
 
 #[cfg(test)]

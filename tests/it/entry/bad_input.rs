@@ -40,7 +40,7 @@ const BODIES: [(&str, u16, &str, &str); 29] = [
 ];
 
 /// Paths with a good access token: (method, path, status, code, what the detail names).
-const PATHS: [(&str, &str, u16, &str, &str); 28] = [
+const PATHS: [(&str, &str, u16, &str, &str); 31] = [
     ("POST", "/v1/sales/a%20b/orders", 400, "BAD_REQUEST", "sale_id"),
     ("POST", "/v1/sales/%7B0%7D/orders", 400, "BAD_REQUEST", "sale_id"),
     ("POST", "/v1/sales/a.b/tokens", 400, "BAD_REQUEST", "sale_id"),
@@ -62,6 +62,9 @@ const PATHS: [(&str, &str, u16, &str, &str); 28] = [
     ("GET", "/v1/sales/bad/orders/1?wait=", 400, "BAD_REQUEST", "wait"),
     ("GET", "/v1/sales/bad/orders/1?wait=1&wait=1", 400, "BAD_REQUEST", "wait"),
     ("GET", "/v1/sales/bad/orders/1?sleep=1", 400, "BAD_REQUEST", "sleep"),
+    ("GET", "/v1/orders?cursor=0", 400, "BAD_REQUEST", "cursor"),
+    ("GET", "/v1/orders?cursor=1&cursor=1", 400, "BAD_REQUEST", "cursor"),
+    ("GET", "/v1/orders?page=1", 400, "BAD_REQUEST", "page"),
     ("GET", "/v1/sales/bad/orders/1", 404, "ORDER_NOT_FOUND", ""),
     ("GET", "/v1/sales/bad/orders", 405, "METHOD_NOT_ALLOWED", "GET"),
     ("GET", "/v1/sales/bad/tokens", 405, "METHOD_NOT_ALLOWED", "GET"),
