@@ -1,64 +1,29 @@
 //! The algorithms of access tokens: one in `auth.algorithm`, or several in `auth.algorithms`.
 //!
-//! Input: a list in a file, or one text with commas where only text can be given. Output: the algorithms that are accepted.
+//! Input: the settings. Output: the algorithms that are accepted, and what is wrong with them.
 //! `auth.algorithm` has a default, so whether both keys are given is read from the layers above it.
 
 use super::sections::{Algorithm, Auth};
 use super::server_url::is_here;
-use serde::de::value::{Error as ValueError, StrDeserializer};
-use serde::de::{Error, IntoDeserializer, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use super::value_list::{ListValue, trimmed};
+use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use serde::de::value::Error as ValueError;
 use std::collections::BTreeSet;
-use std::fmt;
 
-/// Algorithms in the order in which they are given.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct AlgorithmList(Vec<Algorithm>);
+impl ListValue for Algorithm {
+    const EXPECTED: &'static str = "a list of algorithms, or a text with commas between them";
 
-impl From<Vec<Algorithm>> for AlgorithmList {
-    fn from(algorithms: Vec<Algorithm>) -> Self {
-        Self(algorithms)
+    fn parts(text: &str) -> Result<Vec<Self>, String> {
+        let named = |name: &str| Self::deserialize(IntoDeserializer::<ValueError>::into_deserializer(name));
+        trimmed(text).map(named).collect::<Result<_, _>>().map_err(|error| error.to_string())
     }
-}
-
-impl<'de> Deserialize<'de> for AlgorithmList {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ListOfNames)
-    }
-}
-
-struct ListOfNames;
-
-impl<'de> Visitor<'de> for ListOfNames {
-    type Value = AlgorithmList;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list of algorithms, or a text with commas between them")
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<AlgorithmList, E> {
-        let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
-        parts.map(algorithm).collect::<Result<_, E>>().map(AlgorithmList)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<AlgorithmList, A::Error> {
-        let mut algorithms = Vec::new();
-        while let Some(name) = list.next_element::<String>()? {
-            algorithms.push(algorithm(&name)?);
-        }
-        Ok(AlgorithmList(algorithms))
-    }
-}
-
-fn algorithm<E: Error>(name: &str) -> Result<Algorithm, E> {
-    let text: StrDeserializer<'_, ValueError> = name.into_deserializer();
-    Algorithm::deserialize(text).map_err(E::custom)
 }
 
 /// What is wrong when both keys are given; `given` has the keys of all layers above the defaults.
 pub(super) fn both_given(auth: &Auth, given: &BTreeSet<String>) -> Option<String> {
     let both =
-        !auth.algorithms.0.is_empty() && ["auth.algorithm", "auth.algorithms"].iter().all(|key| given.contains(*key));
+        !auth.algorithms.is_empty() && ["auth.algorithm", "auth.algorithms"].iter().all(|key| given.contains(*key));
     both.then(|| "auth.algorithm, auth.algorithms: both are given, expected one of the two".to_owned())
 }
 
@@ -79,7 +44,7 @@ impl Auth {
     /// The algorithms that are accepted, of `algorithms` or `algorithm`; never none.
     #[must_use]
     pub fn algorithms_in_use(&self) -> &[Algorithm] {
-        if self.algorithms.0.is_empty() { std::slice::from_ref(&self.algorithm) } else { &self.algorithms.0 }
+        if self.algorithms.is_empty() { std::slice::from_ref(&self.algorithm) } else { self.algorithms.all() }
     }
 
     /// Whether tokens are checked with secrets (HS256), not with public keys.

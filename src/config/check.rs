@@ -64,7 +64,7 @@ fn addresses(s: &Settings, found: &mut Vec<String>) {
         }
     }
     found.extend(collector(&s.traces.otlp_endpoint).map(|why| format!("traces.otlp_endpoint: {why}")));
-    found.extend(s.http.cors_origins.complaints().map(|why| format!("http.cors_origins: {why}")));
+    found.extend(super::origins::complaints(&s.http.cors_origins).map(|why| format!("http.cors_origins: {why}")));
     let redis = [("redis.url", &s.redis.url, redis_schemes(s.redis.mode))];
     let rabbitmq = s.rabbitmq.urls_in_use().iter().map(|url| ("rabbitmq.url", url, ["amqp", "amqps"]));
     let mysql = s.mysql.urls_in_use().iter().map(|url| ("mysql.url", url, ["mysql", "mysqls"]));
@@ -103,7 +103,7 @@ fn collector(endpoint: &str) -> Option<String> {
     if endpoint.is_empty() {
         return None;
     }
-    match reqwest::Url::parse(endpoint) {
+    match url::Url::parse(endpoint) {
         Ok(url) if url.scheme() == "https" => Some("https:// is not supported, put a collector beside it".into()),
         Ok(url) if url.scheme() != "http" || url.path().len() < 2 => {
             Some(format!("{endpoint:?} is not enough, {EXPECTED}"))

@@ -6,7 +6,9 @@
 
 use super::algorithms::both_given;
 use super::sections::Settings;
-use super::url_list::{UrlList, both_given as both_urls_given};
+use super::server_url::ServerUrl;
+use super::url_list::both_given as both_urls_given;
+use super::value_list::ListValue;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -113,7 +115,7 @@ pub(super) fn read(
 /// files and long variables gave for either.
 fn with_address(builder: Builder, key: &str, name: &str, value: OsString) -> Result<Builder, ConfigError> {
     let list = format!("{key}s");
-    let is_list = value.to_str().is_some_and(|text| UrlList::from_text(text).count() > 1);
+    let is_list = value.to_str().and_then(|text| ServerUrl::parts(text).ok()).is_some_and(|urls| urls.len() > 1);
     match key {
         "redis.url" => with_text(builder, key, name, value),
         _ if is_list => with_text(builder, &list, name, value),

@@ -13,24 +13,24 @@ mod secret_list;
 mod sections;
 mod server_url;
 mod url_list;
+mod value_list;
 mod webhooks;
 
 pub use admin_tokens::{OperatorRole, TOKEN_BYTES_MIN};
-pub use algorithms::AlgorithmList;
 #[cfg(test)]
 pub(crate) use bounds::CACHE_STALE_MAX_LEAST_MS;
 pub(crate) use check::api_complaints;
 pub use layers::{ConfigError, DEFAULT_TOML, Layers};
-pub(crate) use origins::Origins;
+pub(crate) use origins::Origin;
 pub use reference::reference;
 pub use secret::Secret;
-pub use secret_list::SecretList;
 pub use sections::*;
 pub use server_url::ServerUrl;
+pub use url_list::exposed as exposed_urls;
 pub(crate) use url_list::redacted as redacted_urls;
-pub use url_list::{UrlList, exposed as exposed_urls};
+pub use value_list::ValueList;
 pub(crate) use webhooks::secret_bytes as webhook_secret_bytes;
-pub use webhooks::{RetryPauses, Webhook, WebhookUrl};
+pub use webhooks::{Webhook, WebhookUrl};
 
 impl Settings {
     /// Reads and checks all layers.
@@ -106,13 +106,16 @@ mod tests {
     #[test]
     fn origins_are_a_list_in_a_file_and_a_text_elsewhere() {
         let text = load(&["http.cors_origins=https://a.example, http://b.example:8080"]).unwrap().http.cors_origins;
-        assert_eq!(text.iter().collect::<Vec<_>>(), ["https://a.example", "http://b.example:8080"]);
+        assert_eq!(
+            text.all().iter().map(Origin::as_str).collect::<Vec<_>>(),
+            ["https://a.example", "http://b.example:8080"]
+        );
         assert!(load(&["http.cors_origins="]).unwrap().http.cors_origins.is_empty());
         let file = std::env::temp_dir().join(format!("seckill-origins-{}.toml", std::process::id()));
         std::fs::write(&file, "[http]\ncors_origins = [\"https://a.example\"]\n").unwrap();
         let listed = Settings::load(&Layers { files: vec![file.clone()], set: vec![] }).unwrap().http.cors_origins;
         std::fs::remove_file(file).unwrap();
-        assert_eq!(listed.iter().collect::<Vec<_>>(), ["https://a.example"]);
+        assert_eq!(listed.all().iter().map(Origin::as_str).collect::<Vec<_>>(), ["https://a.example"]);
     }
 
     #[test]

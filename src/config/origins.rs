@@ -1,30 +1,32 @@
-//! Web origins, as a browser names them: a list in a file, or one text with commas where only text can be given.
+//! Web origins, as a browser names them.
 
-use serde::de::{SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
-use std::fmt;
+use super::value_list::{ListValue, ValueList, trimmed};
+use serde::{Deserialize, Serialize};
 
-/// Origins of web pages.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Origins(Vec<String>);
+/// The origin of web pages.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Origin(String);
 
-impl Origins {
-    /// Whether there are none.
-    #[must_use]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+impl Origin {
+    /// Its text.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
     }
+}
 
-    /// Each part in turn.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(String::as_str)
-    }
+impl ListValue for Origin {
+    const EXPECTED: &'static str = "a list of origins, or a text with commas between them";
 
-    /// What is wrong with each that is none. A browser compares an origin letter by letter with what it sends itself, so
-    /// only that spelling is let through: another one would be accepted here and match nothing.
-    pub(super) fn complaints(&self) -> impl Iterator<Item = String> {
-        self.iter().filter_map(|text| complaint(text).map(|why| format!("{text:?} {why}")))
+    fn parts(text: &str) -> Result<Vec<Self>, String> {
+        Ok(trimmed(text).map(|part| Self(part.to_owned())).collect())
     }
+}
+
+/// What is wrong with each that is none. A browser compares an origin letter by letter with what it sends itself, so only that
+/// spelling is let through: another one would be accepted here and match nothing.
+pub(super) fn complaints(origins: &ValueList<Origin>) -> impl Iterator<Item = String> {
+    origins.all().iter().filter_map(|Origin(text)| complaint(text).map(|why| format!("{text:?} {why}")))
 }
 
 fn complaint(text: &str) -> Option<String> {
@@ -32,40 +34,12 @@ fn complaint(text: &str) -> Option<String> {
     if text == "*" {
         return Some("would let every page of the web use a buyer's access token; name each origin".to_owned());
     }
-    let Ok(url) = reqwest::Url::parse(text) else { return Some(format!("is not a url, {EXPECTED}")) };
+    let Ok(url) = url::Url::parse(text) else { return Some(format!("is not a url, {EXPECTED}")) };
     if !matches!(url.scheme(), "http" | "https") {
         return Some(format!("is not http:// or https://, {EXPECTED}"));
     }
     let sent = url.origin().ascii_serialization();
     (sent != text).then(|| format!("is more than an origin or spelled another way, browsers send {sent:?}"))
-}
-
-impl<'de> Deserialize<'de> for Origins {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ListOrText)
-    }
-}
-
-struct ListOrText;
-
-impl<'de> Visitor<'de> for ListOrText {
-    type Value = Origins;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list of origins, or a text with commas between them")
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Origins, E> {
-        Ok(Origins(text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Origins, A::Error> {
-        let mut origins = Vec::new();
-        while let Some(origin) = list.next_element()? {
-            origins.push(origin);
-        }
-        Ok(Origins(origins))
-    }
 }
 
 #[cfg(test)]

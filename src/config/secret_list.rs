@@ -1,50 +1,22 @@
 //! Secrets that are changed without an outage: the first of a list signs, all of them verify.
 //!
-//! Input: a list in a file, or one text with commas between its parts where only text can be given. Output: secrets as they
-//! stand. No error shows one.
+//! Input: secrets of the settings. Output: those that are in use, and what is wrong with them. No error shows one.
 
 use super::secret::Secret;
 use super::sections::{Auth, P1Entry};
-use serde::{Deserialize, Deserializer, Serialize};
+use super::value_list::{ListValue, ValueList};
 
 /// Most secrets of a list: each check of a forged token tries all of them.
 const SECRETS_MAX: usize = 4;
 
-/// Secrets in the order in which they are given.
-#[derive(Debug, Clone, Default, Serialize)]
-pub struct SecretList(Vec<Secret>);
+impl ListValue for Secret {
+    const EXPECTED: &'static str = "a list of texts, or a text with commas between its parts";
+    const IS_SECRET: bool = true;
 
-// Untagged: serde's own words for a value of another type would show it.
-#[derive(Deserialize)]
-#[serde(untagged, expecting = "expected a list of texts, or a text with commas between its parts")]
-enum SecretsAsGiven {
-    List(Vec<Secret>),
-    Text(Secret),
-}
-
-impl<'de> Deserialize<'de> for SecretList {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(match SecretsAsGiven::deserialize(deserializer)? {
-            SecretsAsGiven::List(list) => Self(list),
-            SecretsAsGiven::Text(text) if text.expose().is_empty() => Self::default(),
-            SecretsAsGiven::Text(text) => {
-                Self(text.expose().split(',').map(|part| Secret::new(part.to_owned())).collect())
-            }
-        })
-    }
-}
-
-impl SecretList {
-    /// The secrets.
-    #[must_use]
-    pub fn all(&self) -> &[Secret] {
-        &self.0
-    }
-}
-
-impl From<Vec<Secret>> for SecretList {
-    fn from(secrets: Vec<Secret>) -> Self {
-        Self(secrets)
+    /// Blanks around them are kept, to be refused.
+    fn parts(text: &str) -> Result<Vec<Self>, String> {
+        let parts = text.split(',').filter(|_| !text.is_empty());
+        Ok(parts.map(|part| Self::new(part.to_owned())).collect())
     }
 }
 
@@ -52,7 +24,7 @@ impl From<Vec<Secret>> for SecretList {
 pub(super) struct SecretKeys<'a> {
     names: [&'static str; 2],
     one: &'a Secret,
-    list: &'a SecretList,
+    list: &'a ValueList<Secret>,
 }
 
 impl<'a> SecretKeys<'a> {
@@ -66,8 +38,8 @@ impl<'a> SecretKeys<'a> {
     }
 
     pub(super) fn in_use(&self) -> &'a [Secret] {
-        match (self.list.0.is_empty(), self.one.expose().is_empty()) {
-            (false, _) => &self.list.0,
+        match (self.list.is_empty(), self.one.expose().is_empty()) {
+            (false, _) => self.list.all(),
             (true, false) => std::slice::from_ref(self.one),
             (true, true) => &[],
         }
@@ -76,11 +48,11 @@ impl<'a> SecretKeys<'a> {
     /// What is wrong in every process, whether it uses the secrets or not.
     pub(super) fn complaint(&self) -> Option<String> {
         let [one, list] = self.names;
-        if !self.one.expose().is_empty() && !self.list.0.is_empty() {
+        if !self.one.expose().is_empty() && !self.list.is_empty() {
             return Some(format!("{one}, {list}: both are given, expected one of the two"));
         }
-        (self.list.0.len() > SECRETS_MAX)
-            .then(|| format!("{list}: has {} secrets, expected {SECRETS_MAX} at most", self.list.0.len()))
+        (self.list.all().len() > SECRETS_MAX)
+            .then(|| format!("{list}: has {} secrets, expected {SECRETS_MAX} at most", self.list.all().len()))
     }
 
     /// What keeps the secrets from being used; none given is a complaint, too.
@@ -91,7 +63,7 @@ impl<'a> SecretKeys<'a> {
             return vec![format!("{one}: has 0 bytes, 32 or more are needed (or a list in {list})")];
         }
         let named = |index: usize| {
-            if self.list.0.is_empty() { one.to_owned() } else { format!("{list}: number {}", index + 1) }
+            if self.list.is_empty() { one.to_owned() } else { format!("{list}: number {}", index + 1) }
         };
         let complaint = |(index, secret): (usize, &Secret)| {
             let text = secret.expose();
@@ -108,7 +80,7 @@ impl<'a> SecretKeys<'a> {
     pub(super) fn complaint_of_sharing(&self, other: &SecretKeys<'_>) -> Option<String> {
         let shared =
             self.in_use().iter().any(|mine| other.in_use().iter().any(|theirs| theirs.expose() == mine.expose()));
-        let name = |keys: &SecretKeys<'_>| keys.names[usize::from(!keys.list.0.is_empty())];
+        let name = |keys: &SecretKeys<'_>| keys.names[usize::from(!keys.list.is_empty())];
         shared.then(|| format!("{}: is the same as {}, they must differ", name(self), name(other)))
     }
 }

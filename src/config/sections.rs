@@ -2,13 +2,11 @@
 #![allow(missing_docs, reason = "config/default.toml documents every key; tests/docs holds the two together")]
 
 use super::admin_tokens::NamedTokens;
-use super::algorithms::AlgorithmList;
-use super::origins::Origins;
+use super::origins::Origin;
 use super::secret::Secret;
-use super::secret_list::SecretList;
 use super::server_url::ServerUrl;
-use super::url_list::UrlList;
-use super::webhooks::{RetryPauses, Webhook};
+use super::value_list::ValueList;
+use super::webhooks::Webhook;
 use serde::{Deserialize, Serialize};
 
 macro_rules! sections {
@@ -55,14 +53,14 @@ sections! {
         write_timeout_s: u64,
         connections_max: usize,
         waiters_max: usize,
-        cors_origins: Origins,
+        cors_origins: ValueList<Origin>,
     }
     Admin { listen: String, token: Secret, tokens: NamedTokens, }
     Auth {
         algorithm: Algorithm,
-        algorithms: AlgorithmList,
+        algorithms: ValueList<Algorithm>,
         secret: Secret,
-        secrets: SecretList,
+        secrets: ValueList<Secret>,
         key_file: String,
         jwks_file: String,
         jwks_url: String,
@@ -92,7 +90,7 @@ sections! {
     }
     Rabbitmq {
         url: ServerUrl,
-        urls: UrlList,
+        urls: ValueList<ServerUrl>,
         tls_ca_file: String,
         tls_cert_file: String,
         tls_key_file: String,
@@ -105,7 +103,7 @@ sections! {
     }
     Mysql {
         url: ServerUrl,
-        urls: UrlList,
+        urls: ValueList<ServerUrl>,
         tls_ca_file: String,
         tls_cert_file: String,
         tls_key_file: String,
@@ -123,7 +121,7 @@ sections! {
         adaptive: bool,
         token_ttl_s: u64,
         token_secret: Secret,
-        token_secrets: SecretList,
+        token_secrets: ValueList<Secret>,
         quantity_max: u32,
         room_release_per_s: u32,
         room_places_max: u64,
@@ -172,7 +170,7 @@ sections! {
         rate_per_s: u32,
     }
     WebhookDelivery {
-        retry_ms: RetryPauses,
+        retry_ms: ValueList<u64>,
         deadline_ms: u64,
         in_flight_max: u16,
         in_flight_each_max: u16,

@@ -1,45 +1,21 @@
-//! Several addresses of one server: a list in a file, or one text with commas where only text can be given.
+//! Several addresses of one server.
 //!
 //! `rabbitmq.url` and `mysql.url` have defaults, so whether both keys are given is read from the layers above them.
 
 use super::sections::{Mysql, Rabbitmq, Settings};
 use super::server_url::ServerUrl;
-use serde::{Deserialize, Deserializer, Serialize};
+use super::value_list::{ListValue, ValueList};
 use std::collections::BTreeSet;
 
 /// Most addresses of a list: each may cost a connect time-out.
 const URLS_MAX: usize = 16;
 
-/// Addresses in the order in which they are tried.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct UrlList(Vec<ServerUrl>);
+impl ListValue for ServerUrl {
+    const EXPECTED: &'static str = "a list of addresses, or a text with commas between them";
+    const IS_SECRET: bool = true;
 
-// Untagged: serde's own words for a value of another type would show a password.
-#[derive(Deserialize)]
-#[serde(untagged, expecting = "expected a list of addresses, or a text with commas between them")]
-enum UrlsAsGiven {
-    List(Vec<ServerUrl>),
-    Text(ServerUrl),
-}
-
-impl<'de> Deserialize<'de> for UrlList {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(match UrlsAsGiven::deserialize(deserializer)? {
-            UrlsAsGiven::List(list) => Self(list),
-            UrlsAsGiven::Text(text) => Self::from_text(text.expose()),
-        })
-    }
-}
-
-impl From<Vec<ServerUrl>> for UrlList {
-    fn from(urls: Vec<ServerUrl>) -> Self {
-        Self(urls)
-    }
-}
-
-impl UrlList {
     /// A password may hold a comma: only one with a scheme behind it begins an address.
-    pub(super) fn from_text(text: &str) -> Self {
+    fn parts(text: &str) -> Result<Vec<Self>, String> {
         let mut urls: Vec<String> = Vec::new();
         for part in text.split(',') {
             match urls.last_mut() {
@@ -48,12 +24,7 @@ impl UrlList {
             }
         }
         let urls = urls.iter().map(|url| url.trim()).filter(|url| !url.is_empty());
-        Self(urls.map(|url| ServerUrl::new(url.to_owned())).collect())
-    }
-
-    /// How many there are.
-    pub(super) fn count(&self) -> usize {
-        self.0.len()
+        Ok(urls.map(|url| Self::new(url.to_owned())).collect())
     }
 }
 
@@ -85,22 +56,22 @@ impl Mysql {
     }
 }
 
-fn in_use<'a>(one: &'a ServerUrl, list: &'a UrlList) -> &'a [ServerUrl] {
-    if list.0.is_empty() { std::slice::from_ref(one) } else { &list.0 }
+fn in_use<'a>(one: &'a ServerUrl, list: &'a ValueList<ServerUrl>) -> &'a [ServerUrl] {
+    if list.is_empty() { std::slice::from_ref(one) } else { list.all() }
 }
 
 /// What is wrong when both keys of a server are given; `given` has the keys of all layers above the defaults.
 pub(super) fn both_given(settings: &Settings, given: &BTreeSet<String>) -> Vec<String> {
     let lists = [("rabbitmq", &settings.rabbitmq.urls), ("mysql", &settings.mysql.urls)];
     let both = lists.into_iter().filter(|(section, list)| {
-        !list.0.is_empty() && ["url", "urls"].iter().all(|key| given.contains(&format!("{section}.{key}")))
+        !list.is_empty() && ["url", "urls"].iter().all(|key| given.contains(&format!("{section}.{key}")))
     });
     both.map(|(section, _)| format!("{section}.url, {section}.urls: both are given, expected one of the two")).collect()
 }
 
 /// What is wrong with the addresses beside each other; each by itself is checked elsewhere.
-pub(super) fn complaints(section: &str, list: &UrlList) -> Vec<String> {
-    let (key, urls) = (format!("{section}.urls"), &list.0);
+pub(super) fn complaints(section: &str, list: &ValueList<ServerUrl>) -> Vec<String> {
+    let (key, urls) = (format!("{section}.urls"), list.all());
     let mut found = Vec::new();
     if urls.len() > URLS_MAX {
         found.push(format!("{key}: has {} addresses, expected {URLS_MAX} at most", urls.len()));

@@ -5,12 +5,12 @@
 
 use super::Settings;
 use super::secret::Secret;
-use super::secret_list::SecretList;
 use super::server_url::is_here;
+use super::value_list::{ListValue, ValueList};
 use crate::domain::webhook::{WEBHOOK_EVENTS, WebhookSubscription, WebhookSubscriptions};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeSet;
 use url::Url;
 
@@ -37,7 +37,7 @@ pub struct Webhook {
     /// Where it is.
     pub url: WebhookUrl,
     /// `whsec_<base64>`; every message is signed with each of them.
-    pub secrets: SecretList,
+    pub secrets: ValueList<Secret>,
     /// The events that it wants.
     pub events: Vec<String>,
     /// Whether the address may be a plain one elsewhere, e.g. behind a proxy that encrypts.
@@ -172,33 +172,13 @@ impl Settings {
     }
 }
 
-/// Pauses between the tries of a delivery, milliseconds; there is one try more than pauses.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct RetryPauses(Vec<u64>);
+/// Milliseconds.
+impl ListValue for u64 {
+    const EXPECTED: &'static str = "a list of milliseconds, or a text with commas between them";
 
-impl RetryPauses {
-    /// The pauses, the first one first.
-    #[must_use]
-    pub fn all(&self) -> &[u64] {
-        &self.0
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(untagged, expecting = "expected a list of milliseconds, or a text with commas between them")]
-enum PausesAsGiven {
-    List(Vec<u64>),
-    Text(String),
-}
-
-impl<'de> Deserialize<'de> for RetryPauses {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = match PausesAsGiven::deserialize(deserializer)? {
-            PausesAsGiven::List(list) => return Ok(Self(list)),
-            PausesAsGiven::Text(text) => text,
-        };
-        let read: Result<Vec<u64>, _> = text.split(',').map(|part| part.trim().parse::<u64>()).collect();
-        read.map(Self).map_err(|error| serde::de::Error::custom(format!("{text:?}: {error}, expected milliseconds")))
+    fn parts(text: &str) -> Result<Vec<Self>, String> {
+        let read: Result<_, _> = text.split(',').map(|part| part.trim().parse()).collect();
+        read.map_err(|error: std::num::ParseIntError| format!("{text:?}: {error}, expected milliseconds"))
     }
 }
 

@@ -3,7 +3,7 @@
 //! Input: due rows, results of tries. Output: what to send next, and what a result means for the row. A crash forgets all of it; the
 //! rows are in the database.
 
-use crate::config::RetryPauses;
+use crate::config::ValueList;
 use crate::events::webhooks::receiver::{Receiver, TryOutcome};
 use crate::events::webhooks::rows::{DueDelivery, TriedDelivery};
 use crate::runtime::lengthened;
@@ -71,7 +71,7 @@ impl WebhookEndpoint {
     }
 
     /// What follows from a try: for its row, and for this webhook.
-    pub(crate) fn follow(&mut self, ended: &EndedTry, pauses: &RetryPauses, keep_s: u64) -> TriedDelivery {
+    pub(crate) fn follow(&mut self, ended: &EndedTry, pauses: &ValueList<u64>, keep_s: u64) -> TriedDelivery {
         let (delivery_id, attempts) = (ended.delivery_id, ended.attempts);
         let (problem, retry_after) = match &ended.outcome {
             TryOutcome::Delivered => return TriedDelivery::Delivered { delivery_id, keep_s },
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn pauses_follow_the_schedule_a_little_longer_and_then_it_is_dead() {
-        let pauses: RetryPauses = serde_json::from_value(serde_json::json!([1000, 60_000])).unwrap();
+        let pauses: ValueList<u64> = serde_json::from_value(serde_json::json!([1000, 60_000])).unwrap();
         let mut endpoint = endpoint();
         for (attempts, low, high) in [(0, 1000, 1200), (1, 60_000, 72_000)] {
             let follow = endpoint.follow(&ended(attempts, failed(None, false)), &pauses, 9);
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_receiver_is_left_alone_as_it_asks_within_bounds() {
-        let pauses: RetryPauses = serde_json::from_value(serde_json::json!([1000])).unwrap();
+        let pauses: ValueList<u64> = serde_json::from_value(serde_json::json!([1000])).unwrap();
         let day = RETRY_AFTER_MAX.as_secs();
         for (asked_s, expected_s, alone_s) in [(30, 30, 30), (day * 7, day, LEFT_ALONE_MAX.as_secs())] {
             let mut endpoint = endpoint();

@@ -3,7 +3,7 @@
 //! Nothing here keeps anybody out: a browser asks these headers before it lets a page read an answer. Who may buy is decided by
 //! the access token, which a page sends as a header by itself; cookies play no part, so none are allowed for.
 
-use crate::config::Origins;
+use crate::config::{Origin, ValueList};
 use actix_cors::Cors;
 use actix_web::http::Method;
 use actix_web::http::header::{
@@ -27,11 +27,11 @@ const TOLD: [HeaderName; 4] = [LOCATION, RETRY_AFTER, WWW_AUTHENTICATE, HeaderNa
 const REMEMBERED_S: usize = 3600;
 
 /// The middleware for pages of these origins. Without any it is passed by.
-pub(super) fn for_pages_of(origins: &Origins) -> Condition<Cors> {
+pub(super) fn for_pages_of(origins: &ValueList<Origin>) -> Condition<Cors> {
     let cors = Cors::default()
         .allowed_methods([Method::GET, Method::POST, Method::DELETE])
         .allowed_headers(READ)
         .expose_headers(TOLD)
         .max_age(REMEMBERED_S);
-    Condition::new(!origins.is_empty(), origins.iter().fold(cors, Cors::allowed_origin))
+    Condition::new(!origins.is_empty(), origins.all().iter().map(Origin::as_str).fold(cors, Cors::allowed_origin))
 }
