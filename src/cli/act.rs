@@ -4,6 +4,7 @@ use super::failure::Failure;
 use super::{context, output};
 use crate::config::Layers;
 use crate::domain::ids::SaleId;
+use crate::http::times::shown_time;
 use crate::roles::Servers;
 use crate::sales::rows::acts::{self, RecordedAct};
 use std::path::Path;
@@ -59,7 +60,7 @@ fn row(act: &RecordedAct) -> [String; 7] {
         format!("{} ({})", act.actor_name, act.actor_id)
     };
     [
-        output::time(act.at_ms),
+        shown_time(act.at_ms),
         who,
         act.action.clone(),
         format!("{} {}", act.target_type, act.target_id),

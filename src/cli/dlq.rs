@@ -3,6 +3,7 @@
 use super::failure::Failure;
 use super::{context, output};
 use crate::config::Layers;
+use crate::http::times::shown_time;
 use crate::p5_reconcile::ReconcileContext;
 use crate::p5_reconcile::dlq::{
     self, DlqAction, DlqActionResult, DlqEntry, DlqListing, DlqReport, DlqReportLine, DlqSelection, DlqService,
@@ -155,7 +156,7 @@ fn list(listing: &DlqListing) {
                 text(entry.user_id.as_ref()),
                 text(entry.quantity.as_ref()),
                 text(entry.attempts.as_ref()),
-                text(entry.parked_at_ms.map(output::time).as_ref()),
+                text(entry.parked_at_ms.map(shown_time).as_ref()),
                 entry.reason.chars().take(80).collect(),
                 outcome(entry),
             ]
@@ -173,7 +174,7 @@ fn show(listing: &DlqListing) {
         output::line(&format!("  request   {}", text(entry.request_id.as_ref())));
         output::line(&format!("  reason    {}", entry.reason));
         output::line(&format!("  attempts  {}", text(entry.attempts.as_ref())));
-        output::line(&format!("  parked    {}", text(entry.parked_at_ms.map(output::time).as_ref())));
+        output::line(&format!("  parked    {}", text(entry.parked_at_ms.map(shown_time).as_ref())));
         output::line(&format!("  message   {:?}\n", String::from_utf8_lossy(&entry.payload)));
     }
     if listing.entries.is_empty() {

@@ -1,6 +1,8 @@
 //! Why a command failed, and the exit code of that.
 
 use crate::config::ConfigError;
+use crate::domain::new_sale::BadSale;
+use crate::http::bad_form::BadForm;
 use crate::roles::RoleError;
 use std::io::ErrorKind;
 
@@ -27,6 +29,18 @@ impl From<ConfigError> for Failure {
         Self::Usage(error.to_string())
     }
 }
+
+macro_rules! bad_flag {
+    ($($form:ty),*) => {$(
+        /// In the words of the command line: a field is a flag.
+        impl From<$form> for Failure {
+            fn from(bad: $form) -> Self {
+                Self::Usage(format!("--{}: expected {}", bad.field.replace('_', "-"), bad.expected))
+            }
+        }
+    )*};
+}
+bad_flag!(BadForm, BadSale);
 
 impl From<RoleError> for Failure {
     fn from(error: RoleError) -> Self {

@@ -85,10 +85,3 @@ pub fn table<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [
     }
     print(&table);
 }
-
-/// Unix milliseconds as RFC 3339.
-#[must_use]
-pub(crate) fn time(unix_ms: i64) -> String {
-    chrono::DateTime::from_timestamp_millis(unix_ms)
-        .map_or_else(|| unix_ms.to_string(), |time| time.to_rfc3339_opts(chrono::SecondsFormat::Millis, true))
-}

@@ -7,7 +7,6 @@ use crate::events::webhooks::deliveries::{
     DeliveriesForm, DeliveriesPage, DeliveryDocument, ReplayForm, WebhookDocument, webhooks_overview,
 };
 use crate::events::webhooks::rows as webhooks;
-use crate::http::bad_form::BadForm;
 use crate::roles::Servers;
 use serde_json::json;
 use std::path::Path;
@@ -63,10 +62,6 @@ pub(super) enum WebhookCommand {
     },
 }
 
-fn usage(bad: BadForm) -> Failure {
-    Failure::Usage(format!("--{}: expected {}", bad.field, bad.expected))
-}
-
 pub(super) async fn run(layers: &Layers, data_dir: &Path, command: WebhookCommand) -> Result<u8, Failure> {
     // Redis and the broker are not needed.
     let settings = context::settings(layers, data_dir)?;
@@ -83,7 +78,7 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: WebhookComman
             Ok(0)
         }
         WebhookCommand::List { dead: _, state, webhook, limit, cursor, json } => {
-            let filter = DeliveriesForm { state, webhook, cursor, limit }.filter().map_err(usage)?;
+            let filter = DeliveriesForm { state, webhook, cursor, limit }.filter()?;
             show_list(DeliveriesPage::read(&db, &filter).await?, json);
             Ok(0)
         }
@@ -98,7 +93,7 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: WebhookComman
             Ok(0)
         }
         WebhookCommand::Replay { ids, dead, webhook } => {
-            let form = ReplayForm { delivery_ids: ids, dead, webhook }.checked().map_err(usage)?;
+            let form = ReplayForm { delivery_ids: ids, dead, webhook }.checked()?;
             let progress = |replayed: usize| {
                 if replayed.is_multiple_of(PROGRESS) {
                     output::remark(&format!("{replayed} so far"));

@@ -20,6 +20,7 @@ pub(crate) mod public_port;
 pub(crate) mod request_id;
 mod server;
 mod serving;
+pub(crate) mod times;
 
 pub(crate) use answers::HttpPort;
 pub(crate) use open_files::connections_max;

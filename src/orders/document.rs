@@ -2,8 +2,8 @@
 //! smallest unit.
 
 use crate::domain::ids::{RequestId, SaleId, UserId};
+use crate::http::times::shown_time;
 use crate::orders::rows::{FoundOrders, ListedOrder, Payment};
-use chrono::{DateTime, SecondsFormat};
 use serde::Serialize;
 
 /// One order.
@@ -102,11 +102,6 @@ impl PaymentDocument {
             told_at: shown_time(payment.created_at_ms),
         }
     }
-}
-
-/// A time as documents have it, RFC 3339.
-pub(crate) fn shown_time(ms: i64) -> String {
-    DateTime::from_timestamp_millis(ms).unwrap_or_default().to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
 impl OrderDocument {

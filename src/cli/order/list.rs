@@ -5,7 +5,6 @@ use crate::cli::failure::Failure;
 use crate::cli::{context, output};
 use crate::config::{Layers, Settings};
 use crate::domain::currency::amount_text;
-use crate::http::bad_form::BadForm;
 use crate::orders::document::{OrderDocument, OrdersPage, PaymentDocument};
 use crate::orders::forms::OrdersForm;
 use crate::orders::refunds::{RefundsForm, RefundsPage};
@@ -24,12 +23,8 @@ impl OrderFilter {
             cursor: self.cursor,
             limit,
         };
-        form.query(settings.p1_entry.token_ttl_s).map_err(usage)
+        Ok(form.query(settings.p1_entry.token_ttl_s)?)
     }
-}
-
-fn usage(bad: BadForm) -> Failure {
-    Failure::Usage(format!("--{}: expected {}", bad.field, bad.expected))
 }
 
 pub(super) async fn list(
@@ -89,7 +84,7 @@ pub(super) async fn export(layers: &Layers, data_dir: &Path, filter: &OrderFilte
 }
 
 pub(super) async fn refunds(layers: &Layers, data_dir: &Path, form: RefundsForm, json: bool) -> Result<u8, Failure> {
-    let wanted = form.filter().map_err(usage)?;
+    let wanted = form.filter()?;
     let servers = Servers::new(&context::settings(layers, data_dir)?)?;
     let page = RefundsPage::read(&servers.db, &wanted).await?;
     if json {

@@ -8,6 +8,7 @@ use crate::domain::ids::RequestId;
 use crate::domain::ledger::LedgerState;
 use crate::domain::order_life::OrderState;
 use crate::domain::outcome::Outcome;
+use crate::http::times::shown_time;
 use crate::orders::rows::request_records::RequestRecords;
 use crate::p5_reconcile::dlq::code_of;
 use crate::p5_reconcile::{RequestHistory, request_history};
@@ -75,27 +76,27 @@ fn document(id: RequestId, history: &RequestHistory) -> Value {
             "sale_id": found.sale_id, "shard": found.shard, "state": found.record.state.letter().to_string(),
             "reason": found.record.state.reason(), "number": found.record.number, "epoch": found.record.epoch,
             "user_id": found.record.user_id, "quantity": found.record.quantity.get(),
-            "accepted_at": output::time(found.record.accepted_at_ms),
+            "accepted_at": shown_time(found.record.accepted_at_ms),
         })),
         "outbox_entry": history.outbox_entry,
         "parked": history.parked,
         "outcome": database.decided.as_ref().map(|decided| json!({
             "fate": code_of(decided.outcome), "sale_id": decided.sale_id, "shard": decided.shard, "epoch": decided.epoch,
-            "number": decided.number, "decided_at": output::time(decided.decided_at_ms),
+            "number": decided.number, "decided_at": shown_time(decided.decided_at_ms),
         })),
         "order": database.order.as_ref().map(|order| json!({
             "sale_id": order.sale_id, "user_id": order.user_id, "quantity": order.quantity,
             "amount_cents": order.amount_cents, "currency": database.currency, "source": order.source,
-            "accepted_at": output::time(order.accepted_at_ms), "created_at": output::time(order.created_at_ms),
-            "cancelled_at": order.cancelled_at_ms.map(output::time), "cancelled_by": order.cancelled_by,
+            "accepted_at": shown_time(order.accepted_at_ms), "created_at": shown_time(order.created_at_ms),
+            "cancelled_at": order.cancelled_at_ms.map(shown_time), "cancelled_by": order.cancelled_by,
             "cancel_reason": order.cancel_reason, "state": order.state.map(OrderState::code),
-            "state_at": order.state_at_ms.map(output::time), "pay_by": order.pay_by_ms.map(output::time),
+            "state_at": order.state_at_ms.map(shown_time), "pay_by": order.pay_by_ms.map(shown_time),
         })),
         "payments": database.payments,
         "failed_request": database.failure.as_ref().map(|row| json!({
             "sale_id": row.sale_id, "user_id": row.user_id, "quantity": row.quantity, "source": row.reporter.code(),
             "reason": row.reason, "detail": row.detail, "status": row.status.code(),
-            "created_at": output::time(row.created_at_ms), "resolved_at": row.resolved_at_ms.map(output::time),
+            "created_at": shown_time(row.created_at_ms), "resolved_at": row.resolved_at_ms.map(shown_time),
             "resolved_by": row.resolved_by,
         })),
         "not_asked": history.not_asked,
@@ -106,10 +107,10 @@ fn document(id: RequestId, history: &RequestHistory) -> Value {
 fn order_words(database: &RequestRecords) -> (String, String, String) {
     let none = || "-".to_owned();
     let order = database.order.as_ref().map_or_else(none, |order| {
-        let at = output::time(order.created_at_ms);
+        let at = shown_time(order.created_at_ms);
         let cancelled = order.cancelled_at_ms.map_or_else(String::new, |at_ms| {
             let [by, reason] = [&order.cancelled_by, &order.cancel_reason].map(|text| text.as_deref().unwrap_or("-"));
-            format!(", cancelled at {} by {by}: {reason}", output::time(at_ms))
+            format!(", cancelled at {} by {by}: {reason}", shown_time(at_ms))
         });
         // The currency is the sale's: without its row nobody knows it.
         let amount = database
@@ -119,7 +120,7 @@ fn order_words(database: &RequestRecords) -> (String, String, String) {
         format!("{} bought {} for {amount} via {} at {at}{cancelled}", order.user_id, order.quantity, order.source)
     });
     let state = database.order.as_ref().and_then(|order| {
-        let deadline = order.pay_by_ms.map_or_else(String::new, |ms| format!(", to be paid by {}", output::time(ms)));
+        let deadline = order.pay_by_ms.map_or_else(String::new, |ms| format!(", to be paid by {}", shown_time(ms)));
         Some(format!("{}{deadline}", order.state?.code()))
     });
     let payments = database.payments.iter().map(|payment| {
@@ -147,11 +148,11 @@ fn print(id: RequestId, history: &RequestHistory) {
             record.epoch,
             record.user_id,
             record.quantity.get(),
-            output::time(record.accepted_at_ms)
+            shown_time(record.accepted_at_ms)
         )
     });
     let outcome = database.decided.as_ref().map_or_else(none, |decided| {
-        let at = output::time(decided.decided_at_ms);
+        let at = shown_time(decided.decided_at_ms);
         let number = decided.number.map_or_else(|| "another request's number".to_owned(), |n| format!("number {n}"));
         format!("{} at {at} ({number} of {})", code_of(decided.outcome), decided.sale_id)
     });

@@ -26,9 +26,7 @@ pub(super) async fn paid(
     let PaymentArgs { payment_id, amount_cents, currency } = told;
     let price = Price { amount_cents, currency: currency.to_owned() };
     let payment = PaymentForm { payment_id: payment_id.to_owned(), price };
-    let payment = payment
-        .of(request_id)
-        .map_err(|bad| Failure::Usage(format!("--{}: expected {}", bad.field.replace('_', "-"), bad.expected)))?;
+    let payment = payment.of(request_id)?;
     let settings = context::settings(layers, data_dir)?;
     let servers = context::servers(&settings).await?;
     let (context, actor) = (servers.fulfil_context(&settings), context::operator());

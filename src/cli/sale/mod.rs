@@ -13,6 +13,7 @@ use crate::domain::instant::instant;
 use crate::domain::new_sale::{NewSale, PAY_GRACE_S};
 use crate::domain::operator::Operation;
 use crate::domain::sale::Sale;
+use crate::http::times::shown_time;
 use crate::runtime::now_ms;
 use crate::sales::rows::grants::NAME_BYTES_MAX;
 use chrono::{DateTime, Utc};
@@ -177,8 +178,7 @@ impl SaleCreateArgs {
             limit_returns: self.limit_returns,
             hidden: self.hidden,
         };
-        new.draft()
-            .map_err(|bad| Failure::Usage(format!("--{}: expected {}", bad.field.replace('_', "-"), bad.expected)))
+        Ok(new.draft()?)
     }
 }
 
@@ -235,12 +235,12 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: SaleCommand) 
 fn remark_on_times(sale: &Sale) {
     let (id, now) = (&sale.sale_id, now_ms());
     if sale.ends_at_ms <= now {
-        let ended = output::time(sale.ends_at_ms);
+        let ended = shown_time(sale.ends_at_ms);
         output::remark(&format!(
             "{id} ended at {ended} already: it sells nothing, and its times stay; create another one"
         ));
     } else if sale.starts_at_ms <= now {
-        let started = output::time(sale.starts_at_ms);
+        let started = shown_time(sale.starts_at_ms);
         output::remark(&format!("{id} started at {started} already: it sells as soon as it is warmed"));
     }
 }

@@ -6,6 +6,7 @@ use crate::domain::currency::amount_text;
 use crate::domain::ids::SaleId;
 use crate::domain::order_life::PaymentTerms;
 use crate::domain::sale::Sale;
+use crate::http::times::shown_time;
 use crate::roles::Servers;
 use crate::sales::SaleControl;
 use crate::sales::SaleDetail;
@@ -31,8 +32,8 @@ pub(super) async fn list(servers: &Servers, json: bool) -> Result<(), Failure> {
                 sale.granted.to_string(),
                 sale.stock.to_string(),
                 limit(sale),
-                output::time(sale.starts_at_ms),
-                output::time(sale.ends_at_ms),
+                shown_time(sale.starts_at_ms),
+                shown_time(sale.ends_at_ms),
             ]
         }),
     );
@@ -48,7 +49,7 @@ pub(super) async fn list(servers: &Servers, json: bool) -> Result<(), Failure> {
                     kept.sums.granted.to_string(),
                     kept.sums.stock.to_string(),
                     kept.sums.orders_count.to_string(),
-                    output::time(kept.archived_at_ms),
+                    shown_time(kept.archived_at_ms),
                     kept.archived_by.clone(),
                 ]
             }),
@@ -89,7 +90,7 @@ fn archived(kept: &Archived, half: bool) {
             ["granted / unsold".to_owned(), format!("{} / {}", kept.sums.granted, kept.sums.stock)],
             ["orders".to_owned(), format!("{} of {} units", kept.sums.orders_count, kept.sums.ordered)],
             ["requests with an outcome".to_owned(), kept.sums.outcomes_count.to_string()],
-            ["archived".to_owned(), format!("{} by {}", output::time(kept.archived_at_ms), kept.archived_by)],
+            ["archived".to_owned(), format!("{} by {}", shown_time(kept.archived_at_ms), kept.archived_by)],
             ["SHA-256 of manifest.json".to_owned(), kept.manifest.clone()],
         ],
     );
@@ -128,7 +129,7 @@ fn tables(shown: &SaleDetail) {
             ["sale".to_owned(), sale.sale_id.to_string()],
             ["title".to_owned(), format!("{} ({})", sale.title, sale.product_id)],
             ["status".to_owned(), sale.status.code().to_owned()],
-            ["window".to_owned(), format!("{} to {}", output::time(sale.starts_at_ms), output::time(sale.ends_at_ms))],
+            ["window".to_owned(), format!("{} to {}", shown_time(sale.starts_at_ms), shown_time(sale.ends_at_ms))],
             ["price".to_owned(), amount_text(sale.price_cents, &sale.currency)],
             ["limit".to_owned(), sale.policy.limit().map_or_else(|| "none".to_owned(), |limit| limit.to_string())],
             ["granted / unsold".to_owned(), format!("{} / {}", sale.granted, sale.stock)],

@@ -11,8 +11,8 @@ use crate::events::webhooks::rows::{self as webhooks, DeliveriesFilter, ListedDe
 use crate::faults::crash_point;
 use crate::http::bad_form::{BadForm, bad};
 use crate::http::cursors::last_of_full;
+use crate::http::times::shown_time;
 use crate::store::mysql::{Db, DbError};
-use chrono::{DateTime, SecondsFormat};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -52,10 +52,6 @@ pub(crate) struct DeliveryDocument {
     pub(crate) data: Option<Box<RawValue>>,
 }
 
-fn time(ms: i64) -> String {
-    DateTime::from_timestamp_millis(ms).unwrap_or_default().to_rfc3339_opts(SecondsFormat::Millis, true)
-}
-
 impl DeliveryDocument {
     /// For a list.
     pub(crate) fn of(row: ListedDelivery) -> Self {
@@ -66,8 +62,8 @@ impl DeliveryDocument {
             r#type: row.event_key,
             state: row.state,
             attempts: row.attempts,
-            created_at: time(row.created_at_ms),
-            next_at: time(row.next_at_ms),
+            created_at: shown_time(row.created_at_ms),
+            next_at: shown_time(row.next_at_ms),
             problem: row.problem,
             data: None,
         }

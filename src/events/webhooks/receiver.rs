@@ -10,12 +10,13 @@ use crate::events::webhooks::rows::DueDelivery;
 use crate::http::client::{
     CONTENT_TYPE, HeaderMap, HeaderName, Method, OutgoingCall, OutgoingClient, RETRY_AFTER, StatusCode, advised,
 };
+use crate::http::times::shown_time;
 use crate::runtime::now_ms;
 use crate::store::tls::Trust;
 use aws_lc_rs::hmac;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use chrono::{DateTime, SecondsFormat};
+use chrono::DateTime;
 use sha2::{Digest, Sha256};
 use std::time::Duration;
 use url::Url;
@@ -103,9 +104,7 @@ impl Receiver {
     }
 
     fn call(&self, delivery: &DueDelivery) -> OutgoingCall {
-        let happened_at = DateTime::from_timestamp_millis(delivery.created_at_ms).unwrap_or_default();
-        let happened_at = happened_at.to_rfc3339_opts(SecondsFormat::Millis, true);
-        let body = payload(&delivery.event_key, &happened_at, &delivery.body);
+        let body = payload(&delivery.event_key, &shown_time(delivery.created_at_ms), &delivery.body);
         let event_hash = Sha256::new().chain_update(&delivery.event_key).chain_update(&delivery.body).finalize();
         let id = message_id(delivery.request_id, &event_hash);
         let timestamp_s = now_ms() / 1000;

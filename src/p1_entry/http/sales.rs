@@ -6,13 +6,13 @@ use crate::domain::states::P1Entry;
 use crate::http::extract::SaleInPath;
 use crate::http::openapi::problem_responses;
 use crate::http::problem::{Kind, Problem};
+use crate::http::times::shown_time;
 use crate::p1_entry::catalog::SaleView;
 use crate::p1_entry::sale_list::ListedSale;
 use crate::runtime::now_ms;
 use actix_web::http::header::{AGE, CACHE_CONTROL, ContentType};
 use actix_web::web::Bytes;
 use actix_web::{HttpResponse, web};
-use chrono::{DateTime, SecondsFormat};
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -52,17 +52,14 @@ pub(super) struct SaleInfo {
 
 impl SaleInfo {
     fn new(sale: &Sale, state: P1Entry, remaining: Option<i64>) -> Self {
-        let time = |ms: i64| {
-            DateTime::from_timestamp_millis(ms).unwrap_or_default().to_rfc3339_opts(SecondsFormat::Millis, true)
-        };
         Self {
             sale_id: sale.sale_id.to_string(),
             product_id: sale.product_id.clone(),
             title: sale.title.clone(),
             price_cents: sale.price_cents,
             currency: sale.currency.clone(),
-            starts_at: time(sale.starts_at_ms),
-            ends_at: time(sale.ends_at_ms),
+            starts_at: shown_time(sale.starts_at_ms),
+            ends_at: shown_time(sale.ends_at_ms),
             per_user_limit: sale.policy.limit(),
             token_required: sale.token_required,
             waiting_room: sale.waiting_room,
