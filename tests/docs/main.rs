@@ -26,8 +26,6 @@ mod hosts;
 mod languages;
 mod markdown;
 mod pages;
-#[path = "../support/yaml.rs"]
-mod yaml;
 
 /// Files with this ending, in a folder and the folders in it.
 fn files(folder: &str, ending: &str) -> Vec<PathBuf> {

@@ -67,4 +67,3 @@ pub mod winners;
 pub mod world;
 pub mod world_redis;
 pub mod wrong_clock;
-pub mod yaml;
