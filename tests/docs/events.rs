@@ -69,6 +69,7 @@ fn an_envelope_that_is_another_one_is_refused() {
     for message in [
         json!({"v": 2, "events": [event]}),
         json!({"events": [event]}),
+        json!({"v": 1}),
         json!({"v": 1, "events": []}),
         json!({"v": 1, "events": vec![event.clone(); 101]}),
         json!({"v": 1, "events": event}),
