@@ -1,6 +1,8 @@
 //! House rules that a compiler cannot check. Reads the sources as text; imports nothing.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
 
+#[path = "tidy/imports.rs"]
+mod imports;
 #[path = "tidy/names.rs"]
 mod names;
 #[path = "tidy/programs.rs"]
@@ -70,54 +72,6 @@ fn own_imports(line: &str) -> impl Iterator<Item = &str> {
             line[at + found.len()..].split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or("")
         })
         .filter(|module| !module.is_empty())
-}
-
-/// Whether a file lies in a folder from the root, or in a room's folder or file of this name (`/rows/`, `/rows.rs`).
-fn is_home(file: &str, home: &str) -> bool {
-    if home.starts_with('/') { file.contains(home) } else { file.starts_with(home) }
-}
-
-#[test]
-fn each_server_and_framework_is_imported_by_one_place_only() {
-    let places: [(&[&str], &[&str]); 7] = [
-        (&["fred"], &["src/store/redis/", "bench/src/baseline/"]),
-        (&["rustls", "tokio_rustls", "rustls_native_certs", "pkcs8"], &["src/store/", "src/dev/readiness.rs"]),
-        (&["amqprs"], &["src/store/rabbit/", "bench/src/baseline/"]),
-        (
-            &["diesel", "diesel_async", "diesel_migrations", "mysql_async"],
-            &["src/store/mysql/", "/rows/", "/rows.rs", "/persist/", "bench/src/baseline/", "bench/src/lags.rs"],
-        ),
-        (
-            &["actix_web", "actix_cors"],
-            &["src/http/", "src/p1_entry/http/", "src/admin/", "src/console/", "bench/src/baseline/"],
-        ),
-        (&["hyper", "hyper_util", "hyper_rustls", "http_body_util", "tower"], &["src/http/client.rs"]),
-        (&["clap"], &["src/cli/", "src/roles/", "bench/src/"]),
-    ];
-    let mut complaints = Vec::new();
-    for (file, text) in shipped() {
-        for (at, line) in code(&text) {
-            for (names, homes) in &places {
-                let foreign = names.iter().find(|name| uses(line, name));
-                if let Some(name) = foreign.filter(|_| !homes.iter().any(|home| is_home(&file, home))) {
-                    complaints.push(format!("{file}:{at}: {name} is for {} only", homes.join(", ")));
-                }
-            }
-        }
-    }
-    no_complaints(&complaints);
-}
-
-/// What a phase may touch is written in its constructors: the handles by family, never the bundle of all of them.
-#[test]
-fn no_phase_is_given_all_of_redis() {
-    let phases = ["p1_entry", "p2_reserve", "p3_relay", "p4_persist", "p5_reconcile", "sales"];
-    let mut complaints = Vec::new();
-    for (file, text) in phases.iter().flat_map(|phase| files(&format!("src/{phase}"), "rs")) {
-        let named = code(&text).filter(|(_, line)| line.contains("RedisStore"));
-        complaints.extend(named.map(|(at, _)| format!("{file}:{at}: takes the handles it uses, not RedisStore")));
-    }
-    no_complaints(&complaints);
 }
 
 /// What judges the product may share nothing with it, nor with the harness that drives it.

@@ -64,8 +64,7 @@ pub(super) async fn measure(
 ) -> Result<Vec<Bar>, Failure> {
     let mut settings = environment.settings.p5_reconcile.clone();
     settings.interval_ms = 0;
-    let context = environment.servers.reconcile_context(&environment.settings);
-    let mut reconcile = Reconcile::new(context, settings, environment.settings.p1_entry.backlog_max);
+    let mut reconcile = environment.servers.reconcile(&environment.settings, settings);
     // The reconcile role led until a moment ago.
     let until = Instant::now() + sizes.patience;
     while !reconcile.leads() {

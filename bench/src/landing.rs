@@ -38,7 +38,7 @@ const IDS: u64 = 20_000_000;
 pub(super) fn landers(environment: &Environment) -> Vec<Persist> {
     let servers = &environment.servers;
     Persist::writers(
-        (&servers.db, &servers.persister),
+        &servers.rows.of_persist(),
         &servers.redis.ledger,
         &servers.rabbit,
         &environment.settings.p4_persist,

@@ -61,7 +61,6 @@ use seckill::cli::{Failure, INCONSISTENT, on_signal, output};
 use seckill::config::Layers;
 use seckill::p5_reconcile::{SaleAudit, Window, audit_sale};
 use seckill::runtime::Stopper;
-use seckill::sales::rows as sales;
 use seckill::store::mysql::checks;
 use seckill::store::rabbit::broker_info;
 use sizes::{Scenario, Sizes, Spinner, choose};
@@ -211,7 +210,7 @@ async fn audit(environment: &mut Environment, sizes: &Sizes) -> Result<Vec<SaleA
     let mut audits = Vec::new();
     for sale in &environment.sales {
         spinner.tell(sale.sale_id.as_str());
-        if let Some(sale) = sales::get(&environment.servers.db, &sale.sale_id).await? {
+        if let Some(sale) = environment.servers.rows.sales.get(&sale.sale_id).await? {
             audits.push(audit_sale(&context, &sale, Window::Now).await?);
         }
     }

@@ -12,7 +12,6 @@ use seckill::cli::Failure;
 use seckill::domain::ids::SaleId;
 use seckill::p5_reconcile::{Window, audit_sale, mark_outcomes, trim_all};
 use seckill::roles::Role;
-use seckill::sales::rows as sales;
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -59,7 +58,7 @@ pub(super) async fn settled(
 pub(super) async fn trim(environment: &Environment, sale: &SaleId) -> Result<i64, Failure> {
     let context = environment.servers.reconcile_context(&environment.settings);
     let none = || Failure::Failed(format!("sale {sale} is gone from the database"));
-    let row = sales::get(&environment.servers.db, sale).await?.ok_or_else(none)?;
+    let row = environment.servers.rows.sales.get(sale).await?.ok_or_else(none)?;
     // What P4 could not mark is marked first, as P5 does it.
     mark_outcomes(&environment.servers.redis.ledger, &audit_sale(&context, &row, Window::Now).await?).await?;
     Ok(trim_all(&context, &row, 0, false).await?)

@@ -57,7 +57,7 @@ pub(super) async fn list(_call: ViewCall, admin: web::Data<Admin>, query: web::Q
     }
     let sale_id = sale.or(sale_id).as_deref().map(SaleId::parse).transpose();
     let sale_id = sale_id.map_err(|error| unexpected_query(&error))?;
-    let page = acts::list(&admin.servers.db, &acts::ActFilter { sale_id, before, limit }).await?;
+    let page = admin.servers.rows.acts.list(&acts::ActFilter { sale_id, before, limit }).await?;
     answer(ActsAnswer { acts: page.into_iter().map(ActDocument::of).collect() })
 }
 

@@ -7,7 +7,6 @@ use crate::http::extract::SaleInPath;
 use crate::http::problem::{Kind, Problem, RETRY_LATER_S};
 use crate::p5_reconcile::rows::findings as audit_store;
 use crate::p5_reconcile::{AuditOptions, SaleAudit, Suspect, Window, audit_sale, gap_suspects};
-use crate::sales::rows as sales;
 use actix_web::web;
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
@@ -37,7 +36,7 @@ pub(super) async fn audit(
     path: web::Path<SaleInPath>,
 ) -> AdminAnswer {
     let id = &path.sale_id;
-    let sale = sales::get(&admin.servers.db, id).await?;
+    let sale = admin.servers.rows.sales.get(id).await?;
     let sale = sale
         .ok_or_else(|| Kind::SaleNotFound.because_both(format!("there is no sale {id}"), format!("没有活动 {id}")))?;
     let window = if query.now { Window::Now } else { Window::Ms(admin.window_ms) };
@@ -86,7 +85,7 @@ pub(super) async fn runs(_call: ViewCall, admin: web::Data<Admin>, query: web::Q
     if !(1..=100).contains(&limit) {
         return Err(Kind::Unprocessable.because_both("limit: expected 1 to 100", "limit：应为 1 至 100"));
     }
-    let runs = audit_store::last_runs(&admin.servers.db, limit).await?;
+    let runs = admin.servers.rows.findings.last_runs(limit).await?;
     answer(json!({ "runs": runs.iter().map(run).collect::<Vec<_>>() }))
 }
 

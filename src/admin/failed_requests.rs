@@ -5,7 +5,7 @@ use super::json_api::{AdminAnswer, ReadProblems, answer, message_text};
 use super::state::Admin;
 use crate::domain::ids::{RequestId, SaleId};
 use crate::http::problem::Kind;
-use crate::orders::rows::failed_requests::{self, FailedRequest, FailedRequestFilter};
+use crate::orders::rows::failed_requests::{FailedRequest, FailedRequestFilter};
 use crate::store::mysql::codes::FailureStatus;
 use actix_web::web;
 use serde::Deserialize;
@@ -57,7 +57,7 @@ pub(super) async fn list(
         return Err(Kind::Unprocessable
             .because_both(format!("limit: expected 1 to {PAGE_MAX}"), format!("limit：应为 1 至 {PAGE_MAX}")));
     }
-    let rows = failed_requests::list(&admin.servers.db, &FailedRequestFilter { status, sale_id, after, limit }).await?;
+    let rows = admin.servers.rows.register.list(&FailedRequestFilter { status, sale_id, after, limit }).await?;
     let more = i64::try_from(rows.len()).is_ok_and(|count| count == limit);
     answer(json!({ "rows": rows.iter().map(row).collect::<Vec<_>>(), "more": more }))
 }

@@ -5,7 +5,7 @@
 use super::state::Admin;
 use crate::domain::ids::SaleId;
 use crate::domain::sale::{Sale, SaleStatus};
-use crate::p5_reconcile::rows::totals::{Registered, returned};
+use crate::p5_reconcile::rows::totals::Registered;
 use crate::store::redis::ShardCount;
 use futures::future::join_all;
 use serde::Serialize;
@@ -54,7 +54,7 @@ pub(super) async fn flows(admin: &Admin, sales: &[Sale], registered: &[Registere
     });
     let counts = join_all(counts).await;
     let ids: Vec<&SaleId> = live.iter().map(|sale| &sale.sale_id).collect();
-    let back = returned(&admin.servers.db, &ids).await;
+    let back = admin.servers.rows.books.returned(&ids).await;
     let back =
         back.inspect_err(|error| tracing::warn!(phase = "admin", %error, "units that came back are not known")).ok();
     live.iter()

@@ -13,8 +13,9 @@ use crate::domain::instant;
 use crate::http::problem::{Kind, Problem, RETRY_LATER_S};
 use crate::orders::document::OrderDocument;
 use crate::orders::forms::OrdersForm;
-use crate::orders::rows::{self as order_life, FoundOrders, ListedOrder, OrdersQuery, PAGE_MAX};
-use crate::store::mysql::{Db, DbError};
+use crate::orders::rows::OrderRows;
+use crate::orders::rows::{FoundOrders, ListedOrder, OrdersQuery, PAGE_MAX};
+use crate::store::mysql::DbError;
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE};
 use actix_web::{HttpResponse, web};
 use bytes::Bytes;
@@ -76,9 +77,9 @@ pub(super) async fn export(_call: ViewCall, admin: web::Data<Admin>, query: web:
     let query = query.query(admin.token_ttl_s)?;
     let Ok(place) = admin.exporting.clone().try_acquire_owned() else { return Err(too_many()) };
     // A database that is away is a problem, not an export without lines.
-    let first = order_life::find(&admin.servers.db, &query).await?;
+    let first = admin.servers.rows.orders.find(&query).await?;
     let (parts, received) = mpsc::channel(1);
-    let export = OrderExport { db: admin.servers.db.clone(), query, parts, _place: place };
+    let export = OrderExport { orders: admin.servers.rows.orders.clone(), query, parts, _place: place };
     tokio::spawn(async move {
         match timeout(EXPORT_TAKES, export.run(first)).await {
             Ok(Ok(())) => {}
@@ -108,7 +109,7 @@ enum ExportPart {
 
 /// The reading half of an export.
 struct OrderExport {
-    db: Db,
+    orders: OrderRows,
     query: OrdersQuery,
     parts: mpsc::Sender<ExportPart>,
     _place: OwnedSemaphorePermit,
@@ -137,7 +138,7 @@ impl OrderExport {
                 return Ok(());
             }
             self.query.before = next;
-            page = order_life::find(&self.db, &self.query).await?;
+            page = self.orders.find(&self.query).await?;
         }
     }
 

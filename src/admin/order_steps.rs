@@ -14,7 +14,7 @@ use crate::http::problem::{Kind, Problem};
 use crate::http::times::shown_time;
 use crate::orders::document::{OrderDocument, PaymentDocument};
 use crate::orders::forms::{PaymentForm, checked_payment_id};
-use crate::orders::rows::{self as order_life, Cancelled, Payment, PaymentAnswer, PaymentStart, RefundMark};
+use crate::orders::rows::{Cancelled, Payment, PaymentAnswer, PaymentStart, RefundMark};
 use crate::p6_fulfil::{self, OrderWork};
 use actix_web::web;
 use serde::{Deserialize, Serialize};
@@ -80,7 +80,7 @@ pub(super) async fn paid(
     let work = OrderWork { context: &admin.fulfil, request_id, actor: &actor };
     let PaymentAnswer { row, .. } = p6_fulfil::receive_payment(work, &told).await?;
     let state = p6_fulfil::payment_state(&row);
-    let order = order_life::get(&admin.servers.db, request_id).await?.map(OrderDocument::with_buyer);
+    let order = admin.servers.rows.orders.get(request_id).await?.map(OrderDocument::with_buyer);
     let (reason, payment) = (row.reason.clone(), PaymentDocument::of(row));
     answer(PaidAnswer { code: state.code(), label: state.label(), reason, payment, order })
 }

@@ -8,7 +8,6 @@ use crate::domain::instant;
 use crate::http::problem::{Kind, Problem};
 use crate::orders::document::{OrderDocument, OrdersPage, PaymentDocument};
 use crate::orders::forms::OrdersForm;
-use crate::orders::rows as order_life;
 use actix_web::web;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -54,7 +53,7 @@ pub(super) async fn find(_call: ViewCall, admin: web::Data<Admin>, query: web::Q
     let FindQuery { sale, buyer, state, from, to, cursor, limit } = query.into_inner();
     let limit = limit.unwrap_or(PAGE);
     let form = OrdersForm { sale, buyer, state, from, to, cursor, limit };
-    let found = order_life::find(&admin.servers.db, &form.query(admin.token_ttl_s)?).await?;
+    let found = admin.servers.rows.orders.find(&form.query(admin.token_ttl_s)?).await?;
     answer(OrdersPage::with_buyers(found))
 }
 
@@ -75,8 +74,8 @@ pub(super) struct OrderWithPayments {
 }
 
 pub(super) async fn document(admin: &Admin, request_id: RequestId) -> Result<OrderWithPayments, Problem> {
-    let Some(order) = order_life::get(&admin.servers.db, request_id).await? else { return Err(no_order(request_id)) };
-    let payments = order_life::payments_of(&admin.servers.db, request_id).await?;
+    let Some(order) = admin.servers.rows.orders.get(request_id).await? else { return Err(no_order(request_id)) };
+    let payments = admin.servers.rows.requests.payments_of(request_id).await?;
     let payments = payments.into_iter().map(PaymentDocument::of).collect();
     Ok(OrderWithPayments { order: OrderDocument::with_buyer(order), payments })
 }

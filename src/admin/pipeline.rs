@@ -8,9 +8,8 @@ use super::flows::{SaleFlow, flows};
 use super::json_api::{AdminAnswer, ReadProblems, answer};
 use super::state::Admin;
 use crate::http::problem::{Kind, Problem};
-use crate::p5_reconcile::rows::totals::{Registered, registered};
+use crate::p5_reconcile::rows::totals::Registered;
 use crate::runtime::now_ms;
-use crate::sales::rows as sales;
 use crate::store::mysql::DbError;
 use crate::store::mysql::leader::Holder;
 use crate::store::mysql::leader_election::leader;
@@ -175,9 +174,9 @@ struct Database {
 }
 
 async fn database(admin: &Admin) -> Result<Database, DbError> {
-    let db = &admin.servers.db;
-    let sales = sales::list(db).await?;
-    Ok(Database { sales, registered: registered(db).await?, leader: leader(db).await? })
+    let servers = &admin.servers;
+    let sales = servers.rows.sales.list().await?;
+    Ok(Database { sales, registered: servers.rows.books.registered().await?, leader: leader(&servers.db).await? })
 }
 
 async fn leases(admin: &Admin, now_ms: i64) -> Result<Vec<HeldLease>, RedisFault> {

@@ -31,5 +31,5 @@ pub(super) struct RefundsQuery {
 pub(super) async fn list(_call: ViewCall, admin: web::Data<Admin>, query: web::Query<RefundsQuery>) -> AdminAnswer {
     let RefundsQuery { sale, cursor, limit } = query.into_inner();
     let form = RefundsForm { sale, cursor, limit: limit.unwrap_or(REFUNDS_PAGE) };
-    answer(RefundsPage::read(&admin.servers.db, &form.filter()?).await?)
+    answer(RefundsPage::read(&admin.servers.rows.orders, &form.filter()?).await?)
 }

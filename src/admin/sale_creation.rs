@@ -6,7 +6,6 @@ use super::state::Admin;
 use crate::domain::new_sale::NewSale;
 use crate::domain::operator::Operation;
 use crate::sales::SaleAct;
-use crate::sales::rows as sales;
 use actix_web::web;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -92,7 +91,7 @@ pub(super) async fn create(
     let (id, sale_control) = (&sale.sale_id, &admin.sale_control);
     let asked = json!({ "units": sale.granted, "title": sale.title, "price_cents": sale.price_cents });
     let act = |operation, asked| SaleAct { actor: &actor, operation, sale_id: id, asked };
-    let creating = async { Ok(sales::create(&admin.servers.db, &sale).await?) };
+    let creating = async { Ok(admin.servers.rows.sales.create(&sale).await?) };
     sale_control.on_record(act(Operation::SaleCreate, asked), creating).await?;
     if warm {
         sale_control.on_record(act(Operation::SaleWarm, Value::Null), sale_control.warm(id)).await?;

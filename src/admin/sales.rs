@@ -8,7 +8,6 @@ use crate::domain::operator::Operation;
 use crate::http::extract::SaleInPath;
 use crate::http::problem::{Kind, Problem};
 use crate::sales::SaleAct;
-use crate::sales::rows as sales;
 use crate::sales::rows::grants::NAME_BYTES_MAX;
 use actix_web::web;
 use serde::Deserialize;
@@ -20,7 +19,7 @@ use serde_json::json;
     responses((status = 200, description = "Sales", body = Value), ReadProblems)
 )]
 pub(super) async fn list(_call: ViewCall, admin: web::Data<Admin>) -> AdminAnswer {
-    let sales = admin.sales.try_get(async { sales::list(&admin.servers.db).await.map_err(Problem::from) }).await?;
+    let sales = admin.sales.try_get(async { admin.servers.rows.sales.list().await.map_err(Problem::from) }).await?;
     answer(json!({ "sales": *sales }))
 }
 

@@ -10,7 +10,6 @@ use super::state::Admin;
 use crate::config::{Admin as AdminSettings, OperatorRole, TOKEN_BYTES_MIN};
 use crate::domain::operator::{ActOutcome, ActTarget, Actor, Operation, OperatorAct};
 use crate::http::problem::{Kind, Problem};
-use crate::sales::rows::acts;
 use actix_web::dev::ServiceRequest;
 use actix_web::{HttpMessage, HttpRequest, web};
 use serde_json::json;
@@ -135,14 +134,14 @@ pub(super) async fn record_denied(admin: &web::Data<Admin>, request: &HttpReques
     let mut act = OperatorAct::new(&actor, Operation::AdminWrite, ActTarget::Entry(what));
     (act.outcome, act.code) = (ActOutcome::Denied, Some("FORBIDDEN".to_owned()));
     match admin.sign_in.denied.noted(&signed_in.id) {
-        Noted::First => acts::record(&admin.servers.db, &[act]).await?,
+        Noted::First => admin.servers.rows.acts.record(&[act]).await?,
         Noted::Second(minute) => {
             let (admin, signed_in) = (admin.clone(), signed_in.id);
             tokio::spawn(async move {
                 let more = admin.sign_in.denied.after(minute).await;
                 act.after =
                     Some(json!({ "calls": more, "within_s": 60, "the_first_of_them": act.target.code_and_id().1 }));
-                if let Err(error) = acts::record(&admin.servers.db, &[act]).await {
+                if let Err(error) = admin.servers.rows.acts.record(&[act]).await {
                     tracing::warn!(token = signed_in, more, %error, "refused calls of the admin API are not on record");
                 }
             });

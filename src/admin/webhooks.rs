@@ -7,7 +7,6 @@ use crate::events::webhooks::deliveries::{
     DeliveriesForm, DeliveriesPage, DeliveryDocument, ReplayForm, ReplayedDeliveries, WebhookDocument,
     webhooks_overview,
 };
-use crate::events::webhooks::rows as webhooks;
 use crate::http::problem::{Kind, Problem};
 use actix_web::web;
 use serde::{Deserialize, Serialize};
@@ -27,7 +26,7 @@ pub(super) struct WebhooksAnswer {
     responses((status = 200, description = "Those of the configuration, and those that have rows only", body = WebhooksAnswer), ReadProblems)
 )]
 pub(super) async fn overview(_call: ViewCall, admin: web::Data<Admin>) -> AdminAnswer {
-    answer(WebhooksAnswer { webhooks: webhooks_overview(&admin.servers.db, &admin.webhooks).await? })
+    answer(WebhooksAnswer { webhooks: webhooks_overview(&admin.servers.rows.webhooks, &admin.webhooks).await? })
 }
 
 #[derive(Deserialize, utoipa::IntoParams)]
@@ -54,7 +53,7 @@ pub(super) struct DeliveriesQuery {
 pub(super) async fn list(_call: ViewCall, admin: web::Data<Admin>, query: web::Query<DeliveriesQuery>) -> AdminAnswer {
     let DeliveriesQuery { state, webhook, cursor, limit } = query.into_inner();
     let form = DeliveriesForm { state, webhook, cursor, limit: limit.unwrap_or(PAGE) };
-    answer(DeliveriesPage::read(&admin.servers.db, &form.filter()?).await?)
+    answer(DeliveriesPage::read(&admin.servers.rows.webhooks, &form.filter()?).await?)
 }
 
 #[derive(Deserialize, utoipa::IntoParams)]
@@ -83,7 +82,7 @@ pub(super) struct DeliveryAnswer {
 )]
 pub(super) async fn show(_call: ViewCall, admin: web::Data<Admin>, path: web::Path<DeliveryPath>) -> AdminAnswer {
     let id = path.delivery_id;
-    let Some(row) = webhooks::get(&admin.servers.db, id).await? else {
+    let Some(row) = admin.servers.rows.webhooks.get(id).await? else {
         let english =
             format!("there is no delivery {id}; delivered ones are deleted after webhook_delivery.retention_s");
         let chinese = format!("没有投递 {id}；已送达的投递在 webhook_delivery.retention_s 之后删除");
@@ -125,7 +124,7 @@ pub(super) async fn replay(
     let form = ReplayForm { delivery_ids, dead, webhook }.checked()?;
     let actor = call.actor(by.as_deref())?;
     let _turn = if form.dead { Some(admin.replaying.try_lock().map_err(|_| under_way())?) } else { None };
-    answer(form.replay(&admin.servers.db, &actor, &|_| {}).await?)
+    answer(form.replay(&admin.servers.rows.webhooks, &actor, &|_| {}).await?)
 }
 
 fn under_way() -> Problem {

@@ -39,7 +39,7 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: ActCommand) -
     let ActCommand::List { sale, limit, before, json } = command;
     // Redis and the broker are not needed: acts can be read while they are down.
     let servers = Servers::new(&context::settings(layers, data_dir)?)?;
-    let found = acts::list(&servers.db, &acts::ActFilter { sale_id: sale, before, limit }).await?;
+    let found = servers.rows.acts.list(&acts::ActFilter { sale_id: sale, before, limit }).await?;
     if json {
         output::json(&found);
     } else if found.is_empty() {

@@ -7,8 +7,6 @@ use crate::domain::ids::SaleId;
 use crate::domain::sale::Sale;
 use crate::p5_reconcile::{AuditOptions, ReconcileContext, SaleAudit, Suspect, Window, audit_sale, gap_suspects};
 use crate::roles::Servers;
-use crate::sales::rows as sales;
-use crate::sales::rows::archived;
 use indicatif::ProgressBar;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -101,8 +99,8 @@ async fn wanted(servers: &Servers, only: Option<&SaleId>) -> Result<Vec<Sale>, F
     match only {
         Some(id) => {
             let none = || Failure::Failed(format!("there is no sale {id}; see seckill sale list"));
-            let sale = sales::get(&servers.db, id).await?;
-            if let Some(kept) = archived::get(&servers.db, id).await? {
+            let sale = servers.rows.sales.get(id).await?;
+            if let Some(kept) = servers.rows.archived.get(id).await? {
                 let half = if sale.is_some() { "is being removed" } else { "was archived" };
                 let manifest = kept.manifest;
                 return Err(Failure::Failed(format!(
@@ -111,7 +109,7 @@ async fn wanted(servers: &Servers, only: Option<&SaleId>) -> Result<Vec<Sale>, F
             }
             Ok(vec![sale.ok_or_else(none)?])
         }
-        None => Ok(sales::released(&servers.db).await?),
+        None => Ok(servers.rows.sales.released().await?),
     }
 }
 

@@ -6,10 +6,8 @@ use crate::config::Layers;
 use crate::domain::ids::SaleId;
 use crate::domain::operator::{ActTarget, Operation, OperatorAct};
 use crate::p5_reconcile::rows::books::Series;
-use crate::p5_reconcile::rows::books::closing::{self, Closing};
+use crate::p5_reconcile::rows::books::closing::Closing;
 use crate::p5_reconcile::{AuditOptions, SaleAudit, Window, audit_sale};
-use crate::sales::rows as sales;
-use crate::sales::rows::acts;
 use std::path::Path;
 use std::str::FromStr;
 
@@ -79,20 +77,20 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: FindingComman
     let settings = context::settings(layers, data_dir)?;
     let servers = context::servers(&settings).await?;
     let none = || Failure::Failed(format!("there is no sale {}; see seckill sale list", close.sale));
-    let sale = sales::get(&servers.db, &close.sale).await?.ok_or_else(none)?;
+    let sale = servers.rows.sales.get(&close.sale).await?.ok_or_else(none)?;
     let confirmed = AuditOptions::from(Window::Now).confirmed();
     let audit = audit_sale(&servers.reconcile_context(&settings), &sale, confirmed).await?;
     let actor = context::operator();
     let by = actor.label();
     let closing = close.closing(&audit, sale.epoch, &by)?;
-    if !closing::close(&servers.db, &close.sale, &closing).await? {
+    if !servers.rows.books.close(&close.sale, &closing).await? {
         return Err(Failure::Failed("these numbers were closed before; see seckill act list".to_owned()));
     }
     let mut act = OperatorAct::new(&actor, Operation::FindingClose, ActTarget::Sale(close.sale.clone()));
     act.reason = Some(close.reason.clone());
     act.after = Some(serde_json::json!({ "code": closing.code, "units": closing.units,
         "numbers": closing.numbers.map(|(series, first, last)| [u64::from(series.epoch), u64::from(series.shard), first, last]) }));
-    acts::record(&servers.db, &[act]).await?;
+    servers.rows.acts.record(&[act]).await?;
     servers.redis.quit().await;
     output::line(&format!("closed {} of {} with {} units", closing.code, close.sale, closing.units));
     Ok(0)

@@ -6,7 +6,6 @@ use crate::config::Layers;
 use crate::events::webhooks::deliveries::{
     DeliveriesForm, DeliveriesPage, DeliveryDocument, ReplayForm, WebhookDocument, webhooks_overview,
 };
-use crate::events::webhooks::rows as webhooks;
 use crate::roles::Servers;
 use serde_json::json;
 use std::path::Path;
@@ -65,7 +64,7 @@ pub(super) enum WebhookCommand {
 pub(super) async fn run(layers: &Layers, data_dir: &Path, command: WebhookCommand) -> Result<u8, Failure> {
     // Redis and the broker are not needed.
     let settings = context::settings(layers, data_dir)?;
-    let db = Servers::new(&settings)?.db;
+    let webhooks = Servers::new(&settings)?.rows.webhooks;
     match command {
         WebhookCommand::List { dead: false, state: None, webhook: Some(_), .. } => {
             Err(Failure::Usage("--webhook: only with --dead or --state".to_owned()))
@@ -74,16 +73,16 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: WebhookComman
             Err(Failure::Usage("--cursor: only with --dead or --state".to_owned()))
         }
         WebhookCommand::List { dead: false, state: None, webhook: None, limit: _, cursor: None, json } => {
-            show_overview(&webhooks_overview(&db, &settings.webhooks).await?, json);
+            show_overview(&webhooks_overview(&webhooks, &settings.webhooks).await?, json);
             Ok(0)
         }
         WebhookCommand::List { dead: _, state, webhook, limit, cursor, json } => {
             let filter = DeliveriesForm { state, webhook, cursor, limit }.filter()?;
-            show_list(DeliveriesPage::read(&db, &filter).await?, json);
+            show_list(DeliveriesPage::read(&webhooks, &filter).await?, json);
             Ok(0)
         }
         WebhookCommand::Show { id } => {
-            let row = webhooks::get(&db, id).await?;
+            let row = webhooks.get(id).await?;
             let none = || {
                 Failure::Failed(format!(
                     "there is no delivery {id}; delivered ones are deleted after webhook_delivery.retention_s"
@@ -99,7 +98,7 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: WebhookComman
                     output::remark(&format!("{replayed} so far"));
                 }
             };
-            let done = form.replay(&db, &context::operator(), &progress).await?;
+            let done = form.replay(&webhooks, &context::operator(), &progress).await?;
             for webhook in &done.opened {
                 output::line(&format!(
                     "{webhook} was closed because its receiver answered 410; it is open again, and what waits for it is sent, too"

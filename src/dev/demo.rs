@@ -11,7 +11,6 @@ use crate::domain::policy::PurchasePolicy;
 use crate::domain::sale::{Sale, SaleStatus};
 use crate::roles::Servers;
 use crate::runtime::now_ms;
-use crate::sales::rows as sales;
 use crate::sales::rows::error::SaleError;
 use std::time::Duration;
 
@@ -50,7 +49,7 @@ pub(super) async fn create(settings: &Settings) -> Result<(), StackError> {
         hidden: false,
         version: 1,
     };
-    match sales::create(&servers.db, &sale).await {
+    match servers.rows.sales.create(&sale).await {
         Ok(()) | Err(SaleError::Exists(_)) => {}
         Err(error) => return Err(error.into()),
     }

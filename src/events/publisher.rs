@@ -9,19 +9,19 @@ use crate::config;
 use crate::domain::fault::{Fault, Progress};
 use crate::domain::ids::RequestId;
 use crate::events::bundles::{KeyedEvents, PAUSE_AFTER_FAILURE, bundles};
-use crate::events::rows::order;
-use crate::events::rows::outcome as events;
 use crate::events::rows::waiting_page::WaitingPage;
+use crate::events::rows::{OrderEventRows, OutcomeEventRows};
 use crate::events::unreadable::UnreadableEvents;
 use crate::faults::crash_point;
 use crate::runtime::Worker;
-use crate::store::mysql::{Db, DbError};
+use crate::store::mysql::DbError;
 use crate::store::rabbit::{RabbitConfig, Sender, Topology};
 use std::time::Instant;
 
 /// The worker; one in each process with the consumer role.
 pub(crate) struct EventPublisher {
-    db: Db,
+    outcome_events: OutcomeEventRows,
+    order_events: OrderEventRows,
     exchange: String,
     sender: Sender,
     /// While events are switched off they are only deleted.
@@ -35,9 +35,14 @@ pub(crate) struct EventPublisher {
 impl EventPublisher {
     /// Connects to the broker when there is something to publish.
     #[must_use]
-    pub(crate) fn new(db: &Db, rabbit: &RabbitConfig, settings: &config::P4Persist) -> Self {
+    pub(crate) fn new(
+        (outcome_events, order_events): (&OutcomeEventRows, &OrderEventRows),
+        rabbit: &RabbitConfig,
+        settings: &config::P4Persist,
+    ) -> Self {
         Self {
-            db: db.clone(),
+            outcome_events: outcome_events.clone(),
+            order_events: order_events.clone(),
             exchange: Topology::new(rabbit).events_exchange(),
             sender: Sender::new(rabbit),
             publishes: settings.events,
@@ -66,7 +71,7 @@ impl Worker for EventPublisher {
 impl EventPublisher {
     /// Events of outcomes. Returns how many rows were done with if there may be more; trouble is logged, and they wait.
     async fn outcomes(&mut self) -> usize {
-        let page = match events::waiting(&self.db, self.outcome_rows.after()).await {
+        let page = match self.outcome_events.waiting(self.outcome_rows.after()).await {
             Ok(page) => page,
             Err(error) => return not_read(&error),
         };
@@ -75,7 +80,7 @@ impl EventPublisher {
                 return 0;
             }
             let ids: Vec<RequestId> = page.events.iter().map(|event| event.request_id).collect();
-            if !is_deleted(events::delete(&self.db, &ids).await, ids.len()) {
+            if !is_deleted(self.outcome_events.delete(&ids).await, ids.len()) {
                 return 0;
             }
         }
@@ -85,7 +90,7 @@ impl EventPublisher {
 
     /// Events of orders after they were confirmed. Returns the same.
     async fn orders(&mut self) -> usize {
-        let page = match order::waiting(&self.db, self.order_rows.after()).await {
+        let page = match self.order_events.waiting(self.order_rows.after()).await {
             Ok(page) => page,
             Err(error) => return not_read(&error),
         };
@@ -100,7 +105,7 @@ impl EventPublisher {
                 return 0;
             }
             let ids: Vec<u64> = page.events.iter().map(|events| events.event_id).collect();
-            if !is_deleted(order::delete(&self.db, &ids).await, ids.len()) {
+            if !is_deleted(self.order_events.delete(&ids).await, ids.len()) {
                 return 0;
             }
         }

@@ -6,8 +6,9 @@ use crate::domain::ids::SaleId;
 use crate::http::bad_form::{BadForm, bad};
 use crate::http::cursors::{last_of_full, place_of, time};
 use crate::orders::document::PaymentDocument;
-use crate::orders::rows::{self as order_life, Payment, REFUNDS_PAGE_MAX, RefundPlace, RefundsFilter};
-use crate::store::mysql::{Db, DbError};
+use crate::orders::rows::OrderRows;
+use crate::orders::rows::{Payment, REFUNDS_PAGE_MAX, RefundPlace, RefundsFilter};
+use crate::store::mysql::DbError;
 use serde::Serialize;
 
 /// Payments of a page when nothing else is asked for.
@@ -46,8 +47,8 @@ pub(crate) struct RefundsPage {
 
 impl RefundsPage {
     /// The answer to `wanted`.
-    pub(crate) async fn read(db: &Db, wanted: &RefundsFilter) -> Result<Self, DbError> {
-        let found = order_life::refunds_needed(db, wanted).await?;
+    pub(crate) async fn read(orders: &OrderRows, wanted: &RefundsFilter) -> Result<Self, DbError> {
+        let found = orders.refunds_needed(wanted).await?;
         let next = last_of_full(&found.payments, wanted.limit).map(after_payment);
         Ok(Self { payments: found.payments.into_iter().map(PaymentDocument::of).collect(), count: found.count, next })
     }

@@ -6,7 +6,6 @@ use crate::domain::fault::{Fault, Progress};
 use crate::domain::ids::SaleId;
 use crate::domain::sale::SaleStatus;
 use crate::runtime::{Worker, now_ms};
-use crate::sales::rows as sales;
 use crate::sales::{SaleControl, SaleControlError};
 use crate::store::redis::RedisFault;
 use std::collections::HashSet;
@@ -51,7 +50,7 @@ impl Worker for AutoWarm {
         if check_due {
             self.check_at = Instant::now() + CHECK_EVERY;
         }
-        let checked = sales::unfinished(&self.sale_control.db, now - CHECKED_AFTER_END_MS).await;
+        let checked = self.sale_control.rows.sales.unfinished(now - CHECKED_AFTER_END_MS).await;
         for sale in checked.map_err(Fault::back_off)? {
             let due = match sale.status {
                 SaleStatus::Draft if sale.ends_at_ms <= now => false,

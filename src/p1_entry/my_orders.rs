@@ -14,7 +14,7 @@ use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::order_life::OrderState;
 use crate::http::problem::{Kind, Problem};
 use crate::orders::document::OrderDocument;
-use crate::orders::rows::{self as order_life, Cancelled, ListedOrder, OrdersQuery};
+use crate::orders::rows::{Cancelled, ListedOrder, OrdersQuery};
 use crate::p6_fulfil::{self, CancelError, FulfilContext};
 use crate::runtime::batcher::{Bounds, QuestionBatcher};
 use crate::store::mysql::DbError;
@@ -93,12 +93,12 @@ impl MyOrders {
         ledger_reads: LedgerReads,
         limits: Arc<RateLimits>,
     ) -> Self {
-        let queued = QueuedOrders::new(ledger_reads, context.db.clone(), context.shards);
-        let db = context.db.clone();
+        let queued = QueuedOrders::new(ledger_reads, context.rows.sales.clone(), context.shards);
+        let rows = context.orders.clone();
         let reads = QuestionBatcher::start(BOUNDS, move |request_ids: Vec<RequestId>| {
-            let db = db.clone();
+            let rows = rows.clone();
             async move {
-                let (found, ()) = tokio::join!(order_life::of_requests(&db, &request_ids), tokio::time::sleep(GATHER));
+                let (found, ()) = tokio::join!(rows.of_requests(&request_ids), tokio::time::sleep(GATHER));
                 answers(&request_ids, found)
             }
         });
@@ -166,7 +166,7 @@ impl MyOrders {
     ) -> Result<(Vec<OrderDocument>, Option<RequestId>), Problem> {
         self.limits.take_of_buyer(&user).await?;
         let query = OrdersQuery { buyer: Some(user), before, limit: PAGE, ..OrdersQuery::default() };
-        let found = self.call(order_life::find(&self.context.db, &query)).await?;
+        let found = self.call(self.context.orders.find(&query)).await?;
         Ok((found.orders.into_iter().map(OrderDocument::of).collect(), found.next))
     }
 
@@ -184,7 +184,7 @@ impl MyOrders {
 
     /// The same without the rate, behind an act that has taken of it.
     pub(crate) async fn read(&self, user: &UserId, request_id: RequestId) -> Result<OrderDocument, Problem> {
-        match self.call(order_life::get(&self.context.db, request_id)).await? {
+        match self.call(self.context.orders.get(request_id)).await? {
             Some(order) if order.user_id == *user => Ok(OrderDocument::of(order)),
             Some(_) => Err(Kind::OrderNotFound.into()),
             None => Err(Box::pin(self.no_order(user, request_id)).await),

@@ -10,8 +10,7 @@ use crate::domain::sale::SaleStatus;
 use crate::domain::shard::home_shard;
 use crate::domain::snowflake::made_at_ms;
 use crate::runtime::now_ms;
-use crate::sales::rows as sales;
-use crate::store::mysql::Db;
+use crate::sales::rows::SaleRows;
 use futures::StreamExt;
 use moka::future::Cache;
 use std::sync::Arc;
@@ -45,15 +44,15 @@ pub(super) struct NotSaid;
 /// Looks for requests. One a process.
 pub(super) struct QueuedOrders {
     ledger_reads: LedgerReads,
-    db: Db,
+    sales: SaleRows,
     shards: u16,
     selling: Cache<(), Arc<Vec<SaleId>>>,
 }
 
 impl QueuedOrders {
-    pub(super) fn new(ledger_reads: LedgerReads, db: Db, shards: u16) -> Self {
+    pub(super) fn new(ledger_reads: LedgerReads, sales: SaleRows, shards: u16) -> Self {
         let selling = Cache::builder().max_capacity(1).time_to_live(SALES_TTL).build();
-        Self { ledger_reads, db, shards, selling }
+        Self { ledger_reads, sales, shards, selling }
     }
 
     /// The sale that accepted this request from this buyer, if one did lately.
@@ -88,7 +87,7 @@ impl QueuedOrders {
 
     /// The sales that sell, or did until lately.
     async fn sales(&self) -> Result<Arc<Vec<SaleId>>, NotSaid> {
-        let released = sales::released(&self.db).await.map_err(|error| {
+        let released = self.sales.released().await.map_err(|error| {
             tracing::warn!(phase = "p1_entry", %error, "sales of queued orders");
             NotSaid
         })?;

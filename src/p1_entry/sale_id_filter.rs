@@ -7,8 +7,7 @@
 use crate::domain::fault::{Fault, Progress};
 use crate::domain::ids::SaleId;
 use crate::runtime::{Worker, now_ms};
-use crate::sales::rows as sales;
-use crate::store::mysql::Db;
+use crate::sales::rows::SaleRows;
 use fastbloom::AtomicBloomFilter;
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use std::num::NonZeroU32;
@@ -96,7 +95,7 @@ impl SaleIdFilter {
 
 /// Refreshes the filter from the database. Part of the api role.
 pub(crate) struct SaleIdFilterRefresher {
-    db: Db,
+    sales: SaleRows,
     known: SaleIdFilter,
     /// Sales there, and sales removed.
     counted: (i64, i64),
@@ -106,8 +105,8 @@ pub(crate) struct SaleIdFilterRefresher {
 impl SaleIdFilterRefresher {
     /// Fills `known` from the database.
     #[must_use]
-    pub(crate) fn new(db: Db, known: SaleIdFilter) -> Self {
-        Self { db, known, counted: (-1, 0), refresh_at: Instant::now() }
+    pub(crate) fn new(sales: SaleRows, known: SaleIdFilter) -> Self {
+        Self { sales, known, counted: (-1, 0), refresh_at: Instant::now() }
     }
 }
 
@@ -121,13 +120,13 @@ impl Worker for SaleIdFilterRefresher {
             return Ok(Progress::Idle);
         }
         let read_at_ms = now_ms();
-        let count = sales::count(&self.db).await.map_err(Fault::back_off)?;
+        let count = self.sales.count().await.map_err(Fault::back_off)?;
         if count == self.counted {
             self.known.still_complete(read_at_ms);
         } else {
             let mut ids: Vec<SaleId> = Vec::new();
             loop {
-                let page = sales::ids_after(&self.db, ids.last()).await.map_err(Fault::back_off)?;
+                let page = self.sales.ids_after(ids.last()).await.map_err(Fault::back_off)?;
                 if page.is_empty() {
                     break;
                 }

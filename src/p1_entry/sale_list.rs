@@ -9,8 +9,7 @@ use super::catalog::{Catalog, SaleView};
 use crate::domain::sale::{Sale, SaleStatus};
 use crate::http::problem::{Kind, Problem};
 use crate::runtime::{SingleFlight, now_ms};
-use crate::sales::rows as sales;
-use crate::store::mysql::Db;
+use crate::sales::rows::SaleRows;
 use futures::StreamExt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -53,7 +52,7 @@ pub struct SaleList {
 }
 
 struct ListMaker {
-    db: Db,
+    sales: SaleRows,
     catalog: Catalog,
     last: Mutex<LastList>,
 }
@@ -71,8 +70,8 @@ struct LastList {
 impl SaleList {
     /// Nothing read yet.
     #[must_use]
-    pub(crate) fn new(db: Db, catalog: Catalog) -> Self {
-        let maker = ListMaker { db, catalog, last: Mutex::default() };
+    pub(crate) fn new(sales: SaleRows, catalog: Catalog) -> Self {
+        let maker = ListMaker { sales, catalog, last: Mutex::default() };
         Self { maker: Arc::new(maker), making: SingleFlight::default() }
     }
 
@@ -113,7 +112,7 @@ impl ListMaker {
 
     async fn make(&self) {
         let made_at = Instant::now();
-        let found = sales::not_over(&self.db, now_ms() - LISTED_AFTER_END_MS).await;
+        let found = self.sales.not_over(now_ms() - LISTED_AFTER_END_MS).await;
         let made = match found {
             Ok(found) => Some(self.looked_up(found).await),
             Err(error) => {

@@ -12,10 +12,10 @@ use super::DurabilityGuard;
 use crate::domain::ids::SaleId;
 use crate::domain::sale::Sale;
 use crate::faults::left_out;
-use crate::orders::rows::outcomes;
+use crate::orders::rows::RequestRows;
 use crate::runtime::now_ms;
-use crate::sales::rows as sales;
-use crate::store::mysql::{Db, DbError};
+use crate::sales::rows::SaleRows;
+use crate::store::mysql::DbError;
 use crate::store::redis::{BootFence, Meta, RedisFault, SaleKeys, Transfers};
 use futures::future::try_join_all;
 use std::sync::Arc;
@@ -67,7 +67,8 @@ pub struct FenceHandles {
 #[derive(Clone)]
 pub struct Fence {
     redis: FenceHandles,
-    db: Db,
+    sales: SaleRows,
+    requests: RequestRows,
     guard: DurabilityGuard,
     shards: u16,
     /// By shard; that of a server's first one is held while the server is compared.
@@ -77,9 +78,14 @@ pub struct Fence {
 impl Fence {
     /// A fence between this Redis and this database; `guard` watches this Redis.
     #[must_use]
-    pub fn new(redis: FenceHandles, db: Db, guard: DurabilityGuard, shards: u16) -> Self {
+    pub fn new(
+        redis: FenceHandles,
+        (sales, requests): (SaleRows, RequestRows),
+        guard: DurabilityGuard,
+        shards: u16,
+    ) -> Self {
         let comparing = (0..shards).map(|_shard| Mutex::default()).collect();
-        Self { redis, db, guard, shards, comparing }
+        Self { redis, sales, requests, guard, shards, comparing }
     }
 
     /// Compares every live sale with what the server of `shard` has of it, freezes those that were rewound, then loads the
@@ -123,7 +129,7 @@ impl Fence {
     }
 
     async fn compare(&self, shards: &[u16]) -> Result<(), FenceFault> {
-        let sales = sales::live_sales(&self.db, now_ms() - ENDED_MS).await?;
+        let sales = self.sales.live_sales(now_ms() - ENDED_MS).await?;
         let pairs: Vec<(&Sale, u16)> =
             sales.iter().flat_map(|sale| shards.iter().map(move |shard| (sale, *shard))).collect();
         let looks = async {
@@ -150,7 +156,7 @@ impl Fence {
         let judged_epoch = loop {
             let Some(judged_epoch) = self.epoch_out_of_step(&sale, shard).await? else { return Ok(()) };
             // A rebuild may have ended since the sale was read: then Redis is in the next epoch, and as new as the database.
-            let Some(now) = sales::get(&self.db, &sale.sale_id).await? else { return Ok(()) };
+            let Some(now) = self.sales.get(&sale.sale_id).await? else { return Ok(()) };
             if now.epoch == sale.epoch {
                 break judged_epoch;
             }
@@ -167,7 +173,7 @@ impl Fence {
     /// `None`: Redis is in the sale's epoch and has all numbers that the database has; also when the keys are lost or damaged, because
     /// the script sells nothing then. Else the later epoch of the two.
     async fn epoch_out_of_step(&self, sale: &Sale, shard: u16) -> Result<Option<u32>, FenceFault> {
-        let highest = outcomes::highest_number(&self.db, &sale.sale_id, shard, sale.epoch).await?;
+        let highest = self.requests.highest_number(&sale.sale_id, shard, sale.epoch).await?;
         let Some(meta) = self.readable_meta(&sale.sale_id, shard).await? else { return Ok(None) };
         let in_step = meta.epoch == sale.epoch && meta.number >= highest;
         if in_step {

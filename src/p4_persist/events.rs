@@ -11,7 +11,7 @@ use crate::domain::ids::SaleId;
 use crate::domain::message::{self, OrderMessage, UnitPrice};
 use crate::domain::outcome::Verdict;
 use crate::events::bundles::{KeyedEvents, PAUSE_AFTER_FAILURE, bundles};
-use crate::events::rows::outcome::{self as events, OutcomeEvent};
+use crate::events::rows::outcome::OutcomeEvent;
 use crate::store::mysql::DbError;
 use crate::store::rabbit::{RabbitError, Topology};
 use std::collections::HashMap;
@@ -51,7 +51,7 @@ impl Persist {
             }
         }
         metrics::counter!("seckill_p4_persist_events_deferred_total").increment(events.len() as u64);
-        events::store(&self.db, &events).await
+        self.outcome_events.store(&events).await
     }
 
     /// Publishes events and waits for the broker's confirm. Subscribers are not required.

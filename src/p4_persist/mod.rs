@@ -16,6 +16,8 @@
 
 mod after_commit;
 mod breaker;
+mod context;
+mod decoded_group;
 mod events;
 mod handled;
 mod intake;
@@ -30,17 +32,20 @@ use crate::domain::fault::{Fault, Progress};
 use crate::domain::ids::SaleId;
 use crate::domain::message::{OrderMessage, UnitPrice};
 use crate::domain::outcome::{Outcome, Verdict};
+use crate::events::rows::OutcomeEventRows;
 use crate::faults::{crash_point, left_out};
 use crate::orders::persist::{self, Persister};
-use crate::orders::rows::outcomes;
+use crate::orders::rows::RequestRows;
 use crate::runtime::{Worker, now_ms};
+use crate::store::mysql::DbError;
 use crate::store::mysql::codes::PersistSource;
-use crate::store::mysql::{Db, DbError};
 use crate::store::rabbit::{Delivery, DeliveryId, RabbitConfig, RabbitError, Sender};
 use crate::store::redis::RequestLedger;
 use crate::telemetry::traces;
 use after_commit::CommittedGroup;
 use breaker::DatabaseBreaker;
+pub use context::PersistRows;
+use decoded_group::DecodedGroup;
 use handled::HandledDelivery;
 use intake::{Intake, held_gauge};
 use ledger_marks::LedgerMarker;
@@ -56,7 +61,8 @@ const FIRST_WAIT: Duration = Duration::from_millis(250);
 
 /// One writer of a process: it consumes all order queues and has one transaction at a time.
 pub struct Persist {
-    db: Db,
+    requests: RequestRows,
+    outcome_events: OutcomeEventRows,
     persister: Persister,
     marker: LedgerMarker,
     rabbit: RabbitConfig,
@@ -80,35 +86,11 @@ pub struct Persist {
     send_back_at: Instant,
 }
 
-/// A group of deliveries, decoded; `deliveries` and `items` belong together by position.
-struct DecodedGroup {
-    deliveries: Vec<Delivery>,
-    items: Vec<OrderMessage>,
-    unreadable: Vec<HandledDelivery>,
-}
-
-impl DecodedGroup {
-    fn new(group: Vec<Delivery>, attempts_max: u32) -> Self {
-        let (deliveries, items) = (Vec::with_capacity(group.len()), Vec::with_capacity(group.len()));
-        let mut decoded = Self { deliveries, items, unreadable: Vec::new() };
-        for mut delivery in group {
-            match delivery.take_order() {
-                Ok(accepted) => {
-                    decoded.deliveries.push(delivery);
-                    decoded.items.push(accepted);
-                }
-                Err(error) => decoded.unreadable.push(HandledDelivery::unreadable(delivery, &error, attempts_max)),
-            }
-        }
-        decoded
-    }
-}
-
 impl Persist {
     /// The writers of one process, as many as the settings say.
     #[must_use]
     pub fn writers(
-        (db, persister): (&Db, &Persister),
+        rows: &PersistRows,
         ledger: &RequestLedger,
         rabbit: &RabbitConfig,
         settings: &config::P4Persist,
@@ -118,8 +100,9 @@ impl Persist {
         held_gauge().set(0.0);
         persist::refused_from_zero();
         let writer = || Self {
-            db: db.clone(),
-            persister: persister.clone(),
+            requests: rows.requests.clone(),
+            outcome_events: rows.outcome_events.clone(),
+            persister: rows.persister.clone(),
             marker: LedgerMarker::new(ledger),
             rabbit: rabbit.clone(),
             settings: settings.clone(),
@@ -261,7 +244,7 @@ impl Persist {
             Some((_, DbError::WrongNode(_))) => true,
             // This read would notice a connection that is out of step.
             Some(_) if left_out!(Discard) => true,
-            Some((request_id, _)) => outcomes::outcome_of(&self.db, request_id).await.is_err(),
+            Some((request_id, _)) => self.requests.outcome_of(request_id).await.is_err(),
         }
     }
 }

@@ -8,7 +8,6 @@ use super::context::{ReconcileContext, ReconcileError};
 use crate::domain::ids::SaleId;
 use crate::domain::operator::{Actor, ActorKind, AuthMethod, Operation};
 use crate::domain::sale::{MetaState, Sale, SaleStatus};
-use crate::sales::rows::changes as sale_changes;
 use crate::sales::rows::error::SaleError;
 use crate::sales::{SaleAct, SaleControl, SaleControlError};
 use serde_json::json;
@@ -40,7 +39,14 @@ impl ReconcileContext {
     fn sale_control(&self) -> SaleControl {
         // Closing makes no keys, so the bound of the outbox is not read.
         let backlog_max = 0;
-        SaleControl { redis: self.redis.of_sale(), db: self.db.clone(), shards: self.shards, backlog_max }
+        SaleControl {
+            redis: self.redis.of_sale(),
+            rows: self.rows.giving.clone(),
+            archived: self.rows.archived.clone(),
+            acts: self.rows.acts.clone(),
+            shards: self.shards,
+            backlog_max,
+        }
     }
 
     /// Whether every shard that still has the sale knows it as closed.
@@ -70,7 +76,7 @@ pub(super) async fn close_when_over(
         }
         SaleStatus::Closed => return Ok(()),
         SaleStatus::Warmed | SaleStatus::Paused => {
-            if after_s == 0 || !is_settled(audit) || !sale_changes::ended_since(&context.db, id, after_s).await? {
+            if after_s == 0 || !is_settled(audit) || !context.rows.giving.sales.ended_since(id, after_s).await? {
                 return Ok(());
             }
             let system = system();

@@ -1,13 +1,19 @@
 //! What every part of P5 may touch, and why a part could not do its work.
 
+use super::archive::rows::ArchiveRows;
 use super::audit::AuditStage;
+use super::rows::{BookRows, DecidedRows, FindingRows};
 use crate::config::Settings;
 use crate::domain::fault::MayBeOutage;
 use crate::domain::ids::SaleId;
+use crate::events::rows::OutcomeEventRows;
 use crate::orders::persist::Persister;
+use crate::orders::rows::{OrderRows, RegisterRows, RequestRows};
 use crate::sales::SaleHandles;
 use crate::sales::grants::GrantError;
-use crate::store::mysql::{Db, DbError};
+use crate::sales::grants::SaleAndGrantRows;
+use crate::sales::rows::{ActRows, ArchivedRows};
+use crate::store::mysql::DbError;
 use crate::store::rabbit::RabbitConfig;
 #[cfg(feature = "faults")]
 use crate::store::redis::Stock;
@@ -53,13 +59,40 @@ impl ReconcileHandles {
     }
 }
 
+/// What P5 may touch in the database.
+#[derive(Clone)]
+pub struct ReconcileRows {
+    /// The books.
+    pub(crate) books: BookRows,
+    /// Decided requests, for a rebuild.
+    pub(crate) decided: DecidedRows,
+    /// Findings of the audits.
+    pub(crate) findings: FindingRows,
+    /// The rows of a sale that is archived.
+    pub(crate) archive: ArchiveRows,
+    /// The sales, and the grants that carry units to Redis.
+    pub(crate) giving: SaleAndGrantRows,
+    /// What is kept of sales that were removed.
+    pub(crate) archived: ArchivedRows,
+    /// The record of what operators did.
+    pub(crate) acts: ActRows,
+    /// Orders and their payments.
+    pub(crate) orders: OrderRows,
+    /// What is on record of requests.
+    pub(crate) requests: RequestRows,
+    /// The register of failed requests.
+    pub(crate) register: RegisterRows,
+    /// Events that wait for the broker.
+    pub(crate) outcome_events: OutcomeEventRows,
+    /// Writes what was accepted and never arrived.
+    pub(crate) persister: Persister,
+}
+
 /// The servers and limits that the parts of P5 work with.
 #[derive(Clone)]
 pub struct ReconcileContext {
-    /// Decides: its `request_outcome` is the truth.
-    pub db: Db,
-    /// Writes what was accepted and never arrived.
-    pub persister: Persister,
+    /// What P5 may touch in the database. It decides: its `request_outcome` is the truth.
+    pub rows: ReconcileRows,
     /// Knows what was accepted.
     pub redis: ReconcileHandles,
     /// For the MQ DLQ and the depths of the queues.
@@ -109,24 +142,9 @@ impl ReconcileError {
 impl ReconcileContext {
     /// The context of a process with these settings.
     #[must_use]
-    pub fn new(
-        db: Db,
-        persister: Persister,
-        redis: ReconcileHandles,
-        rabbit: RabbitConfig,
-        settings: &Settings,
-    ) -> Self {
+    pub fn new(rows: ReconcileRows, redis: ReconcileHandles, rabbit: RabbitConfig, settings: &Settings) -> Self {
         let (shards, findings_max) = (settings.redis.shards, settings.p5_reconcile.findings_max);
-        Self {
-            db,
-            persister,
-            redis,
-            rabbit,
-            shards,
-            findings_max,
-            mq_dlq_max: MQ_DLQ_MAX,
-            stage: watch::Sender::default(),
-        }
+        Self { rows, redis, rabbit, shards, findings_max, mq_dlq_max: MQ_DLQ_MAX, stage: watch::Sender::default() }
     }
 
     /// Refuses a sale that was warmed for another number of shards: every count would be wrong, and a repair too.

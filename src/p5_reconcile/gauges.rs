@@ -3,16 +3,15 @@
 //! Input: the broker and the database. Output: gauges of the process that leads. Changes nothing, so a crash leaves nothing.
 //! Trouble here must not keep sales from being repaired, so it is only logged.
 
-use crate::events::rows::outcome::{self as events, UntoldEvents, UntoldFigures};
-use crate::orders::rows::failed_requests;
-use crate::p5_reconcile::rows::ended::ended_open;
+use super::context::ReconcileRows;
+use super::rows::BookRows;
+use crate::events::rows::outcome::{UntoldEvents, UntoldFigures};
 use crate::runtime::now_ms;
-use crate::store::mysql::Db;
 use crate::store::rabbit::{RabbitConfig, RabbitError, Topology, queue_depths};
 
 /// Sets the gauges of the backlog. While a server does not answer its gauges are `NaN`: an unknown number must not look like one
 /// that does not change.
-pub(super) async fn measure_backlog(db: &Db, rabbit: &RabbitConfig) {
+pub(super) async fn measure_backlog(rows: &ReconcileRows, rabbit: &RabbitConfig) {
     match queue_depths(rabbit).await {
         Ok(depths) => {
             for depth in depths {
@@ -31,7 +30,8 @@ pub(super) async fn measure_backlog(db: &Db, rabbit: &RabbitConfig) {
         }
     }
     let open = metrics::gauge!("seckill_p5_reconcile_register_open_count");
-    let (untold, open_now) = futures::future::join(events::untold_figures(db), failed_requests::open_count(db)).await;
+    let (untold, open_now) =
+        futures::future::join(rows.outcome_events.untold_figures(), rows.register.open_count()).await;
     match untold {
         Ok(UntoldFigures { outcomes, orders }) => event_gauges(EventGauges::of(&outcomes), EventGauges::of(&orders)),
         Err(error) => {
@@ -77,8 +77,8 @@ fn queue_gauges(queue: String, ready: f64, consumers: f64) {
 
 /// Counts the sales that ended and were not closed, neither by a person nor, `auto_close_after_s` later, by themselves. On an error
 /// the gauge stays as it was.
-pub(super) async fn measure_ended(db: &Db, auto_close_after_s: u64) {
-    match ended_open(db, now_ms(), auto_close_after_s).await {
+pub(super) async fn measure_ended(books: &BookRows, auto_close_after_s: u64) {
+    match books.ended_open(now_ms(), auto_close_after_s).await {
         Ok(found) => metrics::gauge!("seckill_p5_reconcile_ended_not_closed_count").set(found.count as f64),
         Err(error) => tracing::warn!(phase = "p5_reconcile", %error, "sales that ended cannot be counted"),
     }

@@ -4,7 +4,6 @@ use super::context::{ReconcileContext, ReconcileError};
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::ledger::LedgerRecord;
 use crate::domain::message::{self, OrderMessage};
-use crate::sales::rows as sales;
 use std::collections::HashMap;
 
 /// A ledger record and where it was found.
@@ -23,7 +22,7 @@ pub(super) async fn find(
 ) -> Result<Option<LedgerMatch>, ReconcileError> {
     let sale_ids = match sale {
         Some(sale_id) => vec![sale_id.clone()],
-        None => sales::released(&context.db).await?.into_iter().map(|sale| sale.sale_id).collect(),
+        None => context.rows.giving.sales.released().await?.into_iter().map(|sale| sale.sale_id).collect(),
     };
     for sale_id in sale_ids {
         for shard in 0..context.shards {
@@ -45,7 +44,7 @@ pub(super) async fn order_messages(
     if wanted.is_empty() {
         return Ok(found);
     }
-    for sale in sales::released(&context.db).await? {
+    for sale in context.rows.giving.sales.released().await? {
         for shard in 0..context.shards {
             let records = context.redis.ledger.lookup(&sale.sale_id, shard, &wanted).await?;
             for (id, record) in wanted.iter().zip(records) {

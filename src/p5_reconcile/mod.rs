@@ -32,7 +32,7 @@ pub(crate) use audit::{Suspect, gap_suspects};
 pub use compensation::{compensate, finish_transfers, mark_outcomes, trim_all};
 pub use context::ReconcileContext;
 pub(crate) use context::ReconcileError;
-pub(crate) use context::ReconcileHandles;
+pub(crate) use context::{ReconcileHandles, ReconcileRows};
 pub(crate) use request_history::RequestHistory;
 pub use request_history::request_history;
 pub use worker::Reconcile;

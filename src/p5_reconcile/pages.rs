@@ -2,9 +2,10 @@
 
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::ledger::LedgerRecord;
+use crate::orders::rows::RegisterRows;
 use crate::orders::rows::failed_requests::{self, FailedRequest, FailedRequestFilter};
+use crate::store::mysql::DbError;
 use crate::store::mysql::codes::FailureStatus;
-use crate::store::mysql::{Db, DbError};
 use crate::store::redis::{LocatedEntry, Outbox, ParkedEntry, RedisFault, RelayDlq, RequestLedger};
 use std::collections::HashSet;
 
@@ -90,21 +91,21 @@ impl<'c> RelayDlqPages<'c> {
 
 /// The failed requests that are open.
 pub(super) struct OpenFailurePages<'c> {
-    db: &'c Db,
+    register: &'c RegisterRows,
     wanted: FailedRequestFilter,
     ended: bool,
 }
 
 impl<'c> OpenFailurePages<'c> {
     /// Of one sale, or of all.
-    pub(crate) fn new(db: &'c Db, sale_id: Option<SaleId>) -> Self {
+    pub(crate) fn new(register: &'c RegisterRows, sale_id: Option<SaleId>) -> Self {
         let wanted = FailedRequestFilter {
             status: Some(FailureStatus::Open),
             sale_id,
             limit: failed_requests::PAGE_MAX,
             ..FailedRequestFilter::default()
         };
-        Self { db, wanted, ended: false }
+        Self { register, wanted, ended: false }
     }
 
     /// The next page; `None` at the end.
@@ -112,7 +113,7 @@ impl<'c> OpenFailurePages<'c> {
         if self.ended {
             return Ok(None);
         }
-        let page = failed_requests::list(self.db, &self.wanted).await?;
+        let page = self.register.list(&self.wanted).await?;
         self.wanted.after = page.last().map(|last| last.request_id);
         self.ended = i64::try_from(page.len()) != Ok(failed_requests::PAGE_MAX);
         Ok(Some(page))

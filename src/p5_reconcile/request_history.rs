@@ -6,7 +6,7 @@ use super::dlq::{self, DlqEntry, DlqSource};
 use super::ledger_lookup::{self, LedgerMatch};
 use super::pages::OutboxPages;
 use crate::domain::ids::RequestId;
-use crate::orders::rows::request_records::{self, RequestRecords};
+use crate::orders::rows::request_records::RequestRecords;
 use crate::store::redis::RedisFault;
 
 /// Pages of the outbox searched, from the moment of acceptance on. One script call makes at most a few hundred entries in a
@@ -37,7 +37,7 @@ impl RequestHistory {
 /// Searches the database, the ledgers of at most 1,000 sales, the outbox and both DLQs for a request.
 pub async fn request_history(context: &ReconcileContext, request_id: RequestId) -> RequestHistory {
     let mut history = RequestHistory::default();
-    match request_records::records_of(&context.db, request_id).await {
+    match context.rows.requests.records_of(request_id).await {
         Ok(records) => history.database = records,
         Err(error) => history.not_asked.push(format!("database: {error}")),
     }

@@ -21,13 +21,9 @@ use crate::domain::fault::{Fault, Progress};
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::policy::PurchasePolicy;
 use crate::domain::sale::{Sale, SaleStatus};
-use crate::orders::rows::failed_requests;
-use crate::p5_reconcile::rows::books::movements;
-use crate::p5_reconcile::rows::findings as audit_store;
 use crate::runtime::{Worker, now_ms};
 use crate::sales::grants;
-use crate::sales::rows as sales;
-use crate::store::mysql::leader_election::{LeaderElection, LedWork};
+use crate::store::mysql::leader_election::LeaderElection;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
@@ -74,12 +70,17 @@ impl RoundFigures {
 impl Reconcile {
     /// A reconciler; `backlog_max` is where a rebuilt sale's script refuses.
     #[must_use]
-    pub fn new(context: ReconcileContext, settings: config::P5Reconcile, backlog_max: u64) -> Self {
+    pub(crate) fn new(
+        context: ReconcileContext,
+        election: LeaderElection,
+        settings: config::P5Reconcile,
+        backlog_max: u64,
+    ) -> Self {
         Self {
             context,
             backlog_max,
             next_at: Instant::now(),
-            election: LeaderElection::new(LedWork::Reconcile),
+            election,
             reporter: AuditReporter::new(settings.interval_ms),
             noted: HashSet::new(),
             quiescence: QuiescenceTimer::default(),
@@ -98,17 +99,16 @@ impl Reconcile {
     }
 
     async fn round(&mut self) -> Result<Progress, Fault> {
-        let db = self.context.db.clone();
         let mut mq_dlq = MqDlqContents::default();
         let trouble = self.empty_dlqs(&mut mq_dlq).await;
         let mut figures = RoundFigures { trouble, ..RoundFigures::default() };
-        measure_backlog(&db, &self.context.rabbit).await;
-        measure_ended(&db, self.settings.auto_close_after_s).await;
-        let mut released = sales::released(&db).await.map_err(Fault::back_off)?;
+        measure_backlog(&self.context.rows, &self.context.rabbit).await;
+        measure_ended(&self.context.rows.books, self.settings.auto_close_after_s).await;
+        let mut released = self.context.rows.giving.sales.released().await.map_err(Fault::back_off)?;
         // Before any of them is audited: what is written later is seen in the next round.
         let is_closed = |sale: &&Sale| sale.status == SaleStatus::Closed;
         let closed: Vec<SaleId> = released.iter().filter(is_closed).map(|sale| sale.sale_id.clone()).collect();
-        self.settled.begin_round(movements(&db, &closed).await.map_err(Fault::back_off)?);
+        self.settled.begin_round(self.context.rows.books.movements(&closed).await.map_err(Fault::back_off)?);
         released.retain(|sale| !self.settled.leave_out(&sale.sale_id));
         let interval = Duration::from_millis(self.settings.interval_ms);
         let mut turns = Turns::new(released, self.closed_after.as_ref(), interval);
@@ -142,8 +142,8 @@ impl Reconcile {
         }
         metrics::gauge!("seckill_p5_reconcile_unreconciled_count").set(figures.unreconciled_count);
         metrics::gauge!("seckill_p5_reconcile_oldest_unresolved_seconds").set(figures.oldest_ms as f64 / 1000.0);
-        failed_requests::close_settled(&db, "reconcile").await.map_err(Fault::back_off)?;
-        audit_store::prune(&db, now_ms()).await.map_err(Fault::back_off)?;
+        self.context.rows.register.close_settled("reconcile").await.map_err(Fault::back_off)?;
+        self.context.rows.findings.prune(now_ms()).await.map_err(Fault::back_off)?;
         // The round is complete: a damaged sale is tried again in the next round, not at once and for ever.
         self.next_at = Instant::now() + interval;
         match figures.trouble {
@@ -180,7 +180,7 @@ impl Reconcile {
         let judged = if self.election.leads() { broken_epoch(&context, sale).await? } else { None };
         let Some(judged_epoch) = judged else { return Ok(false) };
         // Redis may be in the epoch of a rebuild that ended since the sale was read: it is judged by its row of now.
-        match sales::get(&context.db, &sale.sale_id).await? {
+        match context.rows.giving.sales.get(&sale.sale_id).await? {
             Some(now) if now.epoch == sale.epoch => {}
             Some(now) => {
                 *sale = now;
@@ -195,7 +195,7 @@ impl Reconcile {
         if !Box::pin(rebuild(&context, sale, &mut self.quiescence, options)).await? {
             return Ok(true);
         }
-        if let Some(now) = sales::get(&context.db, &sale.sale_id).await? {
+        if let Some(now) = context.rows.giving.sales.get(&sale.sale_id).await? {
             *sale = now;
         }
         Ok(false)
@@ -227,7 +227,7 @@ impl Reconcile {
         context.check_shards(&sale.sale_id).await?;
         let retention_ms = self.retention_ms();
         // A frozen sale is given its grants by the rebuild.
-        grants::apply_open(&context.db, &context.redis.of_sale(), context.shards, &sale.sale_id).await?;
+        grants::apply_open(&context.rows.giving, &context.redis.of_sale(), context.shards, &sale.sale_id).await?;
         finish_transfers(&context.redis.transfers, context.shards, sale).await?;
         let started_at_ms = now_ms();
         let window = AuditOptions::from(Window::Ms(self.settings.window_ms));
@@ -239,7 +239,7 @@ impl Reconcile {
         // Closed, consistent, and gone from Redis: nothing changes without a row in the database.
         let is_over = closed && audit.consistent() && audit.examined_count == 0;
         show_figures(&audit, is_over);
-        self.reporter.write(&context.db, &audit, started_at_ms).await?;
+        self.reporter.write(&context.rows.findings, &audit, started_at_ms).await?;
         let repaired = self.repair(sale, &audit).await?;
         close_when_over(&context, (sale, &audit), self.settings.auto_close_after_s).await?;
         trim(&context, &audit, retention_ms, closed).await?;
@@ -252,7 +252,7 @@ impl Reconcile {
     /// Audits a sale with what the last audit remembers.
     async fn audit(&mut self, sale: &Sale, options: AuditOptions<'_>) -> Result<SaleAudit, ReconcileError> {
         let mut memory = self.memories.take(&sale.sale_id);
-        memory.outcomes.recheck_one(&self.context.db, &sale.sale_id).await?;
+        memory.outcomes.recheck_one(&self.context.rows.books, &sale.sale_id).await?;
         let audit = audit_sale(&self.context, sale, options.remembering(&mut memory).confirmed()).await?;
         memory.expect_again(&audit);
         self.memories.put(&sale.sale_id, memory);
@@ -288,7 +288,7 @@ impl Worker for Reconcile {
     }
 
     async fn step(&mut self) -> Result<Progress, Fault> {
-        let leads = self.election.run(&self.context.db).await.map_err(Fault::back_off)?;
+        let leads = self.election.run().await.map_err(Fault::back_off)?;
         if !leads || Instant::now() < self.next_at {
             return Ok(Progress::Idle);
         }

@@ -9,10 +9,8 @@ use super::context::FulfilContext;
 use crate::domain::ids::RequestId;
 use crate::domain::outcome::Outcome;
 use crate::domain::sale::{MetaState, Sale, SaleStatus};
-use crate::orders::rows::outcomes;
-use crate::orders::rows::request_records::{self, RequestRecords};
+use crate::orders::rows::request_records::RequestRecords;
 use crate::runtime::now_ms;
-use crate::sales::rows as sales;
 use crate::store::mysql::DbError;
 use crate::store::redis::RedisFault;
 use futures::StreamExt;
@@ -73,7 +71,7 @@ enum Unread {
 pub(super) async fn acceptance(context: &FulfilContext, request_id: RequestId) -> Result<Acceptance, NoOrderYet> {
     let unread = |why: Unread| NoOrderYet::Unread(request_id, why.to_string());
     let in_ledger = timeout(DEADLINE, in_a_ledger(context, request_id)).await.unwrap_or(Err(Unread::Slow));
-    let records = request_records::records_of(&context.db, request_id).await.map_err(|error| unread(error.into()))?;
+    let records = context.requests.records_of(request_id).await.map_err(|error| unread(error.into()))?;
     match in_database(&records) {
         Some(known) => Ok(known),
         None => {
@@ -97,7 +95,7 @@ const fn in_database(records: &RequestRecords) -> Option<Acceptance> {
 
 /// Whether a ledger of any sale has the request.
 async fn in_a_ledger(context: &FulfilContext, request_id: RequestId) -> Result<bool, Unread> {
-    let sales = sales::released(&context.db).await?;
+    let sales = context.rows.sales.released().await?;
     let ledgers = sales.iter().flat_map(|sale| (0..context.shards).map(move |shard| (sale, shard)));
     let reads = ledgers.map(|(sale, shard)| has(context, sale, shard, request_id));
     let mut answers = futures::stream::iter(reads).buffer_unordered(AT_ONCE);
@@ -138,16 +136,16 @@ async fn is_over(context: &FulfilContext, sale: &Sale, shard: u16) -> Result<boo
         return Ok(true);
     }
     let is_gone = context.redis.sale_keys.meta(id, shard).await?.is_none();
-    if is_gone && outcomes::has_end(&context.db, id, shard, sale.epoch).await? {
+    if is_gone && context.requests.has_end(id, shard, sale.epoch).await? {
         return Ok(true);
     }
-    let newest_ms = outcomes::newest_ms(&context.db, id, shard, sale.epoch).await?;
+    let newest_ms = context.requests.newest_ms(id, shard, sale.epoch).await?;
     Ok(newest_ms.map_or(is_gone, |newest_ms| newest_ms < over_ms))
 }
 
 /// Whether Redis has all keys of the sale, and has not gone back in time behind the database.
 async fn is_whole(context: &FulfilContext, sale: &Sale, shard: u16) -> Result<bool, Unread> {
-    let highest = outcomes::highest_number(&context.db, &sale.sale_id, shard, sale.epoch).await?;
+    let highest = context.requests.highest_number(&sale.sale_id, shard, sale.epoch).await?;
     let keys = &context.redis.sale_keys;
     let Some(meta) = keys.meta(&sale.sale_id, shard).await? else { return Ok(false) };
     let is_current = meta.state != MetaState::Frozen && meta.epoch == sale.epoch && meta.number >= highest;

@@ -2,11 +2,12 @@
 
 use crate::domain::ids::SaleId;
 use crate::domain::sale::{MetaState, SaleStatus};
-use crate::orders::rows::OrderRows;
+use crate::orders::rows::{OrderRows, RequestRows};
 use crate::sales::SaleHandles;
 use crate::sales::grants;
-use crate::sales::rows as sales;
-use crate::store::mysql::{Db, DbError};
+use crate::sales::grants::SaleAndGrantRows;
+use crate::sales::rows::ActRows;
+use crate::store::mysql::DbError;
 use crate::store::redis::RequestLedger;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -17,7 +18,12 @@ const GIVE_ONE: Duration = Duration::from_secs(3);
 /// The servers of P6.
 #[derive(Clone)]
 pub(crate) struct FulfilContext {
-    pub(crate) db: Db,
+    /// The sales, and the grants that carry units to Redis.
+    pub(crate) rows: SaleAndGrantRows,
+    /// What is on record of requests.
+    pub(crate) requests: RequestRows,
+    /// The record of what operators did.
+    pub(crate) acts: ActRows,
     pub(crate) orders: OrderRows,
     pub(crate) redis: SaleHandles,
     /// The records of accepted requests.
@@ -47,13 +53,13 @@ impl FulfilContext {
         if !self.is_frozen(sale_id).await {
             return Ok(false);
         }
-        let sale = sales::get(&self.db, sale_id).await?;
+        let sale = self.rows.sales.get(sale_id).await?;
         Ok(sale.is_some_and(|sale| matches!(sale.status, SaleStatus::Warmed | SaleStatus::Paused)))
     }
 
     /// Gives Redis one grant of a sale, within a few seconds: a buyer waits for it. `false`: later; P6 and P5 give what is open.
     pub(super) async fn give_one(&self, sale_id: &SaleId, grant_id: &str) -> bool {
-        let giving = grants::apply_one(&self.db, &self.redis, self.shards, (sale_id, grant_id));
+        let giving = grants::apply_one(&self.rows, &self.redis, self.shards, (sale_id, grant_id));
         match timeout(GIVE_ONE, giving).await {
             Ok(Ok(_progress)) => true,
             Ok(Err(error)) => {
@@ -69,7 +75,7 @@ impl FulfilContext {
 
     /// Gives Redis the open grants of a sale. `false`: later; the sweep and P5 try again.
     pub(super) async fn give(&self, sale_id: &SaleId) -> bool {
-        match grants::apply_open(&self.db, &self.redis, self.shards, sale_id).await {
+        match grants::apply_open(&self.rows, &self.redis, self.shards, sale_id).await {
             Ok(_progress) => true,
             Err(error) => {
                 tracing::warn!(phase = "p6_fulfil", sale = %sale_id, %error, "redis gets the units later");

@@ -13,11 +13,9 @@ use crate::config;
 use crate::domain::fault::{Fault, Progress};
 use crate::domain::ids::SaleId;
 use crate::domain::states::{P6Fulfil, State};
-use crate::orders::rows as order_life;
 use crate::runtime::Worker;
-use crate::sales::rows::grants;
 use crate::store::mysql::DbError;
-use crate::store::mysql::leader_election::{LeaderElection, LedWork};
+use crate::store::mysql::leader_election::LeaderElection;
 use crate::telemetry::count;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -51,8 +49,7 @@ pub struct Expiry {
 
 impl Expiry {
     /// A sweep that waits to be the leader.
-    pub(crate) fn new(context: FulfilContext, settings: config::P6Fulfil) -> Self {
-        let election = LeaderElection::new(LedWork::Expiry);
+    pub(crate) fn new(context: FulfilContext, election: LeaderElection, settings: config::P6Fulfil) -> Self {
         let (ungiven, walk, halves) = (BTreeSet::new(), OverdueWalk::new(), Halves::default());
         let now = Instant::now();
         Self { context, settings, election, next_at: now, measure_at: now, begun: false, ungiven, walk, halves }
@@ -81,7 +78,7 @@ impl Expiry {
                 }
             }
         }
-        self.walk.find_sales(&self.context.db, Duration::from_millis(self.settings.interval_ms)).await?;
+        self.walk.find_sales(&self.context.orders, Duration::from_millis(self.settings.interval_ms)).await?;
         for _ in 0..TURNS_MAX {
             let Some(turn) = self.walk.next_turn() else { break };
             // What waits of it is among its next orders, and would be halved once more, and again.
@@ -89,7 +86,7 @@ impl Expiry {
                 continue;
             }
             let sale_id = turn.sale_id.clone();
-            let orders = self.walk.page(&self.context.db, turn, self.settings.group_max).await?;
+            let orders = self.walk.page(&self.context.orders, turn, self.settings.group_max).await?;
             let orders = self.halves.without_aside(orders);
             if orders.is_empty() {
                 continue;
@@ -167,7 +164,7 @@ impl Expiry {
         self.measure_at = now + Duration::from_millis(self.settings.interval_ms);
         metrics::gauge!("seckill_p6_fulfil_overdue_seconds").set(self.walk.overdue_ms as f64 / 1000.0);
         metrics::gauge!("seckill_p6_fulfil_set_aside_count").set(self.halves.aside_count() as f64);
-        let refunds = order_life::refunds_needed_count(&self.context.db).await?;
+        let refunds = self.context.orders.refunds_needed_count().await?;
         metrics::gauge!("seckill_p6_fulfil_refunds_needed_count").set(refunds as f64);
         Ok(())
     }
@@ -193,7 +190,7 @@ impl Worker for Expiry {
     }
 
     async fn step(&mut self) -> Result<Progress, Fault> {
-        if !self.election.run(&self.context.db).await.map_err(Fault::back_off)? {
+        if !self.election.run().await.map_err(Fault::back_off)? {
             // Who leads again begins at the front.
             (self.begun, self.walk, self.halves) = (false, OverdueWalk::new(), Halves::default());
             return Ok(Progress::Idle);
@@ -203,7 +200,7 @@ impl Worker for Expiry {
             return Ok(Progress::Idle);
         }
         if !self.begun {
-            let open = grants::sales_with_unapplied(&self.context.db).await.map_err(Fault::back_off)?;
+            let open = self.context.rows.grants.sales_with_unapplied().await.map_err(Fault::back_off)?;
             self.ungiven.extend(open);
         }
         let swept = self.sweep().await;

@@ -11,10 +11,8 @@ use crate::domain::operator::{ActOutcome, ActTarget, Actor, Operation, OperatorA
 use crate::domain::payment::{PaymentState, RefundReason};
 use crate::domain::states::{P6Fulfil, State};
 use crate::orders::rows::{
-    self as order_life, CancelRequest, Cancelled, NewPayment, Payment, PaymentAnswer, PaymentStart, PaymentTold,
-    RefundMark, cancel_grant,
+    CancelRequest, Cancelled, NewPayment, Payment, PaymentAnswer, PaymentStart, PaymentTold, RefundMark, cancel_grant,
 };
-use crate::sales::rows::acts;
 use crate::store::mysql::DbError;
 use crate::telemetry::count;
 use serde_json::{Value, json};
@@ -74,10 +72,10 @@ impl OrderWork<'_> {
 
     /// Records an act that changed nothing.
     async fn record(&self, mut act: OperatorAct, code: &str, ok: bool) -> Result<(), DbError> {
-        act.sale_id = order_life::get(&self.context.db, self.request_id).await?.map(|order| order.sale_id);
+        act.sale_id = self.context.orders.get(self.request_id).await?.map(|order| order.sale_id);
         act.outcome = if ok { ActOutcome::Ok } else { ActOutcome::Failed };
         act.code = Some(code.to_owned());
-        acts::record(&self.context.db, &[act]).await
+        self.context.acts.record(&[act]).await
     }
 }
 
@@ -92,7 +90,7 @@ pub(crate) async fn receive_payment(work: OrderWork<'_>, payment: &NewPayment) -
     let answer = match work.context.orders.receive(payment, None, Some(&act)).await? {
         Some(answer) => answer,
         None => {
-            let recorded = order_life::recorded(&work.context.db, payment).await?;
+            let recorded = work.context.orders.recorded(payment).await?;
             match (work.orderless().await, recorded) {
                 // It is on record as money without an order, and that holds until its order is known of.
                 (Err(NoOrderYet::Unread(..)), Some(recorded)) => recorded,
@@ -128,7 +126,7 @@ pub(crate) const fn payment_state(row: &Payment) -> P6Fulfil {
 /// A buyer starts to pay: the deadline moves, once.
 pub(crate) async fn start_payment(work: OrderWork<'_>) -> Result<PaymentStart, PaymentError> {
     let act = work.act(Operation::OrderPaying, json!({}));
-    let started = order_life::start(&work.context.db, work.request_id, Some(&act)).await?;
+    let started = work.context.orders.start(work.request_id, Some(&act)).await?;
     if started == PaymentStart::NoOrder {
         work.orderless().await?;
     }
@@ -139,7 +137,7 @@ pub(crate) async fn start_payment(work: OrderWork<'_>) -> Result<PaymentStart, P
 /// cancellations would keep the sale from selling. What would change nothing is answered as ever. A freeze that comes right behind the
 /// look costs the rebuild one more beginning.
 async fn cancel(context: &FulfilContext, request: CancelRequest<'_>) -> Result<Cancelled, CancelError> {
-    let order = order_life::get(&context.db, request.request_id).await?;
+    let order = context.orders.get(request.request_id).await?;
     if let Some(order) = order.filter(|order| request.would_cancel(order))
         && context.waits_for_rebuild(&order.sale_id).await?
     {
@@ -210,7 +208,7 @@ async fn finish(context: &FulfilContext, request_id: RequestId, cancelled: Cance
 /// Money that no order could take went back. Repeating is safe.
 pub(crate) async fn refund_done(work: OrderWork<'_>, payment_id: &str) -> Result<RefundMark, DbError> {
     let act = work.act(Operation::OrderRefunded, json!({ "payment_id": payment_id }));
-    let marked = order_life::refunded(&work.context.db, work.request_id, payment_id, Some(&act)).await?;
+    let marked = work.context.orders.refunded(work.request_id, payment_id, Some(&act)).await?;
     let refused = match &marked {
         RefundMark::Refunded(_) | RefundMark::Before(_) => None,
         RefundMark::NotNeeded(_) => Some("NOT_NEEDED"),

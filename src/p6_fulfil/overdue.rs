@@ -8,8 +8,9 @@
 //! only: a new leader begins at the front.
 
 use crate::domain::ids::SaleId;
-use crate::orders::rows::{self as order_life, OverdueOrder, OverdueSale};
-use crate::store::mysql::{Db, DbError};
+use crate::orders::rows::OrderRows;
+use crate::orders::rows::{OverdueOrder, OverdueSale};
+use crate::store::mysql::DbError;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
@@ -48,13 +49,13 @@ impl OverdueWalk {
     }
 
     /// Looks for sales with overdue orders, when it is time: every `interval`, and when no turn is left.
-    pub(super) async fn find_sales(&mut self, db: &Db, interval: Duration) -> Result<(), DbError> {
+    pub(super) async fn find_sales(&mut self, orders: &OrderRows, interval: Duration) -> Result<(), DbError> {
         let now = Instant::now();
         self.left_out.retain(|_, until| *until > now);
         if !self.should_list(now, interval) {
             return Ok(());
         }
-        let listed = order_life::overdue_sales(db.patient()).await;
+        let listed = orders.patient().overdue_sales().await;
         (self.listed_at, self.listing_took) = (Some(now), now.elapsed());
         let sales = match listed {
             Ok(sales) => sales,
@@ -86,18 +87,23 @@ impl OverdueWalk {
     }
 
     /// Its next overdue orders, at most `limit`. Where there may be more, it has another turn behind the other sales.
-    pub(super) async fn page(&mut self, db: &Db, turn: SaleTurn, limit: u16) -> Result<Vec<OverdueOrder>, DbError> {
+    pub(super) async fn page(
+        &mut self,
+        orders: &OrderRows,
+        turn: SaleTurn,
+        limit: u16,
+    ) -> Result<Vec<OverdueOrder>, DbError> {
         let SaleTurn { sale_id, after, begun_at } = turn;
-        let orders = order_life::overdue(db, &sale_id, after.as_ref(), limit).await?;
-        if orders.len() >= usize::from(limit) {
+        let found = orders.overdue(&sale_id, after.as_ref(), limit).await?;
+        if found.len() >= usize::from(limit) {
             let now = Instant::now();
             let next = match now.duration_since(begun_at) < LONGEST {
-                true => SaleTurn { sale_id, after: orders.last().cloned(), begun_at },
+                true => SaleTurn { sale_id, after: found.last().cloned(), begun_at },
                 false => SaleTurn { sale_id, after: None, begun_at: now },
             };
             self.turns.push_back(next);
         }
-        Ok(orders)
+        Ok(found)
     }
 
     /// Whether there is more behind what was found.

@@ -77,18 +77,18 @@ impl PublicEndpoint {
 pub(super) async fn run(context: RoleContext, endpoint: PublicEndpoint) -> Result<(), RoleError> {
     let mut tasks = RoleTasks::new(&context);
     let RoleContext { settings, servers, stopper, .. } = context;
-    let (redis, db) = (&servers.redis, &servers.db);
+    let (redis, rows, entry, shards) = (&servers.redis, &servers.rows, &settings.p1_entry, settings.redis.shards);
     redis.wait_connected(CONNECT_GRACE).await;
-    let (entry, shards) = (&settings.p1_entry, settings.redis.shards);
     // Random, because two processes of one name would otherwise share a lease or a lock.
     let owner = format!("{}-{:016x}", settings.node(), rand::random::<u64>());
 
     let guard = DurabilityGuard::new(redis.health.clone());
-    let fence = Fence::new(fence_handles(redis), db.clone(), guard.clone(), shards);
+    let read = (rows.sales.clone(), rows.requests.clone());
+    let fence = Fence::new(fence_handles(redis), read.clone(), guard.clone(), shards);
     let ids = RequestIds::start(redis.leases.clone(), owner.clone(), stopper.clone());
     let filter = SaleIdFilter::default();
     let overload = Overload::new(entry.in_flight_max);
-    let catalog = Catalog::new(catalog_handles(redis), db.clone(), filter.clone(), &settings, &owner);
+    let catalog = Catalog::new(catalog_handles(redis), rows.sales.clone(), filter.clone(), &settings, &owner);
     let rooms = WaitingRooms::start(redis.rooms.clone(), overload.clone(), entry);
     let limits = Arc::new(RateLimits::start(entry, redis.rates.clone(), shards));
     let tokens = Arc::new(PurchaseTokens::new(entry.token_secrets_in_use(), entry.token_ttl_s));
@@ -102,9 +102,9 @@ pub(super) async fn run(context: RoleContext, endpoint: PublicEndpoint) -> Resul
         purchasing: Purchasing::new(catalog.clone(), admission, replays, reserve, ids.clone()),
         token_issuer: PurchaseTokenIssuer::new(catalog.clone(), rooms.clone(), limits.clone(), ids.clone(), tokens),
         rooms: RoomEntrance::new(catalog.clone(), limits.clone(), rooms.clone()),
-        statuses: Statuses::start(ledger_reads.clone(), db.clone(), filter.clone(), shards, &stopper),
+        statuses: Statuses::start(ledger_reads.clone(), read, filter.clone(), shards, &stopper),
         my_orders: MyOrders::start(servers.fulfil_context(&settings), catalog.clone(), ledger_reads, limits),
-        sales: SaleList::new(db.clone(), catalog.clone()),
+        sales: SaleList::new(rows.sales.clone(), catalog.clone()),
         catalog: catalog.clone(),
         overload: overload.clone(),
         waiters: Waiters::new(&settings.http),
@@ -116,11 +116,12 @@ pub(super) async fn run(context: RoleContext, endpoint: PublicEndpoint) -> Resul
         tasks.worker(refresher, KeySetRefresher::PACE);
     }
     tasks.worker(guard.clone(), PollInterval::idle_ms(1_000));
-    tasks.worker(SaleIdFilterRefresher::new(db.clone(), filter), PollInterval::idle_ms(250));
+    tasks.worker(SaleIdFilterRefresher::new(rows.sales.clone(), filter), PollInterval::idle_ms(250));
     tasks.worker(RoomReleaser::new(rooms, catalog), RoomReleaser::PACE);
-    tasks.worker(OverloadMonitor::new(overload, backlog, db.clone(), shards, entry), PollInterval::idle_ms(100));
-    let sale_control = servers.sale_control(&settings);
-    tasks.worker(AutoWarm::new(sale_control, settings.p5_reconcile.warm_ahead_ms), PollInterval::idle_ms(1_000));
+    let monitor = OverloadMonitor::new(overload, backlog, rows.requests.clone(), shards, entry);
+    tasks.worker(monitor, PollInterval::idle_ms(100));
+    let warm = AutoWarm::new(servers.sale_control(&settings), settings.p5_reconcile.warm_ahead_ms);
+    tasks.worker(warm, PollInterval::idle_ms(1_000));
 
     tasks.task(async move {
         wait_until_safe(&guard, &stopper).await;

@@ -3,13 +3,20 @@
 //! Input: the settings. Output: [`Servers`], or the key that cannot be used. A crash leaves nothing.
 
 use super::RoleError;
-use crate::config::{ServerUrl, Settings};
-use crate::events::webhooks::rows::Subscriptions;
+use crate::config::{P5Reconcile, ServerUrl, Settings};
+use crate::events::rows::{OrderEventRows, OutcomeEventRows};
+use crate::events::webhooks::rows::{Subscriptions, WebhookRows};
 use crate::orders::persist::Persister;
-use crate::orders::rows::OrderRows;
-use crate::p5_reconcile::{ReconcileContext, ReconcileHandles};
+use crate::orders::rows::{OrderRows, RegisterRows, RequestRows};
+use crate::p4_persist::PersistRows;
+use crate::p5_reconcile::archive::rows::ArchiveRows;
+use crate::p5_reconcile::rows::{BookRows, DecidedRows, FindingRows};
+use crate::p5_reconcile::{Reconcile, ReconcileContext, ReconcileHandles, ReconcileRows};
 use crate::p6_fulfil::FulfilContext;
+use crate::sales::grants::SaleAndGrantRows;
+use crate::sales::rows::{ActRows, ArchivedRows, GrantRows, SaleRows};
 use crate::sales::{SaleControl, SaleHandles};
+use crate::store::mysql::leader_election::{LeaderElection, LedWork};
 use crate::store::mysql::{DatabaseAddress, Db, DbConfig};
 use crate::store::rabbit::RabbitConfig;
 use crate::store::redis::RedisStore;
@@ -23,12 +30,83 @@ pub struct Servers {
     pub redis: RedisStore,
     /// Sales, orders and outcomes.
     pub db: Db,
+    /// The handles on its tables.
+    pub rows: DatabaseRows,
+    /// How to reach the broker.
+    pub rabbit: RabbitConfig,
+}
+
+/// The handles on the tables of the database; a phase is given those that it uses.
+#[derive(Clone)]
+pub struct DatabaseRows {
+    /// The sales.
+    pub sales: SaleRows,
+    /// Units that were given to them.
+    pub grants: GrantRows,
+    /// What is kept of removed ones.
+    pub archived: ArchivedRows,
+    /// The record of what operators did.
+    pub acts: ActRows,
     /// Writes accepted requests.
     pub persister: Persister,
     /// Orders and their payments.
     pub orders: OrderRows,
-    /// How to reach the broker.
-    pub rabbit: RabbitConfig,
+    /// What is on record of requests.
+    pub requests: RequestRows,
+    /// The register of failed requests.
+    pub register: RegisterRows,
+    /// Events of orders that wait for the broker.
+    pub order_events: OrderEventRows,
+    /// Events of outcomes that wait for the broker.
+    pub outcome_events: OutcomeEventRows,
+    /// Deliveries of webhooks.
+    pub webhooks: WebhookRows,
+    /// The books of sales.
+    pub books: BookRows,
+    /// Decided requests, for a rebuild.
+    pub decided: DecidedRows,
+    /// Findings of the audits.
+    pub findings: FindingRows,
+    /// The rows of a sale that is archived.
+    pub archive: ArchiveRows,
+}
+
+impl DatabaseRows {
+    /// On this database, for the webhooks of these subscriptions.
+    #[must_use]
+    pub fn new(db: &Db, subscriptions: Subscriptions) -> Self {
+        Self {
+            sales: SaleRows::new(db.clone()),
+            grants: GrantRows::new(db.clone()),
+            archived: ArchivedRows::new(db.clone()),
+            acts: ActRows::new(db.clone()),
+            persister: Persister::new(db.clone(), subscriptions.clone()),
+            orders: OrderRows::new(db.clone(), subscriptions),
+            requests: RequestRows::new(db.clone()),
+            register: RegisterRows::new(db.clone()),
+            order_events: OrderEventRows::new(db.clone()),
+            outcome_events: OutcomeEventRows::new(db.clone()),
+            webhooks: WebhookRows::new(db.clone()),
+            books: BookRows::new(db.clone()),
+            decided: DecidedRows::new(db.clone()),
+            findings: FindingRows::new(db.clone()),
+            archive: ArchiveRows::new(db.clone()),
+        }
+    }
+
+    /// What P4 may touch.
+    #[must_use]
+    pub fn of_persist(&self) -> PersistRows {
+        PersistRows {
+            persister: self.persister.clone(),
+            requests: self.requests.clone(),
+            outcome_events: self.outcome_events.clone(),
+        }
+    }
+
+    fn giving(&self) -> SaleAndGrantRows {
+        SaleAndGrantRows { sales: self.sales.clone(), grants: self.grants.clone() }
+    }
 }
 
 impl Servers {
@@ -47,11 +125,10 @@ impl Servers {
         })
         .map_err(|error| refused("mysql.url", &error))?;
         let subscriptions = Subscriptions::new(db.clone(), settings.webhook_subscriptions());
-        let persister = Persister::new(db.clone(), subscriptions.clone());
-        let orders = OrderRows::new(db.clone(), subscriptions);
+        let rows = DatabaseRows::new(&db, subscriptions);
         let rabbit = rabbit_config(settings)?;
         rabbit.check().map_err(|error| refused("rabbitmq", &error))?;
-        Ok(Self { redis, db, persister, orders, rabbit })
+        Ok(Self { redis, db, rows, rabbit })
     }
 
     /// What changes sales: for operators, and for P1's automatic warm-up.
@@ -60,7 +137,9 @@ impl Servers {
         let redis = &self.redis;
         SaleControl {
             redis: SaleHandles { sale_keys: redis.sale_keys.clone(), sale_cache: redis.sale_cache.clone() },
-            db: self.db.clone(),
+            rows: self.rows.giving(),
+            archived: self.rows.archived.clone(),
+            acts: self.rows.acts.clone(),
             shards: settings.redis.shards,
             backlog_max: settings.p1_entry.backlog_max,
         }
@@ -83,7 +162,28 @@ impl Servers {
             rebuild: redis.rebuild.clone(),
             health: redis.health.clone(),
         };
-        ReconcileContext::new(self.db.clone(), self.persister.clone(), handles, self.rabbit.clone(), settings)
+        let rows = ReconcileRows {
+            books: self.rows.books.clone(),
+            decided: self.rows.decided.clone(),
+            findings: self.rows.findings.clone(),
+            archive: self.rows.archive.clone(),
+            giving: self.rows.giving(),
+            archived: self.rows.archived.clone(),
+            acts: self.rows.acts.clone(),
+            orders: self.rows.orders.clone(),
+            requests: self.rows.requests.clone(),
+            register: self.rows.register.clone(),
+            outcome_events: self.rows.outcome_events.clone(),
+            persister: self.rows.persister.clone(),
+        };
+        ReconcileContext::new(rows, handles, self.rabbit.clone(), settings)
+    }
+
+    /// The reconciler of a process, which waits to be the leader.
+    #[must_use]
+    pub fn reconcile(&self, settings: &Settings, pace: P5Reconcile) -> Reconcile {
+        let election = LeaderElection::new(self.db.clone(), LedWork::Reconcile);
+        Reconcile::new(self.reconcile_context(settings), election, pace, settings.p1_entry.backlog_max)
     }
 
     /// What P6 works with.
@@ -91,7 +191,15 @@ impl Servers {
         let (sale_keys, sale_cache) = (self.redis.sale_keys.clone(), self.redis.sale_cache.clone());
         let redis = SaleHandles { sale_keys, sale_cache };
         let ledger = self.redis.ledger.clone();
-        FulfilContext { db: self.db.clone(), orders: self.orders.clone(), redis, ledger, shards: settings.redis.shards }
+        FulfilContext {
+            rows: self.rows.giving(),
+            orders: self.rows.orders.clone(),
+            requests: self.rows.requests.clone(),
+            acts: self.rows.acts.clone(),
+            redis,
+            ledger,
+            shards: settings.redis.shards,
+        }
     }
 }
 

@@ -17,13 +17,16 @@ const RETRY: Duration = Duration::from_secs(1);
 /// Runs until the process stops.
 pub(super) async fn run(context: RoleContext) -> Result<(), RoleError> {
     let mut tasks = RoleTasks::new(&context);
-    let RoleContext { settings, servers: Servers { db, persister, redis, rabbit, .. }, stopper, .. } = context;
+    let RoleContext { settings, servers: Servers { db, rows, redis, rabbit }, stopper, .. } = context;
     let settings = &settings.p4_persist;
     tasks.task(warn_about_database(db.clone(), stopper));
     redis.wait_connected(CONNECT_GRACE).await;
-    tasks.worker(EventPublisher::new(&db, &rabbit, settings), PollInterval::idle_ms(1_000));
+    tasks.worker(
+        EventPublisher::new((&rows.outcome_events, &rows.order_events), &rabbit, settings),
+        PollInterval::idle_ms(1_000),
+    );
     tasks.worker(RedisWatch::new(redis.health.clone()), PollInterval::idle_ms(1_000));
-    for writer in Persist::writers((&db, &persister), &redis.ledger, &rabbit, settings) {
+    for writer in Persist::writers(&rows.of_persist(), &redis.ledger, &rabbit, settings) {
         tasks.worker(writer, PollInterval::idle_ms(10));
     }
     tasks.until_ended().await;

@@ -11,7 +11,7 @@ mod reconcile;
 mod relay;
 mod tasks;
 
-pub use connections::{Servers, rabbit_config, redis_trust};
+pub use connections::{DatabaseRows, Servers, rabbit_config, redis_trust};
 
 use crate::config::Settings;
 use crate::events::webhooks::WebhookSetupError;

@@ -10,12 +10,11 @@ use crate::domain::sale::Sale;
 use crate::domain::sale_change::{ChangeRefusal, SaleChange};
 use crate::domain::sale_clone::CloneForm;
 use crate::faults::crash_point;
-use crate::sales::rows as sales;
-use crate::sales::rows::changes::{self as sale_changes, SeenSale};
+use crate::sales::rows::changes::SeenSale;
 
 impl SaleControl {
     async fn seen(&self, id: &SaleId) -> Result<SeenSale, SaleControlError> {
-        sale_changes::seen(&self.db, id).await?.ok_or_else(|| SaleControlError::NoSuchSale(id.clone()))
+        self.rows.sales.seen(id).await?.ok_or_else(|| SaleControlError::NoSuchSale(id.clone()))
     }
 
     /// Makes a change; with `version` only if the sale has that version, which is what its operator saw.
@@ -36,7 +35,7 @@ impl SaleControl {
         }
         let to = change.applied(&sale, now_ms)?;
         // Without a difference only Redis may have to follow.
-        if to != sale && !sale_changes::write(&self.db, change, &sale, &to).await? {
+        if to != sale && !self.rows.sales.write(change, &sale, &to).await? {
             let SeenSale { sale, now_ms } = self.seen(id).await?;
             change.applied(&sale, now_ms)?;
             return Err(ChangeRefusal::Overtaken(sale.version).into());
@@ -63,7 +62,7 @@ impl SaleControl {
     pub(crate) async fn clone_sale(&self, id: &SaleId, form: &CloneForm) -> Result<Sale, SaleControlError> {
         let SeenSale { sale, .. } = self.seen(id).await?;
         let new = form.draft(&sale).map_err(ChangeRefusal::from)?;
-        sales::create(&self.db, &new).await?;
+        self.rows.sales.create(&new).await?;
         crash_point!(CloneWritten);
         Ok(new)
     }
@@ -73,7 +72,7 @@ impl SaleControl {
     /// # Errors
     /// [`SaleControlError::Closed`] when it is closed, or ends later than it did, by now: nothing is changed.
     pub(crate) async fn close_ended(&self, id: &SaleId, after_s: u64) -> Result<(), SaleControlError> {
-        if !sale_changes::close_ended(&self.db, id, after_s).await? {
+        if !self.rows.sales.close_ended(id, after_s).await? {
             return Err(SaleControlError::Closed(id.clone()));
         }
         crash_point!(SaleChanged);

@@ -18,11 +18,12 @@ use crate::domain::sale::{MetaState, Sale, SaleStatus};
 use crate::domain::sale_change::ChangeRefusal;
 use crate::domain::shard::share;
 use crate::faults::crash_point;
-use crate::sales::rows as sales;
+use crate::sales::grants::SaleAndGrantRows;
 use crate::sales::rows::error::SaleError;
+use crate::sales::rows::grants;
 use crate::sales::rows::grants::Reclaimed;
-use crate::sales::rows::{acts, grants};
-use crate::store::mysql::{Db, DbError};
+use crate::sales::rows::{ActRows, ArchivedRows};
+use crate::store::mysql::DbError;
 use crate::store::redis::{Activation, RedisFault};
 
 /// Status changes during one alignment that are followed; the rest is left to the next.
@@ -79,7 +80,9 @@ pub struct SaleControl {
     /// Where sales are sold.
     pub(crate) redis: SaleHandles,
     /// Where sales are known.
-    pub(crate) db: Db,
+    pub(crate) rows: SaleAndGrantRows,
+    pub(crate) archived: ArchivedRows,
+    pub(crate) acts: ActRows,
     /// Shards of every sale.
     pub(crate) shards: u16,
     /// Outbox entries at which the script refuses.
@@ -88,7 +91,7 @@ pub struct SaleControl {
 
 impl SaleControl {
     async fn sale(&self, id: &SaleId) -> Result<Sale, SaleControlError> {
-        sales::get(&self.db, id).await?.ok_or_else(|| SaleControlError::NoSuchSale(id.clone()))
+        self.rows.sales.get(id).await?.ok_or_else(|| SaleControlError::NoSuchSale(id.clone()))
     }
 
     /// The sale, if its keys in Redis are split as this process would split them.
@@ -133,7 +136,7 @@ impl SaleControl {
     async fn first_time(&self, sale: &Sale) -> Result<(), SaleControlError> {
         let id = &sale.sale_id;
         // `sale create` wrote it together with the sale.
-        let Some(first) = grants::get(&self.db, id, grants::FIRST_GRANT).await? else {
+        let Some(first) = self.rows.grants.get(id, grants::FIRST_GRANT).await? else {
             return Err(SaleControlError::NotWarmed(id.clone()));
         };
         for shard in 0..self.shards {
@@ -147,7 +150,7 @@ impl SaleControl {
             crash_point!(ActivationHalf);
         }
         // A sale that was closed or paused since it was read stays so.
-        match sales::set_status(&self.db, id, SaleStatus::Warmed, &[SaleStatus::Draft, SaleStatus::Warmed]).await {
+        match self.rows.sales.set_status(id, SaleStatus::Warmed, &[SaleStatus::Draft, SaleStatus::Warmed]).await {
             Ok(()) | Err(SaleError::Status(_, SaleStatus::Paused)) => {}
             Err(error) => return Err(self.overtaken(id, error).await),
         }
@@ -158,7 +161,7 @@ impl SaleControl {
 
     /// Gives Redis every grant the database has and Redis was not given yet.
     async fn apply_grants(&self, id: &SaleId) -> Result<(), SaleControlError> {
-        match open_grants::apply_open(&self.db, &self.redis, self.shards, id).await {
+        match open_grants::apply_open(&self.rows, &self.redis, self.shards, id).await {
             Ok(GrantProgress::Done(_) | GrantProgress::NotSelling) => Ok(()),
             Ok(GrantProgress::Frozen) => Err(SaleControlError::Frozen(id.clone())),
             Ok(GrantProgress::KeysLost) => Err(SaleControlError::KeysLost(id.clone())),
@@ -211,7 +214,7 @@ impl SaleControl {
             SaleStatus::Draft => return Err(SaleControlError::NotWarmed(id.clone())),
             SaleStatus::Warmed | SaleStatus::Paused => {}
         }
-        acts::record_pending(&self.db, id).await?;
+        self.acts.record_pending(id).await?;
         for shard in 0..self.shards {
             let from = [MetaState::Loaded, MetaState::Open, MetaState::Paused];
             self.redis.sale_keys.set_state(id, shard, MetaState::Frozen, &from).await?;
@@ -232,7 +235,7 @@ impl SaleControl {
             SaleStatus::Warmed | SaleStatus::Paused => &[SaleStatus::Warmed, SaleStatus::Paused],
             SaleStatus::Draft => &[],
         };
-        if let Err(error) = sales::set_status(&self.db, id, to, from).await {
+        if let Err(error) = self.rows.sales.set_status(id, to, from).await {
             return Err(self.overtaken(id, error).await);
         }
         crash_point!(SaleChanged);
@@ -273,7 +276,7 @@ impl SaleControl {
         if sale.status == SaleStatus::Closed {
             return Err(SaleControlError::Closed(id.clone()));
         }
-        grants::top_up(&self.db, id, grant_id, units).await?;
+        self.rows.grants.top_up(id, grant_id, units).await?;
         self.redis.sale_cache.forget(id).await?;
         // A draft's grants are given at its warm-up.
         if sale.status == SaleStatus::Draft { Ok(()) } else { self.apply_grants(id).await }
@@ -289,7 +292,7 @@ impl SaleControl {
             SaleStatus::Warmed | SaleStatus::Paused => {}
         }
         // Each by itself: after a second call for both nobody would know what the first one offered.
-        let reclaimed = again_after_contention(|| async { Ok(grants::reclaim(&self.db, id).await?) }).await?;
+        let reclaimed = again_after_contention(|| async { Ok(self.rows.grants.reclaim(id).await?) }).await?;
         again_after_contention(|| self.apply_grants(id)).await?;
         Ok(reclaimed)
     }

@@ -3,8 +3,6 @@
 use super::control::{SaleControl, SaleControlError};
 use crate::domain::ids::SaleId;
 use crate::domain::sale::Sale;
-use crate::sales::rows as sales;
-use crate::sales::rows::grants;
 use serde::Serialize;
 
 /// One sale with what Redis holds.
@@ -38,8 +36,8 @@ pub(crate) struct ShardDetail {
 impl SaleControl {
     /// Reads one sale from the database, and what Redis holds of it.
     pub(crate) async fn detail(&self, id: &SaleId) -> Result<SaleDetail, SaleControlError> {
-        let sale = sales::get(&self.db, id).await?.ok_or_else(|| SaleControlError::NoSuchSale(id.clone()))?;
-        let grants = grants::list(&self.db, id).await?;
+        let sale = self.rows.sales.get(id).await?.ok_or_else(|| SaleControlError::NoSuchSale(id.clone()))?;
+        let grants = self.rows.grants.list(id).await?;
         let mut shards = Vec::with_capacity(self.shards.into());
         for shard in 0..self.shards {
             let count = self.redis.sale_keys.count(id, shard).await?;

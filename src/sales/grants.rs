@@ -10,9 +10,9 @@ use crate::domain::ids::SaleId;
 use crate::domain::sale::SaleStatus;
 use crate::domain::shard::{home_shard, share};
 use crate::faults::{crash_point, left_out};
-use crate::sales::rows as sales;
 use crate::sales::rows::grants;
-use crate::store::mysql::{Db, DbError};
+use crate::sales::rows::{GrantRows, SaleRows};
+use crate::store::mysql::DbError;
 use crate::store::redis::{Granted, RedisFault};
 
 /// Lists of grants read in one call; the rest waits for the next call.
@@ -59,9 +59,16 @@ async fn returned_again(
     Ok(true)
 }
 
+/// What giving a grant reads and marks.
+#[derive(Clone)]
+pub(crate) struct SaleAndGrantRows {
+    pub(crate) sales: SaleRows,
+    pub(crate) grants: GrantRows,
+}
+
 /// Gives Redis a sale's open grants. Repeating is safe.
 pub(crate) async fn apply_open(
-    db: &Db,
+    rows: &SaleAndGrantRows,
     redis: &SaleHandles,
     shards: u16,
     id: &SaleId,
@@ -70,13 +77,13 @@ pub(crate) async fn apply_open(
     for _ in 0..LISTS_MAX {
         // The sale before the list: whoever read an epoch and then a grant as open has read the grant in that epoch or later,
         // and the keys of a rebuilt epoch know all grants that were open when it began.
-        let Some(epoch) = selling_epoch(db, id).await? else { return Ok(GrantProgress::NotSelling) };
-        let open = grants::unapplied(db, id, epoch).await?;
+        let Some(epoch) = selling_epoch(&rows.sales, id).await? else { return Ok(GrantProgress::NotSelling) };
+        let open = rows.grants.unapplied(id, epoch).await?;
         if open.is_empty() {
             break;
         }
         for grant in open {
-            match apply(db, redis, (shards, epoch), &grant).await? {
+            match apply(&rows.grants, redis, (shards, epoch), &grant).await? {
                 GrantProgress::Done(count) => finished += count,
                 ended @ (GrantProgress::Frozen | GrantProgress::KeysLost | GrantProgress::NotSelling) => {
                     return Ok(ended);
@@ -89,28 +96,28 @@ pub(crate) async fn apply_open(
 
 /// Gives Redis one grant of a sale, if it is open. Repeating is safe.
 pub(crate) async fn apply_one(
-    db: &Db,
+    rows: &SaleAndGrantRows,
     redis: &SaleHandles,
     shards: u16,
     (id, grant_id): (&SaleId, &str),
 ) -> Result<GrantProgress, GrantError> {
-    let Some(epoch) = selling_epoch(db, id).await? else { return Ok(GrantProgress::NotSelling) };
-    match grants::unapplied_one(db, id, epoch, grant_id).await? {
-        Some(grant) => apply(db, redis, (shards, epoch), &grant).await,
+    let Some(epoch) = selling_epoch(&rows.sales, id).await? else { return Ok(GrantProgress::NotSelling) };
+    match rows.grants.unapplied_one(id, epoch, grant_id).await? {
+        Some(grant) => apply(&rows.grants, redis, (shards, epoch), &grant).await,
         None => Ok(GrantProgress::Done(0)),
     }
 }
 
 /// The epoch of a sale that takes units.
-async fn selling_epoch(db: &Db, id: &SaleId) -> Result<Option<u32>, DbError> {
-    let sale = sales::get(db, id).await?;
+async fn selling_epoch(sales: &SaleRows, id: &SaleId) -> Result<Option<u32>, DbError> {
+    let sale = sales.get(id).await?;
     let selling = sale.filter(|sale| matches!(sale.status, SaleStatus::Warmed | SaleStatus::Paused));
     Ok(selling.map(|sale| sale.epoch))
 }
 
 /// Gives an open grant to every shard, then marks it.
 async fn apply(
-    db: &Db,
+    grants: &GrantRows,
     redis: &SaleHandles,
     (shards, epoch): (u16, u32),
     grant: &grants::Grant,
@@ -130,7 +137,7 @@ async fn apply(
         return Ok(GrantProgress::KeysLost);
     }
     crash_point!(ActivationHalf);
-    let marked = grants::mark_applied(db, id, &grant.grant_id).await?;
+    let marked = grants.mark_applied(id, &grant.grant_id).await?;
     if marked {
         tracing::info!(sale = %id, grant = %grant.grant_id, units = grant.quantity, "grant given");
     }

@@ -7,8 +7,7 @@
 use super::control::{SaleControl, SaleControlError};
 use crate::domain::ids::SaleId;
 use crate::domain::operator::{ActOutcome, ActTarget, Actor, Operation, OperatorAct};
-use crate::sales::rows as sales;
-use crate::sales::rows::acts::{self, PendingAct};
+use crate::sales::rows::acts::PendingAct;
 use crate::sales::rows::error::SaleError;
 use serde_json::{Value, json};
 
@@ -51,7 +50,7 @@ impl SaleControl {
             after["error"] = Value::String(error.to_string());
         }
         row.after = Some(after);
-        let recorded = acts::record(&self.db, &[row]).await;
+        let recorded = self.acts.record(&[row]).await;
         match (done, recorded) {
             (Ok(_), Err(error)) => Err(SaleControlError::NotRecorded(error)),
             (done, _) => done,
@@ -60,7 +59,7 @@ impl SaleControl {
 
     /// The sale with its terms; `None` when there is none, or when it cannot be read.
     async fn shown(&self, id: &SaleId) -> Option<Value> {
-        let sale = sales::get(&self.db, id).await.ok()??;
+        let sale = self.rows.sales.get(id).await.ok()??;
         serde_json::to_value(sale).ok()
     }
 }

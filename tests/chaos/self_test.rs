@@ -14,7 +14,6 @@ use seckill::domain::policy::PurchasePolicy;
 use seckill::domain::sale::{Sale, SaleStatus};
 use seckill::roles::{self, ApiOptions, Role, Servers};
 use seckill::runtime::{Stopper, now_ms};
-use seckill::sales::rows as sales;
 use seckill::store::mysql::migrate;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -70,7 +69,7 @@ async fn warm(settings: &Settings, servers: &Servers, spec: &SaleSpec) {
         hidden: false,
         version: 1,
     };
-    sales::create(&servers.db, &sale).await.expect("create");
+    servers.rows.sales.create(&sale).await.expect("create");
     servers.sale_control(settings).warm(&sale_id).await.expect("warm-up");
 }
 

@@ -11,6 +11,7 @@ mod audits;
 mod bench;
 mod clusters;
 mod many_orders;
+mod measured;
 mod orders_at_size;
 #[allow(dead_code, unused_imports, reason = "each binary uses a part of the harness")]
 #[path = "../support/mod.rs"]

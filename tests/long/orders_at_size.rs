@@ -4,19 +4,16 @@
 //! Rows are counted by the server itself, in the session that asked. Times are printed, never judged.
 
 use super::many_orders::{FIRST, filled};
-use crate::support::mysql_store::{config, fresh, order_rows, url};
+use super::measured::Measured;
+use crate::support::mysql_store::{config, fresh, rows as table_rows, url};
 use crate::support::world::run;
-use diesel::QueryableByName;
-use diesel::sql_types::Text;
-use diesel_async::RunQueryDsl;
 use seckill::domain::ids::{RequestId, SaleId, UserId};
 use seckill::domain::order_life::OrderState;
 use seckill::domain::payment::Price;
-use seckill::events::rows::order as events;
 use seckill::orders::rows::{
     self as life, CancelRequest, NewPayment, OrdersQuery, REFUNDS_PAGE_MAX, RefundPlace, RefundsFilter,
 };
-use seckill::store::mysql::{Db, DbConfig, DbError};
+use seckill::store::mysql::{Db, DbConfig};
 use serde_json::{Value, json};
 use std::time::Instant;
 
@@ -25,60 +22,10 @@ const PAGE: u16 = 100;
 /// Orders of one batch that expires.
 const BATCH: u16 = 500;
 
-#[derive(QueryableByName)]
-struct Counter {
-    #[diesel(sql_type = Text, column_name = "Variable_name")]
-    name: String,
-    #[diesel(sql_type = Text, column_name = "Value")]
-    value: String,
-}
-
-/// Rows and index entries that this session has read so far. The pool has one connection.
-async fn read_so_far(db: &Db) -> u64 {
-    let rows: Vec<Counter> = db
-        .run("test_status", async |conn| {
-            Ok(diesel::sql_query("SHOW SESSION STATUS LIKE 'Handler_read_%'").load(conn).await?)
-        })
-        .await
-        .unwrap();
-    let counted = |name: &str| !name.ends_with("_retry") && !name.ends_with("_deleted");
-    rows.iter().filter(|row| counted(&row.name)).map(|row| row.value.parse::<u64>().unwrap()).sum()
-}
-
-/// What was measured of one question.
-struct Asked {
-    name: &'static str,
-    answers: usize,
-    read: u64,
-    /// Rows and index entries that it may read.
-    most: u64,
-    first_ms: f64,
-    again_ms: f64,
-}
-
-struct Measured {
-    db: Db,
-    all: Vec<Asked>,
-}
-
 impl Measured {
-    /// Asks twice: the first time pages may have to be read. `most`: what it may read.
-    async fn ask(&mut self, name: &'static str, most: u64, question: impl AsyncFn(&Db) -> Result<usize, DbError>) {
-        let before = read_so_far(&self.db).await;
-        let begun = Instant::now();
-        let answers = question(&self.db).await.unwrap_or_else(|error| panic!("{name}: {error}"));
-        let first_ms = begun.elapsed().as_secs_f64() * 1000.0;
-        let read = read_so_far(&self.db).await - before;
-        let begun = Instant::now();
-        question(&self.db).await.unwrap_or_else(|error| panic!("{name}: {error}"));
-        let again_ms = begun.elapsed().as_secs_f64() * 1000.0;
-        eprintln!("{name:44} {answers:6} answers, {read:8} read, {first_ms:9.2} ms, again {again_ms:8.2} ms");
-        self.all.push(Asked { name, answers, read, most, first_ms, again_ms });
-    }
-
     async fn find(&mut self, name: &'static str, most: u64, query: OrdersQuery) {
         let query = OrdersQuery { limit: PAGE, ..query };
-        self.ask(name, most, async |db| Ok(life::find(db, &query).await?.orders.len())).await;
+        self.ask(name, most, async |tables| Ok(tables.orders.find(&query).await?.orders.len())).await;
     }
 }
 
@@ -176,17 +123,21 @@ async fn pages_of_buyers(measured: &mut Measured, rows: u64) {
 /// Single orders, payments, what waits.
 async fn single(measured: &mut Measured, rows: u64) {
     let ids: Vec<RequestId> = (0..500).map(|n| request(FIRST + n * (rows / 500))).collect();
-    measured.ask("one order", 10, async |db| Ok(life::get(db, ids[7]).await?.iter().count())).await;
-    measured.ask("500 orders", 2_500, async |db| Ok(life::of_requests(db, &ids).await?.len())).await;
+    measured.ask("one order", 10, async |tables| Ok(tables.orders.get(ids[7]).await?.iter().count())).await;
+    measured.ask("500 orders", 2_500, async |tables| Ok(tables.orders.of_requests(&ids).await?.len())).await;
     measured
-        .ask("payments of an order", 10, async |db| Ok(life::payments_of(db, request(FIRST + 1)).await?.len()))
+        .ask("payments of an order", 10, async |tables| {
+            Ok(tables.requests.payments_of(request(FIRST + 1)).await?.len())
+        })
         .await;
     overdue(measured, rows).await;
-    measured.ask("events that wait", 1_100, async |db| Ok(events::waiting(db, 0).await?.events.len())).await;
+    measured
+        .ask("events that wait", 1_100, async |tables| Ok(tables.order_events.waiting(0).await?.events.len()))
+        .await;
     let counted = life::REFUNDS_COUNTED_MAX.unsigned_abs();
     measured
-        .ask("refunds needed: the gauge", 2 * counted + 10, async |db| {
-            Ok(usize::try_from(life::refunds_needed_count(db).await?).unwrap())
+        .ask("refunds needed: the gauge", 2 * counted + 10, async |tables| {
+            Ok(usize::try_from(tables.orders.refunds_needed_count().await?).unwrap())
         })
         .await;
     refunds(measured, rows).await;
@@ -194,18 +145,20 @@ async fn single(measured: &mut Measured, rows: u64) {
 
 /// What the sweep asks. The sales: a row of their own and an entry of the index each.
 async fn overdue(measured: &mut Measured, rows: u64) {
-    measured.ask("overdue: which sales", 40, async |db| Ok(life::overdue_sales(db).await?.len())).await;
+    measured.ask("overdue: which sales", 40, async |tables| Ok(tables.orders.overdue_sales().await?.len())).await;
     let page = 3 * u64::from(BATCH);
     let still = SaleId::parse("locked").unwrap();
-    measured.ask("overdue: the first", page, async |db| Ok(life::overdue(db, &still, None, BATCH).await?.len())).await;
+    measured
+        .ask("overdue: the first", page, async |tables| Ok(tables.orders.overdue(&still, None, BATCH).await?.len()))
+        .await;
     // Behind thousands that have the same deadline.
     let mut behind = None;
     for _ in 0..rows / 10 / 2 / u64::from(BATCH) {
-        behind = life::overdue(&measured.db, &still, behind.as_ref(), BATCH).await.unwrap().pop();
+        behind = measured.tables.orders.overdue(&still, behind.as_ref(), BATCH).await.unwrap().pop();
     }
     measured
-        .ask("overdue: a later page", page, async |db| {
-            Ok(life::overdue(db, &still, behind.as_ref(), BATCH).await?.len())
+        .ask("overdue: a later page", page, async |tables| {
+            Ok(tables.orders.overdue(&still, behind.as_ref(), BATCH).await?.len())
         })
         .await;
 }
@@ -215,7 +168,7 @@ async fn refunds(measured: &mut Measured, rows: u64) {
     let owed = rows / 50;
     let first = RefundsFilter { limit: REFUNDS_PAGE_MAX, ..RefundsFilter::default() };
     let of_sale = RefundsFilter { sale: sale("big"), ..first.clone() };
-    let found = life::refunds_needed(&measured.db, &first).await.unwrap();
+    let found = measured.tables.orders.refunds_needed(&first).await.unwrap();
     let last = found.payments.last().unwrap();
     let place = RefundPlace { state_at_ms: last.state_at_ms, payment_id: last.payment_id.clone() };
     let second = RefundsFilter { after: Some(place), ..first.clone() };
@@ -223,7 +176,7 @@ async fn refunds(measured: &mut Measured, rows: u64) {
         [("refunds needed", &first), ("refunds needed: a later page", &second), ("refunds needed of a sale", &of_sale)]
     {
         measured
-            .ask(question, owed + 2_500, async |db| Ok(life::refunds_needed(db, wanted).await?.payments.len()))
+            .ask(question, owed + 2_500, async |tables| Ok(tables.orders.refunds_needed(wanted).await?.payments.len()))
             .await;
     }
 }
@@ -231,36 +184,40 @@ async fn refunds(measured: &mut Measured, rows: u64) {
 /// Steps: an order is locked by its key.
 async fn steps(measured: &mut Measured, rows: u64) {
     let unpaid = FIRST + rows / 2;
-    let orders = life::find(
-        &measured.db,
-        &OrdersQuery {
+    let orders = measured
+        .tables
+        .orders
+        .find(&OrdersQuery {
             sale: sale("big"),
             state: Some(OrderState::Unpaid),
             before: Some(request(unpaid)),
             ..OrdersQuery { limit: 100, ..OrdersQuery::default() }
-        },
-    )
-    .await
-    .unwrap()
-    .orders;
+        })
+        .await
+        .unwrap()
+        .orders;
     let id = |at: usize| orders[at].request_id;
-    measured.ask("a payment is started", 20, async |db| life::start(db, id(0), None).await.map(|_| 1)).await;
+    measured.ask("a payment is started", 20, async |tables| tables.orders.start(id(0), None).await.map(|_| 1)).await;
     let payment = NewPayment {
         payment_id: "new-1".into(),
         request_id: id(1),
         price: Price { amount_cents: 100, currency: "CNY".into() },
     };
-    measured.ask("a payment", 20, async |db| order_rows(db).receive(&payment, None, None).await.map(|_| 1)).await;
+    measured.ask("a payment", 20, async |tables| tables.orders.receive(&payment, None, None).await.map(|_| 1)).await;
     let late = NewPayment { payment_id: "new-2".into(), ..payment.clone() };
-    measured.ask("a payment too much", 20, async |db| order_rows(db).receive(&late, None, None).await.map(|_| 1)).await;
-    let cancel = CancelRequest { request_id: id(1), buyer: None, reason: "r", by: "b", act: None };
-    measured.ask("a paid order is cancelled", 60, async |db| order_rows(db).cancel(cancel).await.map(|_| 1)).await;
-    measured.ask("money goes back", 20, async |db| life::refunded(db, id(1), "new-2", None).await.map(|_| 1)).await;
-    let due = SaleId::parse("locked").unwrap();
-    let batch = life::overdue(&measured.db, &due, None, BATCH).await.unwrap();
     measured
-        .ask("a batch expires", 6 * u64::from(BATCH), async |db| {
-            Ok(order_rows(db).expire(&due, batch.clone()).await?.map_or(0, |batch| batch.orders))
+        .ask("a payment too much", 20, async |tables| tables.orders.receive(&late, None, None).await.map(|_| 1))
+        .await;
+    let cancel = CancelRequest { request_id: id(1), buyer: None, reason: "r", by: "b", act: None };
+    measured.ask("a paid order is cancelled", 60, async |tables| tables.orders.cancel(cancel).await.map(|_| 1)).await;
+    measured
+        .ask("money goes back", 20, async |tables| tables.orders.refunded(id(1), "new-2", None).await.map(|_| 1))
+        .await;
+    let due = SaleId::parse("locked").unwrap();
+    let batch = measured.tables.orders.overdue(&due, None, BATCH).await.unwrap();
+    measured
+        .ask("a batch expires", 6 * u64::from(BATCH), async |tables| {
+            Ok(tables.orders.expire(&due, batch.clone()).await?.map_or(0, |batch| batch.orders))
         })
         .await;
 }
@@ -275,7 +232,7 @@ fn no_question_about_orders_reads_more_rows_than_its_answer_needs() {
         eprintln!("{rows} orders written in {:.0} s", begun.elapsed().as_secs_f64());
         let url = url("orders_at_size").await;
         let db = Db::connect(DbConfig { pool_max: 1, statement_timeout_ms: 120_000, ..config(url) }).unwrap();
-        let mut measured = Measured { db, all: Vec::new() };
+        let mut measured = Measured { tables: table_rows(&db), db, all: Vec::new() };
         pages(&mut measured, rows).await;
         single(&mut measured, rows).await;
         steps(&mut measured, rows).await;

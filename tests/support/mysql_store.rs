@@ -10,12 +10,11 @@ use seckill::domain::request::Purchase;
 use seckill::domain::sale::{Sale, SaleStatus};
 use seckill::domain::webhook::WebhookSubscriptions;
 use seckill::events::webhooks::rows::Subscriptions;
-use seckill::orders::persist::Persister;
-use seckill::orders::rows::OrderRows;
 use seckill::p5_reconcile::rows::books;
 use seckill::p5_reconcile::rows::books::{
     Books, BooksQuery, GrantsSum, JournalSum, KnownSeries, OrdersTurn, SeriesQuery,
 };
+use seckill::roles::DatabaseRows;
 use seckill::store::mysql::codes::PersistSource;
 use seckill::store::mysql::{Db, DbConfig, DbError, migrate};
 
@@ -94,26 +93,21 @@ pub fn crowd(sale: &str, rids: std::ops::RangeInclusive<u64>) -> Vec<OrderMessag
     rids.map(|rid| accepted(sale, rid, &format!("u{rid}"), 1)).collect()
 }
 
-/// Writes accepted requests to this database, and knows nothing of it yet.
-pub fn persister(db: &Db) -> Persister {
-    Persister::new(db.clone(), Subscriptions::new(db.clone(), WebhookSubscriptions::default()))
-}
-
-/// Changes orders of this database, for no webhook.
-pub fn order_rows(db: &Db) -> OrderRows {
-    OrderRows::new(db.clone(), Subscriptions::new(db.clone(), WebhookSubscriptions::default()))
+/// The handles on this database, for no webhook. They know nothing of it yet.
+pub fn rows(db: &Db) -> DatabaseRows {
+    DatabaseRows::new(db, Subscriptions::new(db.clone(), WebhookSubscriptions::default()))
 }
 
 /// Lands them; none may end in an error.
 pub async fn verdicts(db: &Db, items: &[OrderMessage]) -> Vec<Verdict> {
-    persister(db).persist_all(items, PersistSource::Relay).await.into_iter().map(Result::unwrap).collect()
+    rows(db).persister.persist_all(items, PersistSource::Relay).await.into_iter().map(Result::unwrap).collect()
 }
 
 /// Lands them once no sale of theirs is left alone any more because its row was locked.
 pub async fn verdicts_when_unlocked(db: &Db, items: &[OrderMessage]) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
     eventually("the sale is tried again", async || {
-        verdicts = persister(db).persist_all(items, PersistSource::Relay).await;
+        verdicts = rows(db).persister.persist_all(items, PersistSource::Relay).await;
         !verdicts.iter().any(|verdict| matches!(verdict, Err(DbError::SaleLocked(_))))
     })
     .await;
@@ -131,7 +125,7 @@ pub async fn assert_sound(db: &Db, sale: &str, ordered: i64) {
 
 /// What the database says of a sale, counted from the beginning.
 pub async fn books_of(db: &Db, sale: &str) -> Books {
-    let known = books::known(db, &sale_id(sale)).await.unwrap();
+    let known = rows(db).books.known(&sale_id(sale)).await.unwrap();
     let ask = |known: &KnownSeries| SeriesQuery {
         series: known.series,
         after: 0,
@@ -140,19 +134,20 @@ pub async fn books_of(db: &Db, sale: &str) -> Books {
         above: false,
     };
     let asked: Vec<SeriesQuery> = known.iter().map(ask).collect();
-    books::read(
-        db,
-        &sale_id(sale),
-        BooksQuery {
-            asked: &asked,
-            flow_before: JournalSum::default(),
-            grants_before: GrantsSum::default(),
-            orders: OrdersTurn::All { by_outcome: 0 },
-        },
-    )
-    .await
-    .unwrap()
-    .unwrap()
+    rows(db)
+        .books
+        .read(
+            &sale_id(sale),
+            BooksQuery {
+                asked: &asked,
+                flow_before: JournalSum::default(),
+                grants_before: GrantsSum::default(),
+                orders: OrdersTurn::All { by_outcome: 0 },
+            },
+        )
+        .await
+        .unwrap()
+        .unwrap()
 }
 
 /// A session of its own, which waits a second for locks.

@@ -45,7 +45,7 @@ impl World {
 
     /// The sale as stored.
     pub async fn stored(&self, sale: &SaleId) -> Sale {
-        sales::get(&self.servers.db, sale).await.expect("the sale").expect("it exists")
+        self.servers.rows.sales.get(sale).await.expect("the sale").expect("it exists")
     }
 
     /// The sale as it would be if it had started long ago, for Redis too.

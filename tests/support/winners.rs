@@ -21,7 +21,7 @@ pub async fn buy_at_last(world: &World, sale: &SaleId, user: &str) -> (String, S
 pub async fn sells_again(world: &World, sale: &SaleId, winners: &[(String, String, String)], epoch: u32) {
     eventually("the sale is rebuilt", async || {
         world.buy(sale, &winners[0].0, 1, Some(&winners[0].1)).await.status == 202
-            && sales::get(&world.servers.db, sale).await.unwrap().unwrap().epoch == epoch
+            && world.servers.rows.sales.get(sale).await.unwrap().unwrap().epoch == epoch
             && world
                 .servers
                 .redis

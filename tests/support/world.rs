@@ -239,7 +239,7 @@ impl World {
             version: 1,
         };
         change(&mut sale);
-        sales::create(&self.servers.db, &sale).await.expect("create");
+        self.servers.rows.sales.create(&sale).await.expect("create");
         sale_id
     }
 
@@ -255,7 +255,7 @@ impl World {
 
     /// Audits one sale.
     pub async fn audit(&self, sale: &SaleId, window: Window) -> SaleAudit {
-        let sale = sales::get(&self.servers.db, sale).await.expect("the sale").expect("it exists");
+        let sale = self.servers.rows.sales.get(sale).await.expect("the sale").expect("it exists");
         audit_sale(&self.reconcile_context(), &sale, window).await.expect("an audit")
     }
 
@@ -273,7 +273,7 @@ impl World {
 
     /// The end of every test: everything accepted has its outcome and every sale adds up.
     pub async fn finish(mut self) {
-        for sale in sales::list(&self.servers.db).await.expect("sales") {
+        for sale in self.servers.rows.sales.list().await.expect("sales") {
             if sale.status != SaleStatus::Draft {
                 let audit = self.settled(&sale.sale_id).await;
                 assert!(audit.consistent(), "{audit:#?}");

@@ -10,7 +10,6 @@ use amqprs::channel::{QueueDeclareArguments, QueueDeleteArguments};
 use seckill::dev::PrivateServers;
 use seckill::domain::operator::{ActTarget, Actor, Operation, OperatorAct};
 use seckill::roles::Role;
-use seckill::sales::rows::acts;
 use seckill::store::rabbit::{RabbitConfig, Topology};
 use serde_json::Value;
 
@@ -119,7 +118,7 @@ async fn sells_trims_and_closes(world: &World) {
     eventually("the records are forgotten", async || left().await == 0).await;
     assert_eq!(world.sale_control().reclaim(&sale).await.expect("asked"), None, "nothing failed");
     let close = OperatorAct::new(&Actor::at_the_terminal("ann"), Operation::SaleClose, ActTarget::Sale(sale.clone()));
-    acts::record(&world.servers.db, &[close]).await.expect("written down");
+    world.servers.rows.acts.record(&[close]).await.expect("written down");
     world.sale_control().close(&sale).await.expect("closed");
     eventually("the closed sale's keys are gone", async || {
         redis.sale_keys.meta(&sale, 0).await.expect("redis").is_none()

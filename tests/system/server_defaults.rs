@@ -7,7 +7,6 @@ use crate::support::programs::scratch;
 use crate::support::world::{World, eventually, run_waiting, shared};
 use seckill::dev::ports::free_port;
 use seckill::dev::{Server, mariadb};
-use seckill::orders::rows::failed_requests;
 use seckill::roles::Role;
 use seckill::store::mysql::migrate;
 
@@ -65,7 +64,7 @@ fn defaults_of_the_server_change_nothing_of_what_the_roles_do() {
         let last = "consistent = 1 AND run_id = (SELECT MAX(run_id) FROM audit_runs)";
         eventually("a consistent round of P5", async || world.rows("audit_runs", last).await == 1).await;
         // The end of each round, which safe updates refused.
-        assert_eq!(failed_requests::close_settled(&world.servers.db, "test").await, Ok(0));
+        assert_eq!(world.servers.rows.register.close_settled("test").await, Ok(0));
         assert!(world.audit(&sale, seckill::p5_reconcile::Window::Now).await.consistent());
         let (code, found, text) = doctor(&settings_of(&world));
         assert!(code == Some(0) && found("wrong").is_empty(), "{text}");

@@ -10,7 +10,6 @@ use seckill::domain::sale::{Sale, SaleStatus};
 use seckill::p5_reconcile::trim_all;
 use seckill::runtime::now_ms;
 use seckill::sales::SaleControl;
-use seckill::sales::rows as sales;
 use std::time::{Duration, Instant};
 
 impl Environment {
@@ -65,7 +64,7 @@ impl Environment {
             hidden: false,
             version: 1,
         };
-        sales::create(&self.servers.db, &sale).await?;
+        self.servers.rows.sales.create(&sale).await?;
         Ok(sale)
     }
 
@@ -78,7 +77,7 @@ impl Environment {
         self.sale_control().close(id).await?;
         let context = self.servers.reconcile_context(&self.settings);
         let none = || Failure::Failed(format!("sale {id} is gone from the database"));
-        let sale = sales::get(&self.servers.db, id).await?.ok_or_else(none)?;
+        let sale = self.servers.rows.sales.get(id).await?.ok_or_else(none)?;
         trim_all(&context, &sale, 0, true).await?;
         self.archived.push(id.clone());
         Ok(())
@@ -87,7 +86,7 @@ impl Environment {
     /// Units that are orders by now, and units that Redis sold; of an archived sale it knows nothing any more.
     pub async fn landed_and_sold(&self, id: &SaleId) -> Result<(i64, i64), Failure> {
         let none = || Failure::Failed(format!("sale {id} is gone from the database"));
-        let sale = sales::get(&self.servers.db, id).await?.ok_or_else(none)?;
+        let sale = self.servers.rows.sales.get(id).await?.ok_or_else(none)?;
         let landed = sale.granted - sale.stock;
         if self.archived.contains(id) {
             return Ok((landed, landed));

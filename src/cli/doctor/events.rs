@@ -4,13 +4,12 @@
 
 use super::check::{CheckVerdict, DoctorCheck};
 use crate::config::Settings;
-use crate::events::webhooks::rows as webhooks;
-use crate::store::mysql::Db;
+use crate::events::webhooks::rows::WebhookRows;
 use std::collections::BTreeMap;
 
 /// Whether the leader of the webhooks has the webhooks of this configuration.
-pub(super) async fn webhooks(db: &Db, settings: &Settings) -> DoctorCheck {
-    let stored = match webhooks::stored(db).await {
+pub(super) async fn webhooks(webhooks: &WebhookRows, settings: &Settings) -> DoctorCheck {
+    let stored = match webhooks.stored().await {
         Ok(stored) => stored,
         Err(error) => return DoctorCheck::away("mysql", &error),
     };

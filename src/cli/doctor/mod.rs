@@ -55,8 +55,8 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, args: &DoctorArgs) -> 
     checks.extend(mysql::check_mysql(&servers.db).await);
     if answers(&checks, "mysql") && passed(&checks, mysql::MIGRATED) {
         checks.extend(access::mysql(&servers, settings.mysql.urls_in_use()).await);
-        checks.extend(mysql::ended_sales(&servers.db, settings.p5_reconcile.auto_close_after_s).await);
-        checks.push(events::webhooks(&servers.db, &settings).await);
+        checks.extend(mysql::ended_sales(&servers.rows.books, settings.p5_reconcile.auto_close_after_s).await);
+        checks.push(events::webhooks(&servers.rows.webhooks, &settings).await);
     }
     checks.push(events::published(&settings));
     checks.extend(keys::check_keys(&settings.auth).await);

@@ -2,7 +2,7 @@
 
 use super::advice;
 use super::check::{CheckVerdict, DoctorCheck, at_least};
-use crate::p5_reconcile::rows::ended::ended_open;
+use crate::p5_reconcile::rows::BookRows;
 use crate::runtime::now_ms;
 use crate::store::mysql::{Db, checks, migrate};
 
@@ -54,8 +54,8 @@ pub(super) async fn check_mysql(db: &Db) -> Vec<DoctorCheck> {
 }
 
 /// Sales that ended and were not closed; of a database that answered and has its tables.
-pub(super) async fn ended_sales(db: &Db, auto_close_after_s: u64) -> Vec<DoctorCheck> {
-    let found = match ended_open(db, now_ms(), auto_close_after_s).await {
+pub(super) async fn ended_sales(books: &BookRows, auto_close_after_s: u64) -> Vec<DoctorCheck> {
+    let found = match books.ended_open(now_ms(), auto_close_after_s).await {
         Ok(found) => found,
         Err(error) => return vec![DoctorCheck::away(SERVER, &error)],
     };

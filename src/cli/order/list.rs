@@ -8,7 +8,7 @@ use crate::domain::currency::amount_text;
 use crate::orders::document::{OrderDocument, OrdersPage, PaymentDocument};
 use crate::orders::forms::OrdersForm;
 use crate::orders::refunds::{RefundsForm, RefundsPage};
-use crate::orders::rows::{self as order_life, OrdersQuery, PAGE_MAX};
+use crate::orders::rows::{OrdersQuery, PAGE_MAX};
 use crate::roles::Servers;
 use std::path::Path;
 
@@ -36,7 +36,7 @@ pub(super) async fn list(
     let settings = context::settings(layers, data_dir)?;
     let query = filter.query(limit, &settings)?;
     let servers = Servers::new(&settings)?;
-    let page = OrdersPage::with_buyers(order_life::find(&servers.db, &query).await?);
+    let page = OrdersPage::with_buyers(servers.rows.orders.find(&query).await?);
     if json {
         output::json(&page);
     } else if page.orders.is_empty() && page.next.is_none() {
@@ -71,7 +71,7 @@ pub(super) async fn export(layers: &Layers, data_dir: &Path, filter: &OrderFilte
     let mut query = filter.query(PAGE_MAX, &settings)?;
     let servers = Servers::new(&settings)?;
     loop {
-        let page = order_life::find(&servers.db, &query).await?;
+        let page = servers.rows.orders.find(&query).await?;
         for order in page.orders {
             let line = serde_json::to_string(&OrderDocument::with_buyer(order));
             output::line(&line.map_err(|error| Failure::Failed(error.to_string()))?);
@@ -86,7 +86,7 @@ pub(super) async fn export(layers: &Layers, data_dir: &Path, filter: &OrderFilte
 pub(super) async fn refunds(layers: &Layers, data_dir: &Path, form: RefundsForm, json: bool) -> Result<u8, Failure> {
     let wanted = form.filter()?;
     let servers = Servers::new(&context::settings(layers, data_dir)?)?;
-    let page = RefundsPage::read(&servers.db, &wanted).await?;
+    let page = RefundsPage::read(&servers.rows.orders, &wanted).await?;
     if json {
         output::json(&page);
     } else if page.payments.is_empty() {

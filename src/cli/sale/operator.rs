@@ -8,7 +8,6 @@ use crate::cli::output;
 use crate::domain::ids::SaleId;
 use crate::domain::operator::{Actor, Operation};
 use crate::roles::Servers;
-use crate::sales::rows as sales;
 use crate::sales::{SaleAct, SaleControl, SaleControlError};
 use serde_json::Value;
 
@@ -43,7 +42,7 @@ impl SaleOperator {
         let sale = create.sale()?;
         let id = &sale.sale_id;
         let asked = serde_json::json!({ "units": sale.granted, "title": sale.title, "price_cents": sale.price_cents });
-        let creating = async { Ok(sales::create(&servers.db, &sale).await?) };
+        let creating = async { Ok(servers.rows.sales.create(&sale).await?) };
         self.record(Operation::SaleCreate, id, asked, creating).await?;
         output::line(&format!("created {id} with {} units", sale.stock));
         remark_on_times(&sale);

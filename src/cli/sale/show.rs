@@ -10,12 +10,10 @@ use crate::http::times::shown_time;
 use crate::roles::Servers;
 use crate::sales::SaleControl;
 use crate::sales::SaleDetail;
-use crate::sales::rows as sales;
-use crate::sales::rows::archived;
 use crate::sales::rows::archived::Archived;
 
 pub(super) async fn list(servers: &Servers, json: bool) -> Result<(), Failure> {
-    let (sales, kept) = (sales::list(&servers.db).await?, archived::list(&servers.db).await?);
+    let (sales, kept) = (servers.rows.sales.list().await?, servers.rows.archived.list().await?);
     if json {
         output::json(&rows(&sales, &kept)?);
         return Ok(());
@@ -97,8 +95,8 @@ fn archived(kept: &Archived, half: bool) {
 }
 
 pub(super) async fn show(sale_control: &SaleControl, id: &SaleId, json: bool) -> Result<(), Failure> {
-    if let Some(kept) = archived::get(&sale_control.db, id).await? {
-        let half = sales::get(&sale_control.db, id).await?.is_some();
+    if let Some(kept) = sale_control.archived.get(id).await? {
+        let half = sale_control.rows.sales.get(id).await?.is_some();
         if json {
             output::json(&serde_json::json!({ "archived": kept, "being_removed": half }));
         } else {

@@ -5,3 +5,14 @@ pub mod order;
 pub mod outcome;
 pub mod shared;
 pub mod waiting_page;
+
+use crate::store::mysql::mysql_handle;
+
+mysql_handle! {
+    /// Events of orders that wait for the broker.
+    OrderEventRows
+}
+mysql_handle! {
+    /// Events of outcomes that wait for the broker.
+    OutcomeEventRows
+}

@@ -10,13 +10,14 @@ use crate::domain::message::EVENTS_MAX;
 use crate::domain::order_life::REFUND_NEEDED_KEY;
 use crate::domain::payment::RefundReason;
 use crate::domain::webhook::WebhookSubscriptions;
+use crate::events::rows::OrderEventRows;
 use crate::events::rows::shared::{ChangedOrder, SharedChange, told_by};
 use crate::events::rows::waiting_page::WaitingPage;
 use crate::events::webhooks::rows::{self as webhooks, ToldEvent};
 use crate::runtime::now_ms;
 use crate::store::mysql::codes::read_request_id;
 use crate::store::mysql::fault::DbError;
-use crate::store::mysql::pool::{Conn, Db};
+use crate::store::mysql::pool::Conn;
 use crate::store::mysql::schema::order_events;
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
@@ -138,35 +139,45 @@ async fn tell_webhooks(
     webhooks::write(conn, webhooks, told).await
 }
 
-/// The first waiting events behind a row, at most `WAITING_ROWS_MAX` rows; 0 is before the first. Several processes may get the
-/// same ones.
-pub async fn waiting(db: &Db, after: u64) -> Result<WaitingPage<WaitingEvents>, DbError> {
-    let rows: Vec<(u64, u64, String, u16, Vec<u8>)> = db
-        .run("order_events", async |conn| {
-            let columns = (
-                order_events::event_id,
-                order_events::request_id,
-                order_events::event_key,
-                order_events::events_count,
-                order_events::body,
-            );
-            let behind = order_events::table.filter(order_events::event_id.gt(after));
-            let page = behind.order(order_events::event_id).limit(WAITING_ROWS_MAX.into());
-            Ok(page.select(columns).load(conn).await?)
-        })
-        .await?;
-    let read = |(event_id, request, key, count, row)| {
-        Ok(WaitingEvents { event_id, request_id: read_request_id(request)?, key, count, bodies: told_by(row, count)? })
-    };
-    Ok(WaitingPage::of(rows, WAITING_ROWS_MAX, |(event_id, ..)| *event_id, read))
-}
+impl OrderEventRows {
+    /// The first waiting events behind a row, at most `WAITING_ROWS_MAX` rows; 0 is before the first. Several processes may get the
+    /// same ones.
+    pub async fn waiting(&self, after: u64) -> Result<WaitingPage<WaitingEvents>, DbError> {
+        let rows: Vec<(u64, u64, String, u16, Vec<u8>)> = self
+            .db
+            .run("order_events", async |conn| {
+                let columns = (
+                    order_events::event_id,
+                    order_events::request_id,
+                    order_events::event_key,
+                    order_events::events_count,
+                    order_events::body,
+                );
+                let behind = order_events::table.filter(order_events::event_id.gt(after));
+                let page = behind.order(order_events::event_id).limit(WAITING_ROWS_MAX.into());
+                Ok(page.select(columns).load(conn).await?)
+            })
+            .await?;
+        let read = |(event_id, request, key, count, row)| {
+            Ok(WaitingEvents {
+                event_id,
+                request_id: read_request_id(request)?,
+                key,
+                count,
+                bodies: told_by(row, count)?,
+            })
+        };
+        Ok(WaitingPage::of(rows, WAITING_ROWS_MAX, |(event_id, ..)| *event_id, read))
+    }
 
-/// Deletes rows whose events were published. After an error they are published again.
-pub(crate) async fn delete(db: &Db, ids: &[u64]) -> Result<(), DbError> {
-    db.run("order_events_told", async |conn| {
-        let told = order_events::table.filter(order_events::event_id.eq_any(ids));
-        diesel::delete(told).execute(conn).await?;
-        Ok(())
-    })
-    .await
+    /// Deletes rows whose events were published. After an error they are published again.
+    pub(crate) async fn delete(&self, ids: &[u64]) -> Result<(), DbError> {
+        self.db
+            .run("order_events_told", async |conn| {
+                let told = order_events::table.filter(order_events::event_id.eq_any(ids));
+                diesel::delete(told).execute(conn).await?;
+                Ok(())
+            })
+            .await
+    }
 }

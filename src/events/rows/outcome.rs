@@ -5,10 +5,10 @@
 //! and the event is published again. Here are also the figures of what waits, with the events of orders.
 
 use crate::domain::ids::RequestId;
+use crate::events::rows::OutcomeEventRows;
 use crate::events::rows::waiting_page::{WaitingPage, check_event};
 use crate::store::mysql::codes::read_request_id;
 use crate::store::mysql::fault::DbError;
-use crate::store::mysql::pool::Db;
 use crate::store::mysql::schema::outcome_event;
 use diesel::prelude::*;
 use diesel::sql_types::BigInt;
@@ -29,21 +29,24 @@ pub(crate) struct OutcomeEvent {
     pub body: Vec<u8>,
 }
 
-/// The first waiting events behind a row, at most [`WAITING_MAX`]; 0 is before the first. Several processes may get the same ones.
-pub(crate) async fn waiting(db: &Db, after: u64) -> Result<WaitingPage<OutcomeEvent>, DbError> {
-    let rows: Vec<(u64, String, Vec<u8>)> = db
-        .run("untold_events", async |conn| {
-            let columns = (outcome_event::request_id, outcome_event::event_key, outcome_event::body);
-            let behind = outcome_event::table.filter(outcome_event::request_id.gt(after));
-            let page = behind.order(outcome_event::request_id).limit(WAITING_MAX.into());
-            Ok(page.select(columns).load(conn).await?)
-        })
-        .await?;
-    let read = |(id, key, body): (u64, String, Vec<u8>)| {
-        check_event("outcome_event", &body)?;
-        Ok(OutcomeEvent { request_id: read_request_id(id)?, key: key.into(), body })
-    };
-    Ok(WaitingPage::of(rows, WAITING_MAX, |(id, ..)| *id, read))
+impl OutcomeEventRows {
+    /// The first waiting events behind a row, at most [`WAITING_MAX`]; 0 is before the first. Several processes may get the same ones.
+    pub(crate) async fn waiting(&self, after: u64) -> Result<WaitingPage<OutcomeEvent>, DbError> {
+        let rows: Vec<(u64, String, Vec<u8>)> = self
+            .db
+            .run("untold_events", async |conn| {
+                let columns = (outcome_event::request_id, outcome_event::event_key, outcome_event::body);
+                let behind = outcome_event::table.filter(outcome_event::request_id.gt(after));
+                let page = behind.order(outcome_event::request_id).limit(WAITING_MAX.into());
+                Ok(page.select(columns).load(conn).await?)
+            })
+            .await?;
+        let read = |(id, key, body): (u64, String, Vec<u8>)| {
+            check_event("outcome_event", &body)?;
+            Ok(OutcomeEvent { request_id: read_request_id(id)?, key: key.into(), body })
+        };
+        Ok(WaitingPage::of(rows, WAITING_MAX, |(id, ..)| *id, read))
+    }
 }
 
 /// Events that wait in a table.
@@ -69,53 +72,58 @@ pub(crate) struct UntoldFigures {
 /// Rows of each table that are looked at for the figures. Millions may wait after an outage of the broker.
 const ROWS_COUNTED_MAX: u32 = 100_000;
 
-/// How many events wait, and since when, by the first [`ROWS_COUNTED_MAX`] rows: keys grow with time.
-pub(crate) async fn untold_figures(db: &Db) -> Result<UntoldFigures, DbError> {
-    let figures = |table: &str, key: &str, columns: &str, events: &str| {
-        format!(
-            "/* events::untold_figures */ SELECT CAST(COALESCE({events}, 0) AS SIGNED) AS events_count, \
+impl OutcomeEventRows {
+    /// How many events wait, and since when, by the first [`ROWS_COUNTED_MAX`] rows: keys grow with time.
+    pub(crate) async fn untold_figures(&self) -> Result<UntoldFigures, DbError> {
+        let figures = |table: &str, key: &str, columns: &str, events: &str| {
+            format!(
+                "/* events::untold_figures */ SELECT CAST(COALESCE({events}, 0) AS SIGNED) AS events_count, \
              CAST(COALESCE(GREATEST(0, TIMESTAMPDIFF(MICROSECOND, MIN(created_at), NOW(3)) DIV 1000), 0) AS SIGNED) AS oldest_ms \
              FROM (SELECT {columns} FROM {table} ORDER BY {key} LIMIT {ROWS_COUNTED_MAX}) AS counted"
-        )
-    };
-    let outcomes = figures("outcome_event", "request_id", "created_at", "COUNT(*)");
-    let orders = figures("order_events", "event_id", "created_at, events_count", "SUM(events_count)");
-    db.run("untold_events_figures", async |conn| {
-        Ok(UntoldFigures {
-            outcomes: diesel::sql_query(&outcomes).get_result(conn).await?,
-            orders: diesel::sql_query(&orders).get_result(conn).await?,
-        })
-    })
-    .await
-}
-
-/// Stores events that could not be published. Events that wait already stay as they are.
-/// After an error none of them may be stored.
-pub(crate) async fn store(db: &Db, events: &[OutcomeEvent]) -> Result<(), DbError> {
-    let rows: Vec<_> = events
-        .iter()
-        .map(|event| {
-            (
-                outcome_event::request_id.eq(event.request_id.get()),
-                outcome_event::event_key.eq(event.key.as_ref()),
-                outcome_event::body.eq(event.body.as_slice()),
             )
-        })
-        .collect();
-    db.run("owe_events", async |conn| {
-        diesel::insert_or_ignore_into(outcome_event::table).values(&rows).execute(conn).await?;
-        Ok(())
-    })
-    .await
-}
+        };
+        let outcomes = figures("outcome_event", "request_id", "created_at", "COUNT(*)");
+        let orders = figures("order_events", "event_id", "created_at, events_count", "SUM(events_count)");
+        self.db
+            .run("untold_events_figures", async |conn| {
+                Ok(UntoldFigures {
+                    outcomes: diesel::sql_query(&outcomes).get_result(conn).await?,
+                    orders: diesel::sql_query(&orders).get_result(conn).await?,
+                })
+            })
+            .await
+    }
 
-/// Deletes events that were published. After an error they are published again.
-pub(crate) async fn delete(db: &Db, ids: &[RequestId]) -> Result<(), DbError> {
-    let ids: Vec<u64> = ids.iter().map(|id| id.get()).collect();
-    db.run("told_events", async |conn| {
-        let published = outcome_event::table.filter(outcome_event::request_id.eq_any(&ids));
-        diesel::delete(published).execute(conn).await?;
-        Ok(())
-    })
-    .await
+    /// Stores events that could not be published. Events that wait already stay as they are.
+    /// After an error none of them may be stored.
+    pub(crate) async fn store(&self, events: &[OutcomeEvent]) -> Result<(), DbError> {
+        let rows: Vec<_> = events
+            .iter()
+            .map(|event| {
+                (
+                    outcome_event::request_id.eq(event.request_id.get()),
+                    outcome_event::event_key.eq(event.key.as_ref()),
+                    outcome_event::body.eq(event.body.as_slice()),
+                )
+            })
+            .collect();
+        self.db
+            .run("owe_events", async |conn| {
+                diesel::insert_or_ignore_into(outcome_event::table).values(&rows).execute(conn).await?;
+                Ok(())
+            })
+            .await
+    }
+
+    /// Deletes events that were published. After an error they are published again.
+    pub(crate) async fn delete(&self, ids: &[RequestId]) -> Result<(), DbError> {
+        let ids: Vec<u64> = ids.iter().map(|id| id.get()).collect();
+        self.db
+            .run("told_events", async |conn| {
+                let published = outcome_event::table.filter(outcome_event::request_id.eq_any(&ids));
+                diesel::delete(published).execute(conn).await?;
+                Ok(())
+            })
+            .await
+    }
 }

@@ -7,12 +7,13 @@ use super::cursor::{after_delivery, delivery_place};
 use crate::config::Webhook;
 use crate::domain::operator::{ActTarget, Actor, Operation, OperatorAct};
 use crate::domain::webhook::DeliveryState;
-use crate::events::webhooks::rows::{self as webhooks, DeliveriesFilter, ListedDelivery, PAGE_MAX, ReplayedRows};
+use crate::events::webhooks::rows::WebhookRows;
+use crate::events::webhooks::rows::{DeliveriesFilter, ListedDelivery, PAGE_MAX, ReplayedRows};
 use crate::faults::crash_point;
 use crate::http::bad_form::{BadForm, bad};
 use crate::http::cursors::last_of_full;
 use crate::http::times::shown_time;
-use crate::store::mysql::{Db, DbError};
+use crate::store::mysql::DbError;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -91,8 +92,8 @@ pub(crate) struct DeliveriesPage {
 
 impl DeliveriesPage {
     /// The answer to `wanted`.
-    pub(crate) async fn read(db: &Db, wanted: &DeliveriesFilter) -> Result<Self, DbError> {
-        let found = webhooks::list(db, wanted).await?;
+    pub(crate) async fn read(webhooks: &WebhookRows, wanted: &DeliveriesFilter) -> Result<Self, DbError> {
+        let found = webhooks.list(wanted).await?;
         let next = last_of_full(&found.deliveries, wanted.limit).map(after_delivery);
         Ok(Self {
             deliveries: found.deliveries.into_iter().map(DeliveryDocument::of).collect(),
@@ -120,9 +121,12 @@ pub(crate) struct WebhookDocument {
 }
 
 /// The webhooks of the configuration, and those that have rows only.
-pub(crate) async fn webhooks_overview(db: &Db, configured: &[Webhook]) -> Result<Vec<WebhookDocument>, DbError> {
+pub(crate) async fn webhooks_overview(
+    webhooks: &WebhookRows,
+    configured: &[Webhook],
+) -> Result<Vec<WebhookDocument>, DbError> {
     // It counts.
-    let mut figures = webhooks::figures(db.patient()).await?;
+    let mut figures = webhooks.patient().figures().await?;
     let mut documents = Vec::with_capacity(configured.len() + figures.len());
     for webhook in configured {
         let at = figures.iter().position(|of| of.webhook == webhook.name);
@@ -229,7 +233,7 @@ impl ReplayForm {
     /// [`DbError`]; of dead ones perhaps after some wait again, with the act on record.
     pub(crate) async fn replay(
         self,
-        db: &Db,
+        webhooks: &WebhookRows,
         actor: &Actor,
         progress: &(dyn Fn(usize) + Sync),
     ) -> Result<ReplayedDeliveries, DbError> {
@@ -237,9 +241,9 @@ impl ReplayForm {
             let of = self.webhook.as_deref().unwrap_or("all webhooks");
             let asked = json!({ "dead": true, "webhook": self.webhook });
             let act = act(actor, format!("dead deliveries of {of}"), asked);
-            let opened = webhooks::begin_replay(db, self.webhook.as_deref(), &act).await?;
+            let opened = webhooks.begin_replay(self.webhook.as_deref(), &act).await?;
             crash_point!(WebhookReplayed);
-            let replayed = webhooks::replay_dead(db, self.webhook.as_deref(), progress).await?;
+            let replayed = webhooks.replay_dead(self.webhook.as_deref(), progress).await?;
             return Ok(ReplayedDeliveries { replayed, unknown: Vec::new(), opened });
         }
         let made = |rows: &ReplayedRows| {
@@ -248,7 +252,7 @@ impl ReplayForm {
             let target = first.map_or_else(|| "no delivery".to_owned(), |first| format!("delivery {first}"));
             act(actor, target, json!({ "delivery_ids": named, "replayed": rows.known.len() }))
         };
-        let ReplayedRows { known, opened } = webhooks::replay(db, &self.delivery_ids, &made).await?;
+        let ReplayedRows { known, opened } = webhooks.replay(&self.delivery_ids, &made).await?;
         crash_point!(WebhookReplayed);
         let unknown = self.delivery_ids.iter().copied().filter(|id| !known.contains(id)).collect();
         Ok(ReplayedDeliveries { replayed: known.len(), unknown, opened })

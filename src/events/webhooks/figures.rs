@@ -6,8 +6,9 @@
 
 use crate::events::webhooks::endpoint::EndedTry;
 use crate::events::webhooks::receiver::TryOutcome;
-use crate::events::webhooks::rows::{self as webhooks, TriedDelivery, WebhookFigures};
-use crate::store::mysql::{Db, DbError};
+use crate::events::webhooks::rows::WebhookRows;
+use crate::events::webhooks::rows::{TriedDelivery, WebhookFigures};
+use crate::store::mysql::DbError;
 use futures::FutureExt;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -69,10 +70,10 @@ struct WebhookLook {
 
 impl WebhookLook {
     /// Reads the figures and removes old rows. Trouble is logged.
-    async fn at(db: Db) -> Self {
+    async fn at(webhooks: WebhookRows) -> Self {
         let (begun, mut look) = (Instant::now(), Self::default());
         // Counting has a longer deadline.
-        if let Err(error) = look.read(db.patient()).await {
+        if let Err(error) = look.read(&webhooks.patient()).await {
             tracing::warn!(phase = "p6_webhooks", %error, "the figures of the webhooks are not read");
             // Whatever was removed: a database in trouble gets the whole pause.
             look.removed = 0;
@@ -81,10 +82,10 @@ impl WebhookLook {
         look
     }
 
-    async fn read(&mut self, db: &Db) -> Result<(), DbError> {
-        self.found = Some(webhooks::figures(db).await?);
-        for webhook in webhooks::webhooks_with_rows(db).await? {
-            self.removed += webhooks::delete_old(db, &webhook).await?;
+    async fn read(&mut self, webhooks: &WebhookRows) -> Result<(), DbError> {
+        self.found = Some(webhooks.figures().await?);
+        for webhook in webhooks.webhooks_with_rows().await? {
+            self.removed += webhooks.delete_old(&webhook).await?;
         }
         Ok(())
     }
@@ -112,10 +113,10 @@ impl WebhookGauges {
 
     /// Shows what a look has found, and begins the next one when it is time. Never waits: neither trouble with it nor the time that it
     /// takes must keep deliveries from being sent.
-    pub(crate) fn measure(&mut self, db: &Db, disabled: &[&str]) {
+    pub(crate) fn measure(&mut self, webhooks: &WebhookRows, disabled: &[&str]) {
         let Some(looking) = &mut self.looking else {
             if Instant::now() >= self.next_at {
-                self.looking = Some(AbortOnDropHandle::new(tokio::spawn(WebhookLook::at(db.clone()))));
+                self.looking = Some(AbortOnDropHandle::new(tokio::spawn(WebhookLook::at(webhooks.clone()))));
             }
             return;
         };

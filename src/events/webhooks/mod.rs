@@ -17,11 +17,12 @@ pub mod rows;
 use crate::config::{Settings, WebhookDelivery};
 use crate::domain::fault::{Fault, Progress};
 use crate::domain::webhook::WebhookSubscriptions;
+use crate::events::webhooks::rows::WebhookRows;
 use crate::events::webhooks::rows::{self as webhooks, TriedDelivery};
 use crate::faults::crash_point;
 use crate::runtime::Worker;
-use crate::store::mysql::leader_election::{LeaderElection, LedWork};
-use crate::store::mysql::{Db, DbError};
+use crate::store::mysql::DbError;
+use crate::store::mysql::leader_election::LeaderElection;
 use crate::store::tls::{TlsError, TlsFiles, Trust};
 use endpoint::{EndedTry, WebhookEndpoint};
 use figures::WebhookGauges;
@@ -55,7 +56,7 @@ pub enum WebhookSetupError {
 
 /// The sender of one process.
 pub struct WebhookSender {
-    db: Db,
+    webhooks: WebhookRows,
     settings: WebhookDelivery,
     election: LeaderElection,
     endpoints: Vec<WebhookEndpoint>,
@@ -79,7 +80,11 @@ impl WebhookSender {
     ///
     /// # Errors
     /// [`WebhookSetupError`] when a certificate or an address cannot be used.
-    pub fn new(db: &Db, settings: &Settings) -> Result<Self, WebhookSetupError> {
+    pub(crate) fn new(
+        webhooks: &WebhookRows,
+        election: LeaderElection,
+        settings: &Settings,
+    ) -> Result<Self, WebhookSetupError> {
         let delivery = settings.webhook_delivery.clone();
         let encrypts = settings.webhooks.iter().any(|webhook| webhook.url.is_encrypted());
         let files = TlsFiles { section: "webhook_delivery", ca: &delivery.tls_ca_file, cert: "", key: "" };
@@ -92,9 +97,9 @@ impl WebhookSender {
         let endpoints = settings.webhooks.iter().map(endpoint).collect::<Result<Vec<_>, WebhookSetupError>>()?;
         let names = endpoints.iter().map(|endpoint| endpoint.name.clone()).collect();
         Ok(Self {
-            db: db.clone(),
+            webhooks: webhooks.clone(),
             settings: delivery,
-            election: LeaderElection::new(LedWork::Webhooks),
+            election,
             endpoints,
             tries: JoinSet::new(),
             unrecorded: Vec::new(),
@@ -153,7 +158,7 @@ impl WebhookSender {
         if self.is_subscribed {
             return Ok(());
         }
-        match webhooks::subscribe(&self.db, &self.subscriptions).await {
+        match self.webhooks.subscribe(&self.subscriptions).await {
             Err(error) if !webhooks::is_of_before(&error) => return Err(error),
             // An account of before the table: each process writes by its own configuration, as it did.
             Err(error) => tracing::warn!(phase = "p6_webhooks", %error, "the subscriptions are not in the database"),
@@ -166,7 +171,7 @@ impl WebhookSender {
     /// Writes down which receivers answered 410, and opens those again that a replay has opened.
     async fn follow_replays(&mut self) -> Result<(), DbError> {
         while let Some(name) = self.gone.last() {
-            match webhooks::disable(&self.db, name).await {
+            match self.webhooks.disable(name).await {
                 Err(error) if !webhooks::is_of_before(&error) => return Err(error),
                 Err(error) => {
                     tracing::warn!(phase = "p6_webhooks", %error, "that a receiver answers 410 is not in the database");
@@ -180,7 +185,7 @@ impl WebhookSender {
             return Ok(());
         }
         self.opened_at = now + OPENED;
-        let stored = webhooks::stored(&self.db).await?;
+        let stored = self.webhooks.stored().await?;
         for endpoint in self.endpoints.iter_mut().filter(|endpoint| endpoint.is_disabled) {
             let row = stored.iter().find(|row| row.webhook == endpoint.name);
             endpoint.is_disabled = row.is_none_or(|row| row.disabled_at_ms.is_some());
@@ -195,7 +200,7 @@ impl WebhookSender {
         }
         crash_point!(WebhookAnswered);
         let tried: Vec<TriedDelivery> = self.unrecorded.iter().map(|(_, tried)| tried.clone()).collect();
-        webhooks::record_tries(&self.db, &tried).await?;
+        self.webhooks.record_tries(&tried).await?;
         crash_point!(WebhookRecorded);
         for (at, endpoint) in self.endpoints.iter().enumerate() {
             let of = self.unrecorded.iter().filter(|(endpoint, _)| *endpoint == at);
@@ -232,7 +237,7 @@ impl WebhookSender {
         }
         if endpoint.loaded.is_empty() && now >= endpoint.look_at {
             let places = each_max.saturating_mul(PAGE_FACTOR);
-            let page = webhooks::due(&self.db, &endpoint.name, places.saturating_add(each_max)).await?;
+            let page = self.webhooks.due(&endpoint.name, places.saturating_add(each_max)).await?;
             let new = page.into_iter().filter(|due| !endpoint.under_way.contains(&due.delivery_id));
             endpoint.loaded.extend(new);
             if endpoint.loaded.is_empty() {
@@ -265,7 +270,7 @@ impl Worker for WebhookSender {
 
     async fn step(&mut self) -> Result<Progress, Fault> {
         // An election that failed may have another winner.
-        let elected = self.election.run(&self.db).await.inspect_err(|_| self.let_go()).map_err(Fault::back_off)?;
+        let elected = self.election.run().await.inspect_err(|_| self.let_go()).map_err(Fault::back_off)?;
         if !elected {
             self.let_go();
             return Ok(Progress::Idle);
@@ -277,7 +282,7 @@ impl Worker for WebhookSender {
         let begun = self.begin().await.map_err(Fault::back_off)?;
         let disabled = |endpoint: &&WebhookEndpoint| endpoint.is_disabled;
         let disabled: Vec<&str> = self.endpoints.iter().filter(disabled).map(|of| of.name.as_str()).collect();
-        self.gauges.measure(&self.db, &disabled);
+        self.gauges.measure(&self.webhooks, &disabled);
         Ok(if begun > 0 || !self.tries.is_empty() { Progress::Moved(begun) } else { Progress::Idle })
     }
 

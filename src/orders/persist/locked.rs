@@ -8,8 +8,8 @@
 //! Input: what the transactions of this process met. Output: which sales are left alone, and which are tried apart from the
 //! others. A crash forgets it: the next transaction meets the lock.
 
+use super::call::PersistCall;
 use crate::domain::ids::SaleId;
-use crate::orders::persist::PersistCall;
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Db;
 use crate::store::mysql::schema::sales;

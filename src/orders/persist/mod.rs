@@ -7,6 +7,7 @@
 //! [`Persister::persist_all`] tries everything as one transaction. A surprise sends it looking for repeats, then it halves what is left
 //! until each request stands alone in [`Persister::persist_one`], where every obstacle has a name.
 
+mod call;
 mod facts;
 mod locked;
 mod one;
@@ -15,13 +16,15 @@ mod refused;
 mod sale_facts;
 mod write;
 
-use crate::domain::ids::{RequestId, SaleId};
+use crate::domain::ids::SaleId;
 use crate::domain::message::OrderMessage;
-use crate::domain::outcome::{NextStep, Obstacle, Verdict, after_obstacle};
+use crate::domain::outcome::{Obstacle, Verdict};
 use crate::events::webhooks::rows::Subscriptions;
-use crate::orders::rows::outcomes::{RequestOutcome, outcomes_of};
+use crate::orders::rows::RequestRows;
+use crate::orders::rows::outcomes::RequestOutcome;
 use crate::store::mysql::codes::PersistSource;
 use crate::store::mysql::{Db, DbError};
+use call::PersistCall;
 use locked::LockedSales;
 pub(crate) use one::DETAIL_CHARS_MAX;
 use plan::WritePlan;
@@ -44,6 +47,7 @@ const LOCK_WAITS_MAX: u32 = 8;
 #[derive(Clone)]
 pub struct Persister {
     db: Db,
+    requests: RequestRows,
     facts: Arc<SaleFactsCache>,
     locked: Arc<LockedSales>,
     subscriptions: Subscriptions,
@@ -53,7 +57,13 @@ impl Persister {
     /// For the webhooks of these subscriptions.
     #[must_use]
     pub fn new(db: Db, subscriptions: Subscriptions) -> Self {
-        Self { db, facts: Arc::default(), locked: Arc::default(), subscriptions }
+        Self {
+            requests: RequestRows::new(db.clone()),
+            db,
+            facts: Arc::default(),
+            locked: Arc::default(),
+            subscriptions,
+        }
     }
 }
 
@@ -142,146 +152,6 @@ impl Persister {
     }
 }
 
-/// One call of [`Persister::persist_all`] under way.
-struct PersistCall<'a> {
-    persister: &'a Persister,
-    items: &'a [OrderMessage],
-    source: PersistSource,
-    verdicts: Vec<Option<Result<Verdict, DbError>>>,
-    outage: Option<DbError>,
-    lock_waits: u32,
-    /// Sales whose stock row another session holds; not tried, or not again, in this call.
-    locked: BTreeSet<SaleId>,
-    /// The sale among those that were found locked that this call tries.
-    apart: Option<SaleId>,
-}
-
-impl PersistCall<'_> {
-    fn set(&mut self, index: usize, verdict: Result<Verdict, DbError>) {
-        if let Some(place) = self.verdicts.get_mut(index) {
-            *place = Some(verdict);
-        }
-    }
-
-    fn set_all(&mut self, group: &[usize], verdict: &Result<Verdict, DbError>) {
-        for index in group {
-            self.set(*index, verdict.clone());
-        }
-    }
-
-    fn refs(&self, group: &[usize]) -> Vec<&OrderMessage> {
-        group.iter().filter_map(|index| self.items.get(*index)).collect()
-    }
-
-    /// Remembers an error that makes further tries pointless.
-    fn note(&mut self, error: &DbError) {
-        if error.is_lock_wait() {
-            self.lock_waits += 1;
-        }
-        if let DbError::SaleLocked(sale) = error {
-            self.meets_lock(sale);
-        }
-        if error.is_outage() {
-            self.persister.locked.forget();
-            self.outage = Some(error.clone());
-        }
-    }
-
-    /// Those of the sale that is tried apart after all others, in the same order.
-    fn apart(&self, all: Vec<usize>) -> [Vec<usize>; 2] {
-        let sale = self.apart.as_ref();
-        let is_of =
-            |index: &usize| self.items.get(*index).is_some_and(|accepted| Some(&accepted.purchase.sale_id) == sale);
-        let (of_sale, others) = all.into_iter().partition(is_of);
-        [others, of_sale]
-    }
-
-    async fn persist_exactly(&mut self, whole: Vec<usize>) {
-        // Each entry: a group, and whether repeats were already taken out of it.
-        let mut open = vec![(whole, false)];
-        while let Some((group, sifted)) = open.pop() {
-            let group = self.without_locked(group);
-            if group.is_empty() {
-                continue;
-            }
-            if let Some(outage) = self.outage.clone() {
-                self.set_all(&group, &Err(outage));
-                continue;
-            }
-            if let [index] = group.as_slice() {
-                self.persist_alone(*index).await;
-                continue;
-            }
-            match self.persister.persist_refs(&self.refs(&group), self.source).await {
-                Ok(GroupResult::Committed) => self.set_all(&group, &Ok(Verdict::Ordered)),
-                Ok(GroupResult::Surprise) if !sifted => {
-                    let rest = self.sift(&group).await;
-                    if rest.len() < group.len() && !rest.is_empty() {
-                        open.push((rest, true));
-                    } else {
-                        open.extend(halves(rest));
-                    }
-                }
-                Ok(GroupResult::Surprise) => open.extend(halves(group)),
-                Err(error) => {
-                    self.note(&error);
-                    if error.is_outage() {
-                        self.set_all(&group, &Err(error));
-                        continue;
-                    }
-                    if error.is_lock_wait() && self.lock_waits >= LOCK_WAITS_MAX {
-                        let untried = self.without_locked(group);
-                        self.set_all(&untried, &Err(DbError::LeftUntried));
-                    } else if matches!(error, DbError::SaleLocked(_)) {
-                        open.push((group, sifted));
-                    } else {
-                        open.extend(halves(group));
-                    }
-                }
-            }
-        }
-    }
-
-    async fn persist_alone(&mut self, index: usize) {
-        let Some(accepted) = self.items.get(index) else { return };
-        let sale = &accepted.purchase.sale_id;
-        let verdict = match self.outage.clone() {
-            Some(outage) => Err(outage),
-            None if self.locked.contains(sale) => Err(DbError::SaleLocked(sale.clone())),
-            None => {
-                let found = self.persister.persist_one(accepted, self.source).await;
-                if let Err(error) = &found {
-                    self.note(error);
-                }
-                found
-            }
-        };
-        self.set(index, verdict);
-    }
-
-    /// Gives those that have an outcome their verdict and returns the rest.
-    async fn sift(&mut self, group: &[usize]) -> Vec<usize> {
-        let ids: Vec<RequestId> = self.refs(group).iter().map(|accepted| accepted.purchase.request_id).collect();
-        let decided = match outcomes_of(&self.persister.db, &ids).await {
-            Ok(decided) => decided,
-            Err(error) => {
-                self.note(&error);
-                self.set_all(group, &Err(error));
-                return Vec::new();
-            }
-        };
-        let mut rest = Vec::with_capacity(group.len());
-        for index in group {
-            let Some(accepted) = self.items.get(*index) else { continue };
-            match decided.get(&accepted.purchase.request_id).map(|decided| after_obstacle(seen(accepted, decided))) {
-                Some(NextStep::Decided(verdict)) => self.set(*index, Ok(verdict)),
-                Some(NextStep::RecordFailure(_) | NextStep::Park) | None => rest.push(*index),
-            }
-        }
-        rest
-    }
-}
-
 /// The obstacle that an existing outcome of the same request id is.
 pub(crate) fn seen(accepted: &OrderMessage, decided: &RequestOutcome) -> Obstacle {
     if decided.payload_hash == accepted.payload_hash() {
@@ -289,10 +159,4 @@ pub(crate) fn seen(accepted: &OrderMessage, decided: &RequestOutcome) -> Obstacl
     } else {
         Obstacle::OtherOutcome
     }
-}
-
-/// Two halves, the first half on top of the stack; nothing for nothing.
-fn halves(mut group: Vec<usize>) -> Vec<(Vec<usize>, bool)> {
-    let second = group.split_off(group.len() / 2);
-    [second, group].into_iter().filter(|half| !half.is_empty()).map(|half| (half, true)).collect()
 }

@@ -8,7 +8,6 @@ use crate::orders::persist::Persister;
 use crate::orders::persist::plan::{NewEventRow, NewOutcomeRow, WritePlan};
 use crate::orders::persist::seen;
 use crate::orders::persist::write::{self, Blocked};
-use crate::orders::rows::outcomes::{outcome_of, outcomes_of};
 use crate::store::mysql::codes::{PersistSource, Reporter, cut};
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Db;
@@ -39,7 +38,7 @@ impl Persister {
                 return Ok(Verdict::Already(Outcome::Ordered));
             }
             // In a new transaction, after the rollback: a re-read inside the old one could see nothing (window 73).
-            let Some(obstacle) = identify(&self.db, accepted, stopped).await? else {
+            let Some(obstacle) = self.identify(accepted, stopped).await? else {
                 continue;
             };
             match after_obstacle(obstacle) {
@@ -102,21 +101,25 @@ impl Persister {
     }
 }
 
-/// Names the obstacle; `None` when what was in the way is gone again, so that another attempt decides.
-async fn identify(db: &Db, accepted: &OrderMessage, stopped: Stopped) -> Result<Option<Obstacle>, DbError> {
-    let request_id = accepted.purchase.request_id;
-    if let Some(decided) = outcomes_of(db, &[request_id]).await?.get(&request_id) {
-        return Ok(Some(seen(accepted, decided)));
-    }
-    match stopped {
-        Stopped::Obstacle(Obstacle::StockShort) if !sale_exists(db, accepted).await? => Ok(Some(Obstacle::NoSuchSale)),
-        Stopped::Obstacle(obstacle) => Ok(Some(obstacle)),
-        Stopped::Taken if number_is_taken(db, accepted).await? => Ok(Some(Obstacle::OtherOutcome)),
-        // Both tables have the request id as their key, and an order is never written without its outcome.
-        Stopped::Taken if order_exists(db, accepted).await? => {
-            Err(DbError::Other(format!("request {request_id} has an order and no outcome")))
+impl Persister {
+    /// Names the obstacle; `None` when what was in the way is gone again, so that another attempt decides.
+    async fn identify(&self, accepted: &OrderMessage, stopped: Stopped) -> Result<Option<Obstacle>, DbError> {
+        let request_id = accepted.purchase.request_id;
+        if let Some(decided) = self.requests.outcomes_of(&[request_id]).await?.get(&request_id) {
+            return Ok(Some(seen(accepted, decided)));
         }
-        Stopped::Taken => Ok(None),
+        match stopped {
+            Stopped::Obstacle(Obstacle::StockShort) if !sale_exists(&self.db, accepted).await? => {
+                Ok(Some(Obstacle::NoSuchSale))
+            }
+            Stopped::Obstacle(obstacle) => Ok(Some(obstacle)),
+            Stopped::Taken if number_is_taken(&self.db, accepted).await? => Ok(Some(Obstacle::OtherOutcome)),
+            // Both tables have the request id as their key, and an order is never written without its outcome.
+            Stopped::Taken if order_exists(&self.db, accepted).await? => {
+                Err(DbError::Other(format!("request {request_id} has an order and no outcome")))
+            }
+            Stopped::Taken => Ok(None),
+        }
     }
 }
 
@@ -188,7 +191,7 @@ impl Persister {
         by: &str,
     ) -> Result<Option<Verdict>, DbError> {
         let id = accepted.purchase.request_id;
-        if outcomes_of(&self.db, &[id]).await?.contains_key(&id) || !number_is_taken(&self.db, accepted).await? {
+        if self.requests.outcomes_of(&[id]).await?.contains_key(&id) || !number_is_taken(&self.db, accepted).await? {
             return Ok(None);
         }
         let reason = FailReason::NumberReused;
@@ -240,7 +243,7 @@ impl Persister {
         if self.record_failure(accepted, failure).await? {
             return Ok(Verdict::Refused(reason));
         }
-        let Some(decided) = outcome_of(&self.db, accepted.purchase.request_id).await? else {
+        let Some(decided) = self.requests.outcome_of(accepted.purchase.request_id).await? else {
             // Its number belongs to another request.
             return self.fail_reused(accepted, Reporter::Audit, by).await?.ok_or(DbError::Deadlock);
         };

@@ -8,11 +8,12 @@ use crate::domain::payment::{PaymentState, RefundReason};
 use crate::domain::webhook::WebhookSubscriptions;
 use crate::events::rows::order as events;
 use crate::faults::crash_point;
+use crate::orders::rows::OrderRows;
 use crate::orders::rows::acts::{self, DoneToOrder};
 use crate::orders::rows::lock;
-use crate::orders::rows::payments::{NewPayment, PaymentAnswer, PaymentStep, PaymentTold, by_id, is_written, pay};
+use crate::orders::rows::payments::{NewPayment, PaymentAnswer, PaymentStep, PaymentTold, is_written, pay};
 use crate::store::mysql::fault::DbError;
-use crate::store::mysql::pool::{Conn, Db};
+use crate::store::mysql::pool::Conn;
 use crate::store::mysql::schema::payments;
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
@@ -54,11 +55,13 @@ pub(crate) async fn again(
     Ok(PaymentStep::Decided)
 }
 
-/// The payment as it is on record already, of the same order and money.
-///
-/// # Errors
-/// [`DbError`]; repeating is safe.
-pub(crate) async fn recorded(db: &Db, payment: &NewPayment) -> Result<Option<PaymentAnswer>, DbError> {
-    let row = by_id(db, &payment.payment_id).await?.filter(|row| payment.is_on_record_as(row));
-    Ok(row.map(|row| PaymentAnswer { told: PaymentTold::Before, row }))
+impl OrderRows {
+    /// The payment as it is on record already, of the same order and money.
+    ///
+    /// # Errors
+    /// [`DbError`]; repeating is safe.
+    pub(crate) async fn recorded(&self, payment: &NewPayment) -> Result<Option<PaymentAnswer>, DbError> {
+        let row = self.by_id(&payment.payment_id).await?.filter(|row| payment.is_on_record_as(row));
+        Ok(row.map(|row| PaymentAnswer { told: PaymentTold::Before, row }))
+    }
 }

@@ -9,10 +9,11 @@
 
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::order_life::OrderState;
+use crate::orders::rows::OrderRows;
 use crate::orders::rows::in_time::in_time;
 use crate::store::mysql::columns::{MaybeOrderState, MaybeUnixMs, UnixMs};
 use crate::store::mysql::fault::DbError;
-use crate::store::mysql::pool::{Conn, Db};
+use crate::store::mysql::pool::Conn;
 use crate::store::mysql::schema::{orders, sales};
 use chrono::{DateTime, NaiveDateTime, Utc};
 use diesel::mysql::Mysql;
@@ -95,24 +96,27 @@ const READ_OVER: u32 = 50;
 /// What is read of an order.
 const COLUMNS: &str = "o.request_id, o.sale_id, o.user_id, o.quantity, o.amount_cents, o.state, o.accepted_at, o.created_at, o.state_at, o.pay_by";
 
-/// One page, newest first. Where no time is asked for it comes from one statement, so that an order that changes meanwhile is neither
-/// missed nor told twice.
-pub async fn find(db: &Db, query: &OrdersQuery) -> Result<FoundOrders, DbError> {
-    let limit = query.limit.clamp(1, PAGE_MAX);
-    let of_sale = query.sale.is_some() && query.buyer.is_none();
-    db.run("orders_find", async |conn| {
-        // One more than the page has, to know whether there is another page.
-        let (mut rows, rest) = match (query.is_of_a_time(), query.state) {
-            (true, _) => in_time(conn, query, limit + 1).await?,
-            (false, Some(_)) if of_sale => (in_state(conn, query, limit + 1).await?, None),
-            (false, Some(_) | None) => (first(conn, query, limit + 1).await?, None),
-        };
-        let has_more = rows.len() > usize::from(limit);
-        rows.truncate(limit.into());
-        let next = if has_more { rows.last().map(|row| row.request_id) } else { rest };
-        Ok(FoundOrders { orders: with_sales(conn, rows).await?, next })
-    })
-    .await
+impl OrderRows {
+    /// One page, newest first. Where no time is asked for it comes from one statement, so that an order that changes meanwhile is neither
+    /// missed nor told twice.
+    pub async fn find(&self, query: &OrdersQuery) -> Result<FoundOrders, DbError> {
+        let limit = query.limit.clamp(1, PAGE_MAX);
+        let of_sale = query.sale.is_some() && query.buyer.is_none();
+        self.db
+            .run("orders_find", async |conn| {
+                // One more than the page has, to know whether there is another page.
+                let (mut rows, rest) = match (query.is_of_a_time(), query.state) {
+                    (true, _) => in_time(conn, query, limit + 1).await?,
+                    (false, Some(_)) if of_sale => (in_state(conn, query, limit + 1).await?, None),
+                    (false, Some(_) | None) => (first(conn, query, limit + 1).await?, None),
+                };
+                let has_more = rows.len() > usize::from(limit);
+                rows.truncate(limit.into());
+                let next = if has_more { rows.last().map(|row| row.request_id) } else { rest };
+                Ok(FoundOrders { orders: with_sales(conn, rows).await?, next })
+            })
+            .await
+    }
 }
 
 impl OrdersQuery {
@@ -263,18 +267,21 @@ async fn with_sales(conn: &mut Conn, rows: Vec<OrderRow>) -> Result<Vec<ListedOr
     Ok(rows.into_iter().map(listed).collect())
 }
 
-/// The order of a request; `None` when there is none (yet).
-pub async fn get(db: &Db, request_id: RequestId) -> Result<Option<ListedOrder>, DbError> {
-    Ok(of_requests(db, &[request_id]).await?.pop())
-}
+impl OrderRows {
+    /// The order of a request; `None` when there is none (yet).
+    pub async fn get(&self, request_id: RequestId) -> Result<Option<ListedOrder>, DbError> {
+        Ok(self.of_requests(&[request_id]).await?.pop())
+    }
 
-/// The orders of requests; those without one are left out. At most [`PAGE_MAX`] requests.
-pub async fn of_requests(db: &Db, request_ids: &[RequestId]) -> Result<Vec<ListedOrder>, DbError> {
-    let ids: Vec<u64> = request_ids.iter().take(PAGE_MAX.into()).map(|id| id.get()).collect();
-    db.run("orders_of", async |conn| {
-        let rows = orders::table.filter(orders::request_id.eq_any(&ids)).select(OrderRow::as_select());
-        let rows: Vec<OrderRow> = rows.load(conn).await?;
-        with_sales(conn, rows).await
-    })
-    .await
+    /// The orders of requests; those without one are left out. At most [`PAGE_MAX`] requests.
+    pub async fn of_requests(&self, request_ids: &[RequestId]) -> Result<Vec<ListedOrder>, DbError> {
+        let ids: Vec<u64> = request_ids.iter().take(PAGE_MAX.into()).map(|id| id.get()).collect();
+        self.db
+            .run("orders_of", async |conn| {
+                let rows = orders::table.filter(orders::request_id.eq_any(&ids)).select(OrderRow::as_select());
+                let rows: Vec<OrderRow> = rows.load(conn).await?;
+                with_sales(conn, rows).await
+            })
+            .await
+    }
 }

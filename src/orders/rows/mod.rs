@@ -27,15 +27,11 @@ mod units;
 pub(crate) use cancel::cancel_grant;
 pub use cancel::{CancelRequest, Cancelled};
 pub use deadline::{BATCH_MAX, ExpiredBatch};
-pub(crate) use early_payments::recorded;
-pub use lists::{FoundOrders, ListedOrder, OrdersQuery, PAGE_MAX, find, get, of_requests};
-pub use overdue::{OverdueOrder, OverdueSale, overdue, overdue_sales};
-pub use paying::{PaymentStart, start};
-pub use payments::{NewPayment, Payment, PaymentAnswer, PaymentTold, payments_of};
-pub use refunds::{
-    NeededRefunds, REFUNDS_COUNTED_MAX, REFUNDS_PAGE_MAX, RefundMark, RefundPlace, RefundsFilter, refunded,
-    refunds_needed, refunds_needed_count,
-};
+pub use lists::{FoundOrders, ListedOrder, OrdersQuery, PAGE_MAX};
+pub use overdue::{OverdueOrder, OverdueSale};
+pub use paying::PaymentStart;
+pub use payments::{NewPayment, Payment, PaymentAnswer, PaymentTold};
+pub use refunds::{NeededRefunds, REFUNDS_COUNTED_MAX, REFUNDS_PAGE_MAX, RefundMark, RefundPlace, RefundsFilter};
 
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::order_life::{OrderEvent, OrderState};
@@ -45,10 +41,20 @@ use crate::events::webhooks::rows::Subscriptions;
 use crate::runtime::now_ms;
 use crate::store::mysql::codes::read_sale_id;
 use crate::store::mysql::fault::DbError;
+use crate::store::mysql::mysql_handle;
 use crate::store::mysql::pool::{Conn, Db};
 use crate::store::mysql::schema::{orders, sales};
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
+
+mysql_handle! {
+    /// What is on record of a request: its outcome, its order, its payments. Reads only.
+    RequestRows
+}
+mysql_handle! {
+    /// The register of failed requests.
+    RegisterRows
+}
 
 /// How often a transaction that lost a deadlock is tried again.
 const DEADLOCK_TRIES: u32 = 3;
@@ -65,6 +71,12 @@ impl OrderRows {
     #[must_use]
     pub const fn new(db: Db, subscriptions: Subscriptions) -> Self {
         Self { db, subscriptions }
+    }
+
+    /// The same with a longer deadline, for what counts.
+    #[must_use]
+    pub fn patient(&self) -> Self {
+        Self { db: self.db.patient().clone(), subscriptions: self.subscriptions.clone() }
     }
 }
 

@@ -3,10 +3,10 @@
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::message::{OrderMessage, PayloadHash};
 use crate::domain::outcome::Outcome;
+use crate::orders::rows::RequestRows;
 use crate::store::mysql::codes::{read_outcome, unreadable};
 use crate::store::mysql::columns::UnixMs;
 use crate::store::mysql::fault::DbError;
-use crate::store::mysql::pool::Db;
 use crate::store::mysql::schema::{closed_findings, request_outcome, sale_epochs};
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
@@ -85,80 +85,86 @@ impl StoredOutcomeRow {
     }
 }
 
-/// The outcomes of those of `ids` that have one. Any number of ids; one statement for each 1,000.
-pub(crate) async fn outcomes_of(db: &Db, ids: &[RequestId]) -> Result<HashMap<RequestId, RequestOutcome>, DbError> {
-    let mut decided = HashMap::with_capacity(ids.len());
-    for page in ids.chunks(IDS_MAX) {
-        let rows: Vec<StoredOutcomeRow> = db
-            .run("fates_of", async |conn| {
-                let wanted = request_outcome::request_id.eq_any(page.iter().map(|id| id.get()));
-                Ok(request_outcome::table.filter(wanted).select(StoredOutcomeRow::as_select()).load(conn).await?)
+impl RequestRows {
+    /// The outcomes of those of `ids` that have one. Any number of ids; one statement for each 1,000.
+    pub(crate) async fn outcomes_of(&self, ids: &[RequestId]) -> Result<HashMap<RequestId, RequestOutcome>, DbError> {
+        let mut decided = HashMap::with_capacity(ids.len());
+        for page in ids.chunks(IDS_MAX) {
+            let rows: Vec<StoredOutcomeRow> = self
+                .db
+                .run("fates_of", async |conn| {
+                    let wanted = request_outcome::request_id.eq_any(page.iter().map(|id| id.get()));
+                    Ok(request_outcome::table.filter(wanted).select(StoredOutcomeRow::as_select()).load(conn).await?)
+                })
+                .await?;
+            for row in rows {
+                let row = row.read()?;
+                decided.insert(row.request_id, row);
+            }
+        }
+        Ok(decided)
+    }
+
+    /// The outcome of one request, if it has one.
+    pub async fn outcome_of(&self, request_id: RequestId) -> Result<Option<RequestOutcome>, DbError> {
+        Ok(self.outcomes_of(&[request_id]).await?.remove(&request_id))
+    }
+
+    /// How many requests of a sale have their outcome, over all epochs.
+    pub(crate) async fn count_of_sale(&self, sale_id: &SaleId) -> Result<u64, DbError> {
+        let of_sale = request_outcome::table.filter(request_outcome::sale_id.eq(sale_id.as_str().as_bytes()));
+        let count: i64 =
+            self.db.run("outcomes_count_of_sale", async |conn| Ok(of_sale.count().get_result(conn).await?)).await?;
+        Ok(u64::try_from(count).unwrap_or(0))
+    }
+
+    /// When the outcome with the highest acceptance number of this (sale, shard, epoch) was written, Unix milliseconds by the database's
+    /// clock; `None` when there is none.
+    pub(crate) async fn newest_ms(&self, sale_id: &SaleId, shard: u16, epoch: u32) -> Result<Option<i64>, DbError> {
+        let newest: Option<UnixMs> = self
+            .db
+            .run("outcomes_newest", async |conn| {
+                let of_series = request_outcome::table
+                    .filter(request_outcome::sale_id.eq(sale_id.as_str().as_bytes()))
+                    .filter(request_outcome::shard.eq(shard))
+                    .filter(request_outcome::epoch.eq(epoch));
+                let newest = of_series.order(request_outcome::number.desc()).select(request_outcome::created_at);
+                Ok(newest.first(conn).await.optional()?)
             })
             .await?;
-        for row in rows {
-            let row = row.read()?;
-            decided.insert(row.request_id, row);
-        }
+        Ok(newest.map(Into::into))
     }
-    Ok(decided)
-}
 
-/// The outcome of one request, if it has one.
-pub async fn outcome_of(db: &Db, request_id: RequestId) -> Result<Option<RequestOutcome>, DbError> {
-    Ok(outcomes_of(db, &[request_id]).await?.remove(&request_id))
-}
+    /// Whether it was written down where the numbers of this (sale, shard, epoch) ended: P5 does before their keys leave Redis.
+    pub(crate) async fn has_end(&self, sale_id: &SaleId, shard: u16, epoch: u32) -> Result<bool, DbError> {
+        let end = sale_epochs::table.find((sale_id.as_str().as_bytes(), epoch, shard));
+        self.db.run("outcomes_has_end", async |conn| Ok(end.count().get_result::<i64>(conn).await? > 0)).await
+    }
 
-/// How many requests of a sale have their outcome, over all epochs.
-pub(crate) async fn count_of_sale(db: &Db, sale_id: &SaleId) -> Result<u64, DbError> {
-    let of_sale = request_outcome::table.filter(request_outcome::sale_id.eq(sale_id.as_str().as_bytes()));
-    let count: i64 = db.run("outcomes_count_of_sale", async |conn| Ok(of_sale.count().get_result(conn).await?)).await?;
-    Ok(u64::try_from(count).unwrap_or(0))
-}
-
-/// When the outcome with the highest acceptance number of this (sale, shard, epoch) was written, Unix milliseconds by the database's
-/// clock; `None` when there is none.
-pub(crate) async fn newest_ms(db: &Db, sale_id: &SaleId, shard: u16, epoch: u32) -> Result<Option<i64>, DbError> {
-    let newest: Option<UnixMs> = db
-        .run("outcomes_newest", async |conn| {
-            let of_series = request_outcome::table
-                .filter(request_outcome::sale_id.eq(sale_id.as_str().as_bytes()))
-                .filter(request_outcome::shard.eq(shard))
-                .filter(request_outcome::epoch.eq(epoch));
-            let newest = of_series.order(request_outcome::number.desc()).select(request_outcome::created_at);
-            Ok(newest.first(conn).await.optional()?)
-        })
-        .await?;
-    Ok(newest.map(Into::into))
-}
-
-/// Whether it was written down where the numbers of this (sale, shard, epoch) ended: P5 does before their keys leave Redis.
-pub(crate) async fn has_end(db: &Db, sale_id: &SaleId, shard: u16, epoch: u32) -> Result<bool, DbError> {
-    let end = sale_epochs::table.find((sale_id.as_str().as_bytes(), epoch, shard));
-    db.run("outcomes_has_end", async |conn| Ok(end.count().get_result::<i64>(conn).await? > 0)).await
-}
-
-/// The highest acceptance number that was given for sure in this (sale, shard, epoch): with an outcome, or closed; else 0. The boot
-/// fence compares Redis' own with it.
-pub async fn highest_number(db: &Db, sale_id: &SaleId, shard: u16, epoch: u32) -> Result<u64, DbError> {
-    let sale = sale_id.as_str().as_bytes();
-    let (decided, closed): (Option<u64>, Option<u64>) = db
-        .run("highest_number", async |conn| {
-            let decided = request_outcome::table
-                .filter(request_outcome::sale_id.eq(sale))
-                .filter(request_outcome::shard.eq(shard))
-                .filter(request_outcome::epoch.eq(epoch))
-                .select(diesel::dsl::max(request_outcome::number))
-                .first(conn)
-                .await?;
-            let closed = closed_findings::table
-                .filter(closed_findings::sale_id.eq(sale))
-                .filter(closed_findings::epoch.eq(epoch))
-                .filter(closed_findings::shard.eq(shard))
-                .select(diesel::dsl::max(closed_findings::last_number))
-                .first(conn)
-                .await?;
-            Ok((decided, closed))
-        })
-        .await?;
-    Ok(decided.max(closed).unwrap_or(0))
+    /// The highest acceptance number that was given for sure in this (sale, shard, epoch): with an outcome, or closed; else 0. The boot
+    /// fence compares Redis' own with it.
+    pub async fn highest_number(&self, sale_id: &SaleId, shard: u16, epoch: u32) -> Result<u64, DbError> {
+        let sale = sale_id.as_str().as_bytes();
+        let (decided, closed): (Option<u64>, Option<u64>) = self
+            .db
+            .run("highest_number", async |conn| {
+                let decided = request_outcome::table
+                    .filter(request_outcome::sale_id.eq(sale))
+                    .filter(request_outcome::shard.eq(shard))
+                    .filter(request_outcome::epoch.eq(epoch))
+                    .select(diesel::dsl::max(request_outcome::number))
+                    .first(conn)
+                    .await?;
+                let closed = closed_findings::table
+                    .filter(closed_findings::sale_id.eq(sale))
+                    .filter(closed_findings::epoch.eq(epoch))
+                    .filter(closed_findings::shard.eq(shard))
+                    .select(diesel::dsl::max(closed_findings::last_number))
+                    .first(conn)
+                    .await?;
+                Ok((decided, closed))
+            })
+            .await?;
+        Ok(decided.max(closed).unwrap_or(0))
+    }
 }

@@ -7,11 +7,11 @@ use crate::domain::ids::RequestId;
 use crate::domain::operator::OperatorAct;
 use crate::domain::order_life::{OrderEvent, OrderState, OrderTransition};
 use crate::faults::crash_point;
+use crate::orders::rows::OrderRows;
 use crate::orders::rows::acts::{self, DoneToOrder};
 use crate::orders::rows::{lock, movable, retried};
 use crate::store::mysql::columns::UnixMs;
 use crate::store::mysql::fault::DbError;
-use crate::store::mysql::pool::Db;
 use crate::store::mysql::schema::{orders, sales};
 use diesel::prelude::*;
 use diesel_async::{AsyncConnection, RunQueryDsl};
@@ -29,9 +29,10 @@ pub enum PaymentStart {
     NoOrder,
 }
 
-/// A payment is started: the deadline moves by the time to pay, once, and that is an act. Repeating is safe.
-pub async fn start(db: &Db, request_id: RequestId, act: Option<&OperatorAct>) -> Result<PaymentStart, DbError> {
-    let started = retried!(db.run("payment_start", async |conn| {
+impl OrderRows {
+    /// A payment is started: the deadline moves by the time to pay, once, and that is an act. Repeating is safe.
+    pub async fn start(&self, request_id: RequestId, act: Option<&OperatorAct>) -> Result<PaymentStart, DbError> {
+        let started = retried!(self.db.run("payment_start", async |conn| {
         conn.transaction(async |conn| {
             let Some(order) = lock(conn, request_id).await? else { return Ok(PaymentStart::NoOrder) };
             let Some(state) = order.state else { return Ok(PaymentStart::Refused(None)) };
@@ -69,8 +70,9 @@ pub async fn start(db: &Db, request_id: RequestId, act: Option<&OperatorAct>) ->
         })
         .await
     }))?;
-    if matches!(started, PaymentStart::Until(_)) {
-        crash_point!(PayingCommitted);
+        if matches!(started, PaymentStart::Until(_)) {
+            crash_point!(PayingCommitted);
+        }
+        Ok(started)
     }
-    Ok(started)
 }

@@ -11,12 +11,13 @@ use crate::domain::payment::{PaymentState, Price, RefundReason, id_beside, refun
 use crate::domain::webhook::WebhookSubscriptions;
 use crate::events::rows::order::{self as events, NewOrderEvent, RefundNeeded};
 use crate::faults::crash_point;
+use crate::orders::rows::RequestRows;
 use crate::orders::rows::acts::{self, DoneToOrder};
 use crate::orders::rows::early_payments::again;
 use crate::orders::rows::{LockedOrder, OrderRows, lock, movable, moved_away, retried};
 use crate::store::mysql::columns::{ByteText, UnixMs};
 use crate::store::mysql::fault::DbError;
-use crate::store::mysql::pool::{Conn, Db};
+use crate::store::mysql::pool::Conn;
 use crate::store::mysql::schema::{orders, payments};
 use diesel::prelude::*;
 use diesel_async::{AsyncConnection, RunQueryDsl};
@@ -160,7 +161,7 @@ impl OrderRows {
         reasons: Reasons,
         act: Option<&OperatorAct>,
     ) -> Result<Option<PaymentAnswer>, DbError> {
-        let mut known = by_id(&self.db, &payment.payment_id).await?;
+        let mut known = self.by_id(&payment.payment_id).await?;
         let mut told = PaymentTold::Before;
         let is_new = known.is_none();
         if is_new || known.as_ref().is_some_and(|row| payment.came_too_early(row)) {
@@ -182,7 +183,7 @@ impl OrderRows {
                 Err(error) => return Err(error),
             }
             crash_point!(PaymentCommitted);
-            known = by_id(&self.db, &payment.payment_id).await?;
+            known = self.by_id(&payment.payment_id).await?;
         }
         let row = known.ok_or_else(|| DbError::Other(format!("payment {} is not on record", payment.payment_id)))?;
         Ok(Some(PaymentAnswer { told, row }))
@@ -273,20 +274,26 @@ async fn step(conn: &mut Conn, order: &LockedOrder, set: &str, condition: &str) 
     }
 }
 
-pub(crate) async fn by_id(db: &Db, payment_id: &str) -> Result<Option<Payment>, DbError> {
-    db.run("payment_get", async |conn| {
-        let payment = payments::table.find(payment_id.as_bytes()).select(Payment::as_select());
-        Ok(payment.first(conn).await.optional()?)
-    })
-    .await
+impl OrderRows {
+    pub(crate) async fn by_id(&self, payment_id: &str) -> Result<Option<Payment>, DbError> {
+        self.db
+            .run("payment_get", async |conn| {
+                let payment = payments::table.find(payment_id.as_bytes()).select(Payment::as_select());
+                Ok(payment.first(conn).await.optional()?)
+            })
+            .await
+    }
 }
 
-/// The payments of an order, oldest first.
-pub async fn payments_of(db: &Db, request_id: RequestId) -> Result<Vec<Payment>, DbError> {
-    db.run("payments_of", async |conn| {
-        let of = payments::table.filter(payments::request_id.eq(request_id.get()));
-        let first = of.order((payments::created_at, payments::payment_id)).limit(PAYMENTS_MAX);
-        Ok(first.select(Payment::as_select()).load(conn).await?)
-    })
-    .await
+impl RequestRows {
+    /// The payments of an order, oldest first.
+    pub async fn payments_of(&self, request_id: RequestId) -> Result<Vec<Payment>, DbError> {
+        self.db
+            .run("payments_of", async |conn| {
+                let of = payments::table.filter(payments::request_id.eq(request_id.get()));
+                let first = of.order((payments::created_at, payments::payment_id)).limit(PAYMENTS_MAX);
+                Ok(first.select(Payment::as_select()).load(conn).await?)
+            })
+            .await
+    }
 }

@@ -3,8 +3,8 @@
 //! Each comparison is one statement, and so one moment of the database.
 
 use crate::domain::ids::SaleId;
+use crate::orders::rows::OrderRows;
 use crate::store::mysql::fault::DbError;
-use crate::store::mysql::pool::Db;
 use diesel::QueryableByName;
 use diesel::sql_types::{BigInt, Binary};
 use diesel_async::RunQueryDsl;
@@ -48,21 +48,24 @@ const SUMS: &str = "/* purchases::sums */ SELECT \
     CAST((SELECT COALESCE(SUM(quantity), 0) FROM orders FORCE INDEX (ix_orders_deadline) WHERE sale_id >= ? AND sale_id <= ? \
     AND state IN ('EXPIRED', 'CANCELLED') AND limit_returned = 1) AS SIGNED) AS ordered";
 
-/// The sums of the sale, and when they differ up to `most` buyers whose own sums do, in the order of their ids.
-pub async fn compare(db: &Db, sale_id: &SaleId, most: usize) -> Result<(OwnedUnits, Vec<Differing>), DbError> {
-    let sale = sale_id.as_str().as_bytes();
-    db.patient()
-        .run("purchases_compare", async |conn| {
-            let mut sums = diesel::sql_query(SUMS).into_boxed();
-            for _ in 0..5 {
-                sums = sums.bind::<Binary, _>(sale);
-            }
-            let units: OwnedUnits = sums.get_result(conn).await?;
-            if units.noted == units.ordered {
-                return Ok((units, Vec::new()));
-            }
-            let differing = diesel::sql_query(format!("{BY_BUYER} {most}"));
-            Ok((units, differing.bind::<Binary, _>(sale).bind::<Binary, _>(sale).load(conn).await?))
-        })
-        .await
+impl OrderRows {
+    /// The sums of the sale, and when they differ up to `most` buyers whose own sums do, in the order of their ids.
+    pub async fn compare(&self, sale_id: &SaleId, most: usize) -> Result<(OwnedUnits, Vec<Differing>), DbError> {
+        let sale = sale_id.as_str().as_bytes();
+        self.db
+            .patient()
+            .run("purchases_compare", async |conn| {
+                let mut sums = diesel::sql_query(SUMS).into_boxed();
+                for _ in 0..5 {
+                    sums = sums.bind::<Binary, _>(sale);
+                }
+                let units: OwnedUnits = sums.get_result(conn).await?;
+                if units.noted == units.ordered {
+                    return Ok((units, Vec::new()));
+                }
+                let differing = diesel::sql_query(format!("{BY_BUYER} {most}"));
+                Ok((units, differing.bind::<Binary, _>(sale).bind::<Binary, _>(sale).load(conn).await?))
+            })
+            .await
+    }
 }

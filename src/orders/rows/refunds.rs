@@ -6,11 +6,12 @@ use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::operator::OperatorAct;
 use crate::domain::payment::PaymentState;
 use crate::faults::crash_point;
+use crate::orders::rows::OrderRows;
 use crate::orders::rows::acts;
-use crate::orders::rows::payments::{Payment, by_id};
+use crate::orders::rows::payments::Payment;
 use crate::store::mysql::codes::datetime;
 use crate::store::mysql::fault::DbError;
-use crate::store::mysql::pool::{Conn, Db};
+use crate::store::mysql::pool::Conn;
 use crate::store::mysql::schema::payments;
 use diesel::mysql::Mysql;
 use diesel::prelude::*;
@@ -36,50 +37,53 @@ pub enum RefundMark {
     NoPayment,
 }
 
-/// The money of a payment went back, and that is an act. Repeating is safe.
-pub async fn refunded(
-    db: &Db,
-    request_id: RequestId,
-    payment_id: &str,
-    act: Option<&OperatorAct>,
-) -> Result<RefundMark, DbError> {
-    let marked = db
-        .run("payment_refunded", async |conn| {
-            conn.transaction(async |conn| {
-                let needed = payments::table
-                    .find(payment_id.as_bytes())
-                    .filter(payments::request_id.eq(request_id.get()))
-                    .filter(payments::state.eq(PaymentState::RefundNeeded.code()));
-                let now = diesel::dsl::sql("NOW(3)");
-                let set = (payments::state.eq(PaymentState::Refunded.code()), payments::state_at.eq(now));
-                let marked = diesel::update(needed).set(set).execute(conn).await?;
-                if marked > 0 {
-                    let of = payments::table.find(payment_id.as_bytes()).select(payments::sale_id);
-                    let sale: Option<Vec<u8>> = of.first(conn).await?;
-                    acts::write_refunded(conn, act, sale.as_deref()).await?;
-                    crash_point!(RefundWritten);
-                }
-                Ok::<_, DbError>(marked)
+impl OrderRows {
+    /// The money of a payment went back, and that is an act. Repeating is safe.
+    pub async fn refunded(
+        &self,
+        request_id: RequestId,
+        payment_id: &str,
+        act: Option<&OperatorAct>,
+    ) -> Result<RefundMark, DbError> {
+        let marked = self
+            .db
+            .run("payment_refunded", async |conn| {
+                conn.transaction(async |conn| {
+                    let needed = payments::table
+                        .find(payment_id.as_bytes())
+                        .filter(payments::request_id.eq(request_id.get()))
+                        .filter(payments::state.eq(PaymentState::RefundNeeded.code()));
+                    let now = diesel::dsl::sql("NOW(3)");
+                    let set = (payments::state.eq(PaymentState::Refunded.code()), payments::state_at.eq(now));
+                    let marked = diesel::update(needed).set(set).execute(conn).await?;
+                    if marked > 0 {
+                        let of = payments::table.find(payment_id.as_bytes()).select(payments::sale_id);
+                        let sale: Option<Vec<u8>> = of.first(conn).await?;
+                        acts::write_refunded(conn, act, sale.as_deref()).await?;
+                        crash_point!(RefundWritten);
+                    }
+                    Ok::<_, DbError>(marked)
+                })
+                .await
             })
-            .await
+            .await?;
+        if marked > 0 {
+            crash_point!(RefundCommitted);
+        }
+        let Some(row) = self.by_id(payment_id).await?.filter(|row| row.request_id == request_id) else {
+            return Ok(RefundMark::NoPayment);
+        };
+        Ok(match row.state {
+            PaymentState::Refunded if marked > 0 => RefundMark::Refunded(row),
+            PaymentState::Refunded => RefundMark::Before(row),
+            PaymentState::Applied | PaymentState::RefundNeeded => RefundMark::NotNeeded(row),
         })
-        .await?;
-    if marked > 0 {
-        crash_point!(RefundCommitted);
     }
-    let Some(row) = by_id(db, payment_id).await?.filter(|row| row.request_id == request_id) else {
-        return Ok(RefundMark::NoPayment);
-    };
-    Ok(match row.state {
-        PaymentState::Refunded if marked > 0 => RefundMark::Refunded(row),
-        PaymentState::Refunded => RefundMark::Before(row),
-        PaymentState::Applied | PaymentState::RefundNeeded => RefundMark::NotNeeded(row),
-    })
-}
 
-/// How many payments there are whose money has to go back, at most [`REFUNDS_COUNTED_MAX`]: this is asked every second.
-pub async fn refunds_needed_count(db: &Db) -> Result<i64, DbError> {
-    db.run("refunds_needed_count", async |conn| count(conn, None).await).await
+    /// How many payments there are whose money has to go back, at most [`REFUNDS_COUNTED_MAX`]: this is asked every second.
+    pub async fn refunds_needed_count(&self) -> Result<i64, DbError> {
+        self.db.run("refunds_needed_count", async |conn| count(conn, None).await).await
+    }
 }
 
 /// The same, of one sale or of all. Each open console asks: the entries of an index are counted up to a bound.
@@ -132,27 +136,32 @@ pub struct NeededRefunds {
     pub count: i64,
 }
 
-/// One page of the payments whose money has to go back.
-pub async fn refunds_needed(db: &Db, query: &RefundsFilter) -> Result<NeededRefunds, DbError> {
-    let after = query.after.as_ref().map(|place| Ok::<_, DbError>((datetime(place.state_at_ms)?, place)));
-    let after = after.transpose()?;
-    db.run("refunds_needed", async |conn| {
-        let needed = || {
-            let all = payments::table.filter(payments::state.eq(PaymentState::RefundNeeded.code())).into_boxed();
-            match &query.sale {
-                Some(sale) => all.filter(payments::sale_id.eq(sale.as_str().as_bytes())),
-                None => all,
-            }
-        };
-        let mut page = needed();
-        if let Some((state_at, place)) = after {
-            let behind = payments::state_at.gt(state_at).or(payments::payment_id.gt(place.payment_id.as_bytes()));
-            page = page.filter(payments::state_at.ge(state_at)).filter(behind);
-        }
-        let oldest = page.order((payments::state_at, payments::payment_id));
-        let oldest = oldest.limit(query.limit.min(REFUNDS_PAGE_MAX).into());
-        let payments = oldest.select(Payment::as_select()).load(conn).await?;
-        Ok(NeededRefunds { payments, count: count(conn, query.sale.as_ref()).await? })
-    })
-    .await
+impl OrderRows {
+    /// One page of the payments whose money has to go back.
+    pub async fn refunds_needed(&self, query: &RefundsFilter) -> Result<NeededRefunds, DbError> {
+        let after = query.after.as_ref().map(|place| Ok::<_, DbError>((datetime(place.state_at_ms)?, place)));
+        let after = after.transpose()?;
+        self.db
+            .run("refunds_needed", async |conn| {
+                let needed = || {
+                    let all =
+                        payments::table.filter(payments::state.eq(PaymentState::RefundNeeded.code())).into_boxed();
+                    match &query.sale {
+                        Some(sale) => all.filter(payments::sale_id.eq(sale.as_str().as_bytes())),
+                        None => all,
+                    }
+                };
+                let mut page = needed();
+                if let Some((state_at, place)) = after {
+                    let behind =
+                        payments::state_at.gt(state_at).or(payments::payment_id.gt(place.payment_id.as_bytes()));
+                    page = page.filter(payments::state_at.ge(state_at)).filter(behind);
+                }
+                let oldest = page.order((payments::state_at, payments::payment_id));
+                let oldest = oldest.limit(query.limit.min(REFUNDS_PAGE_MAX).into());
+                let payments = oldest.select(Payment::as_select()).load(conn).await?;
+                Ok(NeededRefunds { payments, count: count(conn, query.sale.as_ref()).await? })
+            })
+            .await
+    }
 }

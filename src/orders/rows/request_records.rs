@@ -3,12 +3,12 @@
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::order_life::OrderState;
 use crate::domain::outcome::Outcome;
+use crate::orders::rows::Payment;
+use crate::orders::rows::RequestRows;
 use crate::orders::rows::failed_requests::FailedRequest;
-use crate::orders::rows::outcomes::{RequestOutcome, StoredOutcomeRow, outcomes_of};
-use crate::orders::rows::{Payment, payments_of};
+use crate::orders::rows::outcomes::{RequestOutcome, StoredOutcomeRow};
 use crate::store::mysql::columns::{MaybeOrderState, MaybeUnixMs, UnixMs};
 use crate::store::mysql::fault::DbError;
-use crate::store::mysql::pool::Db;
 use crate::store::mysql::schema::{failed_request, orders, request_outcome, sales};
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
@@ -80,25 +80,32 @@ impl RequestRecords {
     }
 }
 
-/// Everything the database knows about a request; all `None` when it knows nothing (yet).
-pub async fn records_of(db: &Db, request_id: RequestId) -> Result<RequestRecords, DbError> {
-    let id = request_id.get();
-    // The outcome is read last: if an order is seen here, its outcome is seen, too.
-    let (order, currency, failure, outcome) = db
-        .run("story_of", async |conn| {
-            let order = orders::table.find(id).select(OrderRecord::as_select()).first(conn).await.optional()?;
-            let sale = order.as_ref().map_or(&[][..], |order: &OrderRecord| order.sale_id.as_str().as_bytes());
-            let currency = sales::table.find(sale).select(sales::currency).first(conn).await.optional()?;
-            let failure =
-                failed_request::table.find(id).select(FailedRequest::as_select()).first(conn).await.optional()?;
-            let outcome =
-                request_outcome::table.find(id).select(StoredOutcomeRow::as_select()).first(conn).await.optional()?;
-            Ok((order, currency, failure, outcome))
-        })
-        .await?;
-    let payments = payments_of(db, request_id).await?;
-    let decided = outcome.map(StoredOutcomeRow::read).transpose()?;
-    Ok(RequestRecords { decided, order, currency, failure, payments })
+impl RequestRows {
+    /// Everything the database knows about a request; all `None` when it knows nothing (yet).
+    pub async fn records_of(&self, request_id: RequestId) -> Result<RequestRecords, DbError> {
+        let id = request_id.get();
+        // The outcome is read last: if an order is seen here, its outcome is seen, too.
+        let (order, currency, failure, outcome) = self
+            .db
+            .run("story_of", async |conn| {
+                let order = orders::table.find(id).select(OrderRecord::as_select()).first(conn).await.optional()?;
+                let sale = order.as_ref().map_or(&[][..], |order: &OrderRecord| order.sale_id.as_str().as_bytes());
+                let currency = sales::table.find(sale).select(sales::currency).first(conn).await.optional()?;
+                let failure =
+                    failed_request::table.find(id).select(FailedRequest::as_select()).first(conn).await.optional()?;
+                let outcome = request_outcome::table
+                    .find(id)
+                    .select(StoredOutcomeRow::as_select())
+                    .first(conn)
+                    .await
+                    .optional()?;
+                Ok((order, currency, failure, outcome))
+            })
+            .await?;
+        let payments = self.payments_of(request_id).await?;
+        let decided = outcome.map(StoredOutcomeRow::read).transpose()?;
+        Ok(RequestRecords { decided, order, currency, failure, payments })
+    }
 }
 
 /// A request that has its outcome.
@@ -114,34 +121,37 @@ pub(crate) struct FinalRequest {
     pub(crate) quantity: u32,
 }
 
-/// Those of `ids` that have their outcome. One statement if none has; else one more for orders and one for failures.
-pub(crate) async fn final_requests(db: &Db, ids: &[RequestId]) -> Result<HashMap<RequestId, FinalRequest>, DbError> {
-    // The outcome is written with its order or failure: where the first is seen, the second is, too.
-    let decided = outcomes_of(db, ids).await?;
-    let ids_with = |ordered: bool| -> Vec<u64> {
-        let wanted = decided.values().filter(|decided| (decided.outcome == Outcome::Ordered) == ordered);
-        wanted.map(|decided| decided.request_id.get()).collect()
-    };
-    let (ordered, failed) = (ids_with(true), ids_with(false));
-    let rows: Vec<(RequestId, SaleId, UserId, u32)> = db
-        .run("final_requests", async |conn| {
-            let mut rows = Vec::new();
-            if !ordered.is_empty() {
-                let wanted = orders::table.filter(orders::request_id.eq_any(ordered));
-                let columns = (orders::request_id, orders::sale_id, orders::user_id, orders::quantity);
-                rows = wanted.select(columns).load(conn).await?;
-            }
-            if !failed.is_empty() {
-                use failed_request as f;
-                let wanted = f::table.filter(f::request_id.eq_any(failed));
-                rows.extend(wanted.select((f::request_id, f::sale_id, f::user_id, f::quantity)).load(conn).await?);
-            }
-            Ok(rows)
-        })
-        .await?;
-    let known = |(request_id, sale_id, user_id, quantity)| {
-        let outcome = decided.get(&request_id)?.outcome;
-        Some((request_id, FinalRequest { outcome, sale_id, user_id, quantity }))
-    };
-    Ok(rows.into_iter().filter_map(known).collect())
+impl RequestRows {
+    /// Those of `ids` that have their outcome. One statement if none has; else one more for orders and one for failures.
+    pub(crate) async fn final_requests(&self, ids: &[RequestId]) -> Result<HashMap<RequestId, FinalRequest>, DbError> {
+        // The outcome is written with its order or failure: where the first is seen, the second is, too.
+        let decided = self.outcomes_of(ids).await?;
+        let ids_with = |ordered: bool| -> Vec<u64> {
+            let wanted = decided.values().filter(|decided| (decided.outcome == Outcome::Ordered) == ordered);
+            wanted.map(|decided| decided.request_id.get()).collect()
+        };
+        let (ordered, failed) = (ids_with(true), ids_with(false));
+        let rows: Vec<(RequestId, SaleId, UserId, u32)> = self
+            .db
+            .run("final_requests", async |conn| {
+                let mut rows = Vec::new();
+                if !ordered.is_empty() {
+                    let wanted = orders::table.filter(orders::request_id.eq_any(ordered));
+                    let columns = (orders::request_id, orders::sale_id, orders::user_id, orders::quantity);
+                    rows = wanted.select(columns).load(conn).await?;
+                }
+                if !failed.is_empty() {
+                    use failed_request as f;
+                    let wanted = f::table.filter(f::request_id.eq_any(failed));
+                    rows.extend(wanted.select((f::request_id, f::sale_id, f::user_id, f::quantity)).load(conn).await?);
+                }
+                Ok(rows)
+            })
+            .await?;
+        let known = |(request_id, sale_id, user_id, quantity)| {
+            let outcome = decided.get(&request_id)?.outcome;
+            Some((request_id, FinalRequest { outcome, sale_id, user_id, quantity }))
+        };
+        Ok(rows.into_iter().filter_map(known).collect())
+    }
 }

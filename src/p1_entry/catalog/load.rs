@@ -6,7 +6,6 @@ use super::{Catalog, CatalogLookup, SaleView};
 use crate::domain::ids::SaleId;
 use crate::domain::sale::Sale;
 use crate::runtime::now_ms;
-use crate::sales::rows as sales;
 use crate::store::redis::{CachedSale, RedisFault, SoldOutMark};
 use futures::future::join_all;
 use std::sync::Arc;
@@ -71,7 +70,7 @@ impl Catalog {
     }
 
     async fn load_from_database(&self, id: &SaleId, cached: &CachedSale) -> CatalogLookup {
-        match sales::get(&self.db, id).await {
+        match self.sales.get(id).await {
             Ok(None) => CatalogLookup::Missing,
             Ok(Some(sale)) => {
                 let json = serde_json::to_string(&sale).unwrap_or_default();

@@ -23,7 +23,7 @@ use crate::domain::sale::Sale;
 use crate::domain::states::{P1Entry, State};
 use crate::http::problem::{Kind, Problem};
 use crate::runtime::now_ms;
-use crate::store::mysql::Db;
+use crate::sales::rows::SaleRows;
 use crate::store::redis::{RedisHealth, SaleCache, SoldOutMark, Stock};
 use crate::telemetry::count;
 use moka::future::Cache;
@@ -83,7 +83,7 @@ pub struct Catalog {
     number: CatalogNumber,
     local: Cache<SaleId, Arc<Slot>>,
     redis: CatalogHandles,
-    db: Db,
+    sales: SaleRows,
     shards: u16,
     ttl: Duration,
     stale_max: Duration,
@@ -97,7 +97,7 @@ impl Catalog {
     #[must_use]
     pub(crate) fn new(
         redis: CatalogHandles,
-        db: Db,
+        sales: SaleRows,
         known: SaleIdFilter,
         settings: &config::Settings,
         owner: &str,
@@ -107,7 +107,7 @@ impl Catalog {
             number: CatalogNumber::next(),
             local: Cache::builder().max_capacity(settings.cache_sales_max).build(),
             redis,
-            db,
+            sales,
             shards,
             ttl: Duration::from_millis(settings.cache_ttl_ms),
             stale_max: Duration::from_millis(settings.cache_stale_max_ms),

@@ -8,9 +8,8 @@ use super::control::{EASE, EntryCommand, EntryControl, LoadReading};
 use crate::config;
 use crate::domain::fault::{Fault, Progress};
 use crate::domain::ids::RequestId;
-use crate::orders::rows::outcomes;
+use crate::orders::rows::RequestRows;
 use crate::runtime::Worker;
-use crate::store::mysql::Db;
 use crate::store::redis::{Outbox, Progressed, RedisFault, RequestLedger};
 use crate::telemetry::{ENTRY_LAG_S, ENTRY_OPEN};
 use std::collections::HashSet;
@@ -31,7 +30,7 @@ pub(crate) struct OverloadHandles {
 pub(crate) struct OverloadMonitor {
     overload: Overload,
     redis: OverloadHandles,
-    db: Db,
+    requests: RequestRows,
     shards: u16,
     backlog_max: u64,
     lag_max: Duration,
@@ -47,14 +46,14 @@ impl OverloadMonitor {
     pub(crate) fn new(
         overload: Overload,
         redis: OverloadHandles,
-        db: Db,
+        requests: RequestRows,
         shards: u16,
         settings: &config::P1Entry,
     ) -> Self {
         Self {
             overload,
             redis,
-            db,
+            requests,
             shards,
             backlog_max: settings.backlog_max,
             lag_max: Duration::from_millis(settings.lag_max_ms),
@@ -103,7 +102,7 @@ impl OverloadMonitor {
     /// the database is asked itself. One that does not answer has landed nothing either.
     async fn ask_database(&self) {
         let waiting: Vec<RequestId> = self.overload.probes(|probes| probes.waiting()).into_values().flatten().collect();
-        match outcomes::outcomes_of(&self.db, &waiting).await {
+        match self.requests.outcomes_of(&waiting).await {
             Ok(outcomes) => {
                 self.overload.probes(|probes| probes.landed(|request_id| outcomes.contains_key(&request_id)));
             }

@@ -8,11 +8,11 @@ use super::super::kept_for::KeptFor;
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::sale::SaleStatus;
 use crate::domain::snowflake::made_at_ms;
-use crate::orders::rows::request_records::{FinalRequest, final_requests};
+use crate::orders::rows::RequestRows;
+use crate::orders::rows::request_records::FinalRequest;
 use crate::runtime::batcher::{Bounds, QuestionBatcher};
 use crate::runtime::now_ms;
-use crate::sales::rows as sales;
-use crate::store::mysql::Db;
+use crate::sales::rows::SaleRows;
 use moka::future::Cache;
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ fn kept_for(found: &Option<FinalRequest>) -> Duration {
 
 /// Reads of one process. Each question is asked once at a time.
 pub(super) struct DatabaseReads {
-    db: Db,
+    sales: SaleRows,
     batcher: QuestionBatcher<RequestId, Result<Option<FinalRequest>, NotRead>>,
     answers: Cache<RequestId, Option<FinalRequest>>,
     created_at_ms: Cache<SaleId, Option<i64>>,
@@ -51,16 +51,16 @@ pub(super) struct DatabaseReads {
 
 impl DatabaseReads {
     /// Starts the grouped reads, on the runtime this is called in.
-    pub(super) fn start(db: Db) -> Self {
-        let asked = db.clone();
+    pub(super) fn start((sales, requests): (SaleRows, RequestRows)) -> Self {
+        let asked = requests;
         let batcher = QuestionBatcher::start(BOUNDS, move |request_ids: Vec<RequestId>| {
-            let db = asked.clone();
-            async move { tokio::join!(read(&db, request_ids), tokio::time::sleep(GATHER)).0 }
+            let requests = asked.clone();
+            async move { tokio::join!(read(&requests, request_ids), tokio::time::sleep(GATHER)).0 }
         });
         let answers = Cache::builder().max_capacity(ANSWERS_MAX).expire_after(KeptFor(kept_for)).build();
         let created_at_ms = Cache::builder().max_capacity(CREATED_MAX).time_to_live(CREATED_TTL).build();
         let live = Cache::builder().max_capacity(CREATED_MAX).time_to_live(ABSENT_TTL).build();
-        Self { db, batcher, answers, created_at_ms, live }
+        Self { sales, batcher, answers, created_at_ms, live }
     }
 
     /// The request, if it has its outcome. A request that cannot be one of this sale is not looked up.
@@ -78,7 +78,7 @@ impl DatabaseReads {
     /// Whether Redis has or had this sale's stock, and the sale is not over: its requests may be on their way.
     pub(super) async fn is_live(&self, sale: &SaleId) -> Result<bool, NotRead> {
         let read = async {
-            let found = sales::get(&self.db, sale).await.map_err(|error| {
+            let found = self.sales.get(sale).await.map_err(|error| {
                 tracing::warn!(phase = "p1_entry", %sale, %error, "status: whether the sale is live");
                 NotRead
             })?;
@@ -90,7 +90,7 @@ impl DatabaseReads {
     /// Whether the request was made before the sale was created.
     async fn is_older_than(&self, sale: &SaleId, request_id: RequestId) -> Result<bool, NotRead> {
         let read = async {
-            sales::created_at_ms(&self.db, sale).await.map_err(|error| {
+            self.sales.created_at_ms(sale).await.map_err(|error| {
                 tracing::warn!(phase = "p1_entry", %sale, %error, "status: when the sale was created");
                 NotRead
             })
@@ -101,8 +101,8 @@ impl DatabaseReads {
 }
 
 /// The answers in the order of the questions.
-async fn read(db: &Db, request_ids: Vec<RequestId>) -> Vec<Result<Option<FinalRequest>, NotRead>> {
-    match final_requests(db, &request_ids).await {
+async fn read(requests: &RequestRows, request_ids: Vec<RequestId>) -> Vec<Result<Option<FinalRequest>, NotRead>> {
+    match requests.final_requests(&request_ids).await {
         Ok(found) => request_ids.iter().map(|request_id| Ok(found.get(request_id).cloned())).collect(),
         Err(error) => {
             tracing::warn!(phase = "p1_entry", count = request_ids.len(), %error, "status");

@@ -20,9 +20,10 @@ use crate::domain::shard::home_shard;
 use crate::domain::snowflake::made_at_ms;
 use crate::domain::states::{P2Reserve, P4Persist};
 use crate::http::problem::{Kind, Problem};
+use crate::orders::rows::RequestRows;
 use crate::orders::rows::request_records::FinalRequest;
 use crate::runtime::Stopper;
-use crate::store::mysql::Db;
+use crate::sales::rows::SaleRows;
 use database_reads::DatabaseReads;
 use moka::future::Cache;
 use serde::Serialize;
@@ -115,13 +116,13 @@ impl Statuses {
     #[must_use]
     pub(crate) fn start(
         ledger_reads: LedgerReads,
-        db: Db,
+        rows: (SaleRows, RequestRows),
         known: SaleIdFilter,
         shards: u16,
         stopper: &Stopper,
     ) -> Self {
         let finals = Cache::builder().max_capacity(FINALS_MAX).time_to_live(FINAL_TTL).build();
-        let database_reads = DatabaseReads::start(db);
+        let database_reads = DatabaseReads::start(rows);
         Self { ledger_reads, database_reads, finals, shards, known, stopper: stopper.clone() }
     }
 

@@ -4,8 +4,8 @@ use super::error::ArchiveError;
 use super::manifest::{self, ExportedFile, FORMAT, Manifest, SeriesSum};
 use super::pages::TablePages;
 use super::sale_archive::Archive;
-use crate::p5_reconcile::archive::rows::{self as archive, ArchiveSum, ArchiveTable, TABLES};
-use crate::p5_reconcile::rows::books::{self, KnownSeries, Series, SeriesQuery};
+use crate::p5_reconcile::archive::rows::{ArchiveSum, ArchiveTable, TABLES};
+use crate::p5_reconcile::rows::books::{KnownSeries, Series, SeriesQuery};
 use crate::runtime::now_ms;
 use crate::sales::rows::archived::SaleSums;
 use sha2::{Digest, Sha256};
@@ -28,7 +28,7 @@ impl Archive {
             return self.verified().await;
         }
         std::fs::create_dir_all(&self.folder).map_err(|error| ArchiveError::File(self.folder.clone(), error))?;
-        let known = books::known(&self.context.db, &self.sale_id).await?;
+        let known = self.context.rows.books.known(&self.sale_id).await?;
         let series: Vec<Series> = known.iter().map(|known| known.series).collect();
         let mut files = Vec::with_capacity(TABLES.len());
         for table in &TABLES {
@@ -116,8 +116,8 @@ impl Archive {
         let (mut hash, mut sum) = (Sha256::new(), ArchiveSum::default());
         for section in table.sections(series) {
             let mut pages = TablePages::new(table, &section);
-            while let Some(page) = pages.next(&self.context.db, &self.sale_id).await? {
-                let (lines, of_page) = archive::lines(&self.context.db, &self.sale_id, page).await?;
+            while let Some(page) = pages.next(&self.context.rows.archive, &self.sale_id).await? {
+                let (lines, of_page) = self.context.rows.archive.lines(&self.sale_id, page).await?;
                 for line in lines {
                     let line = line + "\n";
                     hash.update(line.as_bytes());
@@ -138,7 +138,7 @@ impl Archive {
         for known in known {
             let wanted =
                 SeriesQuery { series: known.series, after: 0, to: known.number, holes: Vec::new(), above: false };
-            let read = books::count(&self.context.db, &self.sale_id, &wanted).await?;
+            let read = self.context.rows.books.count(&self.sale_id, &wanted).await?;
             sums.push(SeriesSum {
                 epoch: known.series.epoch,
                 shard: known.series.shard,

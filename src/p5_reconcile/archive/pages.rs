@@ -1,8 +1,9 @@
 //! The rows of a table's section, page by page.
 
+use super::rows::ArchiveRows;
 use crate::domain::ids::SaleId;
-use crate::p5_reconcile::archive::rows::{self as archive, ArchivePage, ArchiveTable, PageKey, Section};
-use crate::store::mysql::{Db, DbError};
+use crate::p5_reconcile::archive::rows::{ArchivePage, ArchiveTable, PageKey, Section};
+use crate::store::mysql::DbError;
 
 /// The rows of a section, page by page.
 pub(super) struct TablePages<'a> {
@@ -18,9 +19,13 @@ impl<'a> TablePages<'a> {
     }
 
     /// The next page; `None` at the end.
-    pub(crate) async fn next(&mut self, db: &Db, sale_id: &SaleId) -> Result<Option<ArchivePage<'_>>, DbError> {
+    pub(crate) async fn next(
+        &mut self,
+        archive: &ArchiveRows,
+        sale_id: &SaleId,
+    ) -> Result<Option<ArchivePage<'_>>, DbError> {
         self.after = self.to.clone();
-        match archive::page_end(db, sale_id, self.table, self.section, &self.after).await? {
+        match archive.page_end(sale_id, self.table, self.section, &self.after).await? {
             Some(to) => self.to = to,
             None => return Ok(None),
         }

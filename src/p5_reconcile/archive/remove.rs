@@ -7,9 +7,7 @@ use super::manifest::Manifest;
 use super::pages::TablePages;
 use super::sale_archive::Archive;
 use crate::domain::operator::{ActTarget, Actor, Operation, OperatorAct};
-use crate::p5_reconcile::archive::rows::{self as archive, TABLES};
-use crate::sales::rows::acts;
-use crate::sales::rows::archived;
+use crate::p5_reconcile::archive::rows::TABLES;
 use crate::sales::rows::archived::Archived;
 use serde_json::json;
 
@@ -38,9 +36,9 @@ impl Archive {
             (Some(sale), None) => {
                 self.check_final(&sale).await?;
                 let (manifest, hash) = self.verified().await?;
-                archive::may_remove(&self.context.db).await?;
+                self.context.rows.archive.may_remove().await?;
                 let kept = kept_of(&manifest, &hash, actor);
-                if !archived::begin(&self.context.db, &sale, &kept).await? {
+                if !self.context.rows.archived.begin(&sale, &kept).await? {
                     return Err(ArchiveError::Changed(self.sale_id.clone()));
                 }
                 (manifest, hash)
@@ -61,7 +59,7 @@ impl Archive {
             "orders": sums.orders_count, "outcomes": sums.outcomes_count, "manifest_sha256": hash,
             "folder": self.folder.display().to_string(),
         }));
-        Ok(acts::record(&self.context.db, &[act]).await?)
+        Ok(self.context.rows.acts.record(&[act]).await?)
     }
 
     async fn remove_rows(&self, pages_max: usize) -> Result<Removed, ArchiveError> {
@@ -74,11 +72,11 @@ impl Archive {
             }
             for section in table.sections(&series) {
                 let mut pages = TablePages::new(table, &section);
-                while let Some(page) = pages.next(&self.context.db, &self.sale_id).await? {
+                while let Some(page) = pages.next(&self.context.rows.archive, &self.sale_id).await? {
                     if removed_pages == pages_max {
                         return Ok(Removed::Stopped);
                     }
-                    rows += archive::remove(&self.context.db, &self.sale_id, page).await?;
+                    rows += self.context.rows.archive.remove(&self.sale_id, page).await?;
                     removed_pages += 1;
                     (self.on_progress)(&format!("removing {}, {rows} rows are gone", table.name));
                 }

@@ -4,14 +4,12 @@ use super::error::ArchiveError;
 use super::pages::TablePages;
 use crate::domain::ids::SaleId;
 use crate::domain::sale::{Sale, SaleStatus};
-use crate::orders::rows::failed_requests::{self, FailedRequestFilter};
-use crate::orders::rows::{self as order_life, RefundsFilter};
-use crate::p5_reconcile::archive::rows::{self as archive, ArchiveSum, ArchiveTable};
+use crate::orders::rows::RefundsFilter;
+use crate::orders::rows::failed_requests::FailedRequestFilter;
+use crate::p5_reconcile::archive::rows::{ArchiveSum, ArchiveTable};
 use crate::p5_reconcile::audit::{Window, audit_sale};
 use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
-use crate::p5_reconcile::rows::books::{self, Series};
-use crate::sales::rows as sales;
-use crate::sales::rows::archived;
+use crate::p5_reconcile::rows::books::Series;
 use crate::sales::rows::archived::Archived;
 use crate::store::mysql::codes::FailureStatus;
 use std::path::{Path, PathBuf};
@@ -45,8 +43,8 @@ impl Archive {
 
     /// The row of the sale, and the row of sums if it was archived.
     pub(super) async fn found(&self) -> Result<(Option<Sale>, Option<Archived>), ArchiveError> {
-        let kept = archived::get(&self.context.db, &self.sale_id).await?;
-        Ok((sales::get(&self.context.db, &self.sale_id).await?, kept))
+        let kept = self.context.rows.archived.get(&self.sale_id).await?;
+        Ok((self.context.rows.giving.sales.get(&self.sale_id).await?, kept))
     }
 
     /// Refuses a sale that can still change.
@@ -77,11 +75,11 @@ impl Archive {
             limit: 1,
             ..FailedRequestFilter::default()
         };
-        if !failed_requests::list(&self.context.db, &open).await?.is_empty() {
+        if !self.context.rows.register.list(&open).await?.is_empty() {
             return Err(ArchiveError::Open(id()));
         }
         let only_count = RefundsFilter { sale: Some(self.sale_id.clone()), ..RefundsFilter::default() };
-        let refunds = order_life::refunds_needed(&self.context.db, &only_count).await?.count;
+        let refunds = self.context.rows.orders.refunds_needed(&only_count).await?.count;
         if refunds > 0 {
             return Err(ArchiveError::RefundsNeeded(id(), refunds));
         }
@@ -89,7 +87,7 @@ impl Archive {
     }
 
     pub(super) async fn series(&self) -> Result<Vec<Series>, ArchiveError> {
-        let known = books::known(&self.context.db, &self.sale_id).await?;
+        let known = self.context.rows.books.known(&self.sale_id).await?;
         Ok(known.into_iter().map(|known| known.series).collect())
     }
 
@@ -98,12 +96,12 @@ impl Archive {
         let mut sum = ArchiveSum::default();
         for section in table.sections(series) {
             let mut pages = TablePages::new(table, &section);
-            while let Some(page) = pages.next(&self.context.db, &self.sale_id).await? {
-                sum += archive::sum(&self.context.db, &self.sale_id, page).await?;
+            while let Some(page) = pages.next(&self.context.rows.archive, &self.sale_id).await? {
+                sum += self.context.rows.archive.sum(&self.sale_id, page).await?;
             }
         }
         // A row that no page has would be left out of the export.
-        sum.rows = sum.rows.max(archive::count(&self.context.db, &self.sale_id, table).await?);
+        sum.rows = sum.rows.max(self.context.rows.archive.count(&self.sale_id, table).await?);
         Ok(sum)
     }
 }

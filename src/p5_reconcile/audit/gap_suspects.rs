@@ -14,8 +14,7 @@ use crate::domain::message::{self, OrderMessage};
 use crate::domain::policy::Quantity;
 use crate::domain::request::Purchase;
 use crate::domain::snowflake;
-use crate::orders::rows::failed_requests::{self, OpenFailure};
-use crate::orders::rows::outcomes;
+use crate::orders::rows::failed_requests::OpenFailure;
 use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
 use crate::store::mysql::codes::Reporter;
 use serde::Serialize;
@@ -53,7 +52,7 @@ pub(crate) async fn gap_suspects(
             let (page, next) = context.redis.buyers.page(&audit.sale_id, of.shard, &at, PAGE).await?;
             cursor = next;
             let ids: Vec<RequestId> = page.iter().map(|buyer| buyer.first_request).collect();
-            let outcomes = outcomes::outcomes_of(&context.db, &ids).await?;
+            let outcomes = context.rows.requests.outcomes_of(&ids).await?;
             let records = context.redis.ledger.lookup(&audit.sale_id, of.shard, &ids).await?;
             for (buyer, record) in page.into_iter().zip(records) {
                 let lost = record.is_none() && !outcomes.contains_key(&buyer.first_request);
@@ -120,5 +119,5 @@ async fn record(
         detail: &detail,
         payload: payload.as_bytes(),
     };
-    Ok(failed_requests::open(&context.db, &failure).await?)
+    Ok(context.rows.register.open(&failure).await?)
 }

@@ -9,7 +9,6 @@ use super::redis_side::{self, GrantsInRedis, RedisReader, RedisSide};
 use super::stage::AuditStage;
 use super::window::Window;
 use crate::domain::sale::Sale;
-use crate::orders::rows::outcomes;
 use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
 use crate::p5_reconcile::dlq::MqDlqContents;
 use crate::p5_reconcile::rows::books::Series;
@@ -59,7 +58,7 @@ impl<'a> AuditReader<'a> {
             OpenQuestion::Settled { shards } => redis.settled = Some(self.settled(redis, database, shards).await?),
             OpenQuestion::Outcomes(ids) => {
                 self.context.stage.send_replace(AuditStage::Undecided { count: ids.len() });
-                database.decided = Some(outcomes::outcomes_of(&self.context.db, &ids).await?);
+                database.decided = Some(self.context.rows.requests.outcomes_of(&ids).await?);
             }
             OpenQuestion::Locations { since_ms } => {
                 let dlq_read = elsewhere.parked.unseen_count == Some(0);

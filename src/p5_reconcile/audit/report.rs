@@ -8,9 +8,10 @@ use super::finding::{AuditFinding, FindingKey, FindingKind};
 use super::result::SaleAudit;
 use crate::domain::ids::SaleId;
 use crate::domain::states::{P5Reconcile, State};
+use crate::p5_reconcile::rows::FindingRows;
 use crate::p5_reconcile::rows::findings as audit_store;
 use crate::runtime::now_ms;
-use crate::store::mysql::{Db, DbError};
+use crate::store::mysql::DbError;
 use crate::telemetry::count;
 use crate::telemetry::sale_series::{self, SaleFigures};
 use std::collections::{HashMap, HashSet};
@@ -95,7 +96,12 @@ impl AuditReporter {
     }
 
     /// Writes the row of a run, if there is news or the period is over.
-    pub(crate) async fn write(&mut self, db: &Db, audit: &SaleAudit, started_at_ms: i64) -> Result<(), DbError> {
+    pub(crate) async fn write(
+        &mut self,
+        kept: &FindingRows,
+        audit: &SaleAudit,
+        started_at_ms: i64,
+    ) -> Result<(), DbError> {
         let keys: HashSet<FindingKey> = audit.findings.iter().map(AuditFinding::key).collect();
         let (now, period) = (Instant::now(), self.period);
         if self.rows.get(&audit.sale_id).is_some_and(|rows| !rows.is_news(&keys, now, period)) {
@@ -116,7 +122,7 @@ impl AuditReporter {
             sheet: serde_json::to_string(&audit.counted).unwrap_or_default(),
             findings: findings.collect(),
         };
-        audit_store::record(db, &run).await?;
+        kept.record(&run).await?;
         self.rows.entry(audit.sale_id.clone()).or_default().note(keys, now, period);
         Ok(())
     }

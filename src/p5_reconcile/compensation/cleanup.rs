@@ -4,7 +4,7 @@ use crate::domain::sale::Sale;
 use crate::faults::crash_point;
 use crate::p5_reconcile::audit::{AuditOptions, SaleAudit, Window, audit_sale};
 use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
-use crate::p5_reconcile::rows::books::{Series, closing};
+use crate::p5_reconcile::rows::books::Series;
 use crate::store::redis::{RedisFault, RequestLedger};
 
 /// Marks the decided requests in the ledger that are still undecided there: P4 died between the two. Repeating is safe.
@@ -64,7 +64,7 @@ async fn write_end(context: &ReconcileContext, audit: &SaleAudit, shard: u16) ->
         && counts.meta.number > 0
     {
         let series = Series { epoch: counts.meta.epoch, shard };
-        closing::end(&context.db, &audit.sale_id, series, counts.meta.number, counts.accepted).await?;
+        context.rows.books.end(&audit.sale_id, series, counts.meta.number, counts.accepted).await?;
     }
     Ok(())
 }

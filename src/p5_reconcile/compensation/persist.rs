@@ -44,7 +44,7 @@ async fn compensate_and(
         let items: Vec<OrderMessage> =
             group.iter().map(|open| open.record.order_message(open.request_id, &audit.sale_id, open.shard)).collect();
         let begun = traces::now();
-        let verdicts = context.persister.persist_all(&items, PersistSource::Compensation).await;
+        let verdicts = context.rows.persister.persist_all(&items, PersistSource::Compensation).await;
         crash_point!(AfterCompensation);
         let mut outcomes: HashMap<u16, Vec<(RequestId, Outcome)>> = HashMap::new();
         for (accepted, verdict) in items.iter().zip(verdicts) {
@@ -52,7 +52,7 @@ async fn compensate_and(
             let verdict = match verdict {
                 // Another request has its number: Redis went back. The request gets an outcome all the same.
                 Ok(Verdict::Conflict) => {
-                    let reused = context.persister.fail_reused(accepted, Reporter::Audit, "reconcile").await?;
+                    let reused = context.rows.persister.fail_reused(accepted, Reporter::Audit, "reconcile").await?;
                     reused.unwrap_or(Verdict::Conflict)
                 }
                 Ok(verdict) => verdict,

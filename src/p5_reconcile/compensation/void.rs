@@ -11,7 +11,7 @@
 use crate::p5_reconcile::audit::SaleAudit;
 use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
 use crate::p5_reconcile::rows::books::Series;
-use crate::p5_reconcile::rows::books::void::{self, VoidNumber, Voided};
+use crate::p5_reconcile::rows::books::void::{VoidNumber, Voided};
 
 /// Numbers closed in one round, each a transaction of its own.
 const CLOSED_MAX: usize = 1_000;
@@ -33,7 +33,7 @@ pub(super) async fn close_void_numbers(
             reason: &reason,
             offer,
         };
-        let came_to = void::close(&context.db, &audit.sale_id, &void).await?;
+        let came_to = context.rows.books.close_void(&audit.sale_id, &void).await?;
         if came_to != Voided::Not {
             closed += 1;
             tracing::warn!(

@@ -4,7 +4,6 @@
 use super::entry::{DlqEntry, DlqError, DlqListing, DlqPlace, DlqSource};
 use crate::domain::ids::RequestId;
 use crate::orders::rows::failed_requests::FailedRequest;
-use crate::orders::rows::outcomes;
 use crate::p5_reconcile::context::ReconcileContext;
 use crate::p5_reconcile::ledger_lookup;
 use crate::p5_reconcile::pages::{OpenFailurePages, RelayDlqPages};
@@ -34,7 +33,7 @@ pub(super) struct DlqSweep {
 pub(crate) async fn list(context: &ReconcileContext, source: Option<DlqSource>) -> Result<DlqListing, DlqError> {
     let mut listing = sweep(context, source).await?.put_back().await?;
     let ids: Vec<RequestId> = listing.entries.iter().filter_map(|entry| entry.request_id).collect();
-    let decided = outcomes::outcomes_of(&context.db, &ids).await?;
+    let decided = context.rows.requests.outcomes_of(&ids).await?;
     for entry in &mut listing.entries {
         entry.outcome = entry.request_id.and_then(|id| decided.get(&id)).map(|decided| decided.outcome);
     }
@@ -113,7 +112,7 @@ impl DlqSweep {
             DlqSource::Relay => Reporter::RelayDlq,
             DlqSource::Mq => Reporter::MqDlq,
         });
-        let mut pages = OpenFailurePages::new(&context.db, None);
+        let mut pages = OpenFailurePages::new(&context.rows.register, None);
         for _ in 0..PAGES_MAX {
             let Some(page) = pages.next().await? else { break };
             let mine = page.into_iter().filter(|row| reporter.is_none_or(|reporter| row.reporter == reporter));

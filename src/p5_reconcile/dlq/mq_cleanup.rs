@@ -14,12 +14,11 @@ use super::find::{reason_of, request_id_of};
 use super::mq_scan::{MqDlqContents, MqDlqScan};
 use crate::domain::ids::RequestId;
 use crate::domain::message::{self, MessageError, OrderMessage};
-use crate::orders::rows::failed_requests::{self, OpenFailure};
-use crate::orders::rows::outcomes;
+use crate::orders::rows::RegisterRows;
+use crate::orders::rows::failed_requests::OpenFailure;
 use crate::p5_reconcile::context::ReconcileContext;
 use crate::p5_reconcile::ledger_lookup;
-use crate::p5_reconcile::rows::books::{Series, void};
-use crate::store::mysql::Db;
+use crate::p5_reconcile::rows::books::Series;
 use crate::store::mysql::codes::Reporter;
 use crate::store::rabbit::{DlqReader, ParkedMessage};
 use std::collections::HashSet;
@@ -94,7 +93,7 @@ async fn clean_page(
 ) -> Result<(), DlqError> {
     let read = accepted_of(context, page).await?;
     let ids: Vec<RequestId> = read.iter().flatten().map(|accepted| accepted.purchase.request_id).collect();
-    let outcomes = outcomes::outcomes_of(&context.db, &ids).await?;
+    let outcomes = context.rows.requests.outcomes_of(&ids).await?;
     for (parked, accepted) in page.iter().zip(read) {
         let decided = accepted.as_ref().and_then(|accepted| outcomes.get(&accepted.purchase.request_id));
         match (accepted, decided) {
@@ -108,7 +107,7 @@ async fn clean_page(
             // The same purchase, decided under another number: nothing depends on the message once its own number is settled.
             (Some(accepted), Some(decided)) if decided.is_of(&accepted) && cleanup.removed_count < REMOVED_MAX => {
                 let series = Series { epoch: accepted.epoch, shard: accepted.shard };
-                if void::is_settled(&context.db, &accepted.purchase.sale_id, series, accepted.number).await? {
+                if context.rows.books.is_settled(&accepted.purchase.sale_id, series, accepted.number).await? {
                     reader.remove(parked).await?;
                     cleanup.removed_count += 1;
                 } else {
@@ -118,14 +117,16 @@ async fn clean_page(
             // It contradicts what was decided; a failed request would be about the decided one.
             (Some(_), Some(_)) => cleanup.foreign_count += 1,
             (Some(_), None) if cleanup.noted_count >= NOTED_MAX => {}
-            (Some(accepted), None) => cleanup.noted_count += note(&context.db, parked, &accepted, noted).await?,
+            (Some(accepted), None) => {
+                cleanup.noted_count += note(&context.rows.register, parked, &accepted, noted).await?;
+            }
             (None, _) => {
                 cleanup.foreign_count += 1;
                 if let Some(id) = request_id_of(parked).filter(|id| !noted.contains(id))
-                    && outcomes::outcome_of(&context.db, id).await?.is_none()
+                    && context.rows.requests.outcome_of(id).await?.is_none()
                     && let Some(accepted) = ledger_lookup::order_message(context, id, None).await?
                 {
-                    cleanup.noted_count += note(&context.db, parked, &accepted, noted).await?;
+                    cleanup.noted_count += note(&context.rows.register, parked, &accepted, noted).await?;
                 }
             }
         }
@@ -154,7 +155,7 @@ async fn accepted_of(
 
 /// Adds an undecided request to the failed requests, once; the message stays.
 async fn note(
-    db: &Db,
+    register: &RegisterRows,
     parked: &ParkedMessage,
     accepted: &OrderMessage,
     noted: &mut HashSet<RequestId>,
@@ -166,7 +167,7 @@ async fn note(
     let (reason, detail) = why.split_once(": ").unwrap_or((&why, ""));
     let payload = parked.body.get(..PAYLOAD_MAX).unwrap_or(&parked.body);
     let failure = OpenFailure { accepted, reporter: Reporter::MqDlq, reason, detail, payload };
-    let new = failed_requests::open(db, &failure).await?;
+    let new = register.open(&failure).await?;
     noted.insert(accepted.purchase.request_id);
     Ok(usize::from(new))
 }

@@ -6,7 +6,7 @@ use super::PAYLOAD_MAX;
 use crate::domain::message::{self, MessageError};
 #[cfg(feature = "faults")]
 use crate::faults::left_out;
-use crate::orders::rows::failed_requests::{self, OpenFailure};
+use crate::orders::rows::failed_requests::OpenFailure;
 use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
 use crate::p5_reconcile::ledger_lookup;
 use crate::p5_reconcile::pages::RelayDlqPages;
@@ -60,7 +60,7 @@ async fn copy(context: &ReconcileContext, shard: u16, entry: &ParkedEntry) -> Re
         detail: &entry.reason,
         payload: entry.payload.get(..PAYLOAD_MAX).unwrap_or(&entry.payload),
     };
-    let new = failed_requests::open(&context.db, &failure).await?;
+    let new = context.rows.register.open(&failure).await?;
     if !readable {
         // The request is a failed request now; the bytes themselves are for a person.
         return Ok(());

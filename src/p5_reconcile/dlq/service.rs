@@ -15,9 +15,7 @@ use crate::domain::message::OrderMessage;
 use crate::domain::operator::Actor;
 use crate::domain::outcome::{FailReason, Outcome, Verdict};
 use crate::faults::crash_point;
-use crate::orders::rows::{failed_requests, outcomes};
 use crate::p5_reconcile::context::ReconcileContext;
-use crate::sales::rows::acts;
 use crate::store::mysql::DbError;
 use crate::store::mysql::codes::PersistSource;
 use governor::{Quota, RateLimiter};
@@ -80,7 +78,7 @@ impl DlqService {
                     .zip(&lines)
                     .filter_map(|(group, line)| record::row(&self.actor, action, group, line))
                     .collect();
-                acts::record(&self.context.db, &written).await?;
+                self.context.rows.acts.record(&written).await?;
                 self.remove(&mut sweep, batch, &lines).await?;
             }
             report.done.append(&mut lines);
@@ -96,7 +94,7 @@ impl DlqService {
         for word in selection.named.iter().filter(missing) {
             let request_id = RequestId::parse(word).ok();
             let decided = match request_id {
-                Some(id) => outcomes::outcome_of(&self.context.db, id).await?,
+                Some(id) => self.context.rows.requests.outcome_of(id).await?,
                 None => None,
             };
             let (result, detail) = match decided {
@@ -127,11 +125,10 @@ impl DlqService {
         group: &DlqGroup,
         dry_run: bool,
     ) -> Result<(DlqActionResult, String), DlqError> {
-        let db = &self.context.db;
         let Some(accepted) = group.accepted() else {
             return Ok(group.foreign(action, DlqActionResult::Unreadable, dry_run));
         };
-        let decided = outcomes::outcome_of(db, accepted.purchase.request_id).await?;
+        let decided = self.context.rows.requests.outcome_of(accepted.purchase.request_id).await?;
         let verdict = match (decided, action) {
             (Some(decided), _) if decided.payload_hash == accepted.payload_hash() => Verdict::Already(decided.outcome),
             (Some(_), _) => Verdict::Conflict,
@@ -142,12 +139,12 @@ impl DlqService {
                 return Ok((DlqActionResult::WouldGiveUp, "not decided yet".to_owned()));
             }
             (None, DlqAction::Replay) => {
-                let verdict = self.context.persister.persist_one(accepted, PersistSource::Replay).await?;
+                let verdict = self.context.rows.persister.persist_one(accepted, PersistSource::Replay).await?;
                 crash_point!(ReplayTaken);
                 verdict
             }
             (None, DlqAction::GiveUp(reason)) => {
-                self.context.persister.give_up(accepted, reason, &self.actor.label()).await?
+                self.context.rows.persister.give_up(accepted, reason, &self.actor.label()).await?
             }
         };
         match verdict {
@@ -176,7 +173,7 @@ impl DlqService {
         let purchase = &accepted.purchase;
         let decided = [(purchase.request_id, outcome)];
         self.context.redis.ledger.mark_outcomes(&purchase.sale_id, accepted.shard, &decided).await?;
-        failed_requests::close_settled_one(&self.context.db, purchase.request_id, &self.actor.label()).await?;
+        self.context.rows.register.close_settled_one(purchase.request_id, &self.actor.label()).await?;
         Ok(())
     }
 
@@ -193,7 +190,7 @@ impl DlqService {
                 }
                 (DlqPlace::FailedRequest, Some(id)) => {
                     // Closed by its outcome already; still open only when the row itself was dropped.
-                    failed_requests::resolve(&self.context.db, id, &self.actor.label()).await?;
+                    self.context.rows.register.resolve(id, &self.actor.label()).await?;
                 }
                 (DlqPlace::FailedRequest, None) => {}
             }

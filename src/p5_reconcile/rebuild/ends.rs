@@ -7,7 +7,7 @@ use crate::domain::sale::Sale;
 use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
 use crate::p5_reconcile::dlq::MqDlqContents;
 use crate::p5_reconcile::pages::OpenFailurePages;
-use crate::p5_reconcile::rows::books::{self, Series, closing};
+use crate::p5_reconcile::rows::books::Series;
 use std::collections::HashMap;
 
 /// Writes the ends as the database, Redis and the parked requests of the sale know them.
@@ -18,7 +18,7 @@ pub(super) async fn write(
 ) -> Result<(), ReconcileError> {
     let id = &sale.sale_id;
     let mut ends = Ends { last_epoch: sale.epoch, of: HashMap::new() };
-    for known in books::known(&context.db, id).await? {
+    for known in context.rows.books.known(id).await? {
         ends.at_least(known.series, known.number, known.accepted);
     }
     for shard in 0..context.shards {
@@ -28,7 +28,7 @@ pub(super) async fn write(
     }
     let mut requests: Vec<_> =
         parked.requests.iter().filter(|accepted| accepted.purchase.sale_id == *id).cloned().collect();
-    let mut pages = OpenFailurePages::new(&context.db, Some(id.clone()));
+    let mut pages = OpenFailurePages::new(&context.rows.register, Some(id.clone()));
     while let Some(page) = pages.next().await? {
         requests.extend(page.iter().filter_map(|row| message::decode(&row.payload).ok()));
     }
@@ -36,7 +36,7 @@ pub(super) async fn write(
         ends.above(Series { epoch: accepted.epoch, shard: accepted.shard }, accepted.number);
     }
     for (series, (number, accepted)) in ends.of {
-        closing::end(&context.db, id, series, number, accepted).await?;
+        context.rows.books.end(id, series, number, accepted).await?;
     }
     Ok(())
 }

@@ -9,8 +9,7 @@ use crate::domain::outcome::Outcome;
 use crate::domain::sale::Sale;
 use crate::domain::shard::home_shard;
 use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
-use crate::p5_reconcile::rows::books;
-use crate::p5_reconcile::rows::decided::{self, DecidedRequest};
+use crate::p5_reconcile::rows::decided::DecidedRequest;
 use crate::store::redis::{DecidedRecord, RedisFault};
 use std::collections::HashMap;
 
@@ -21,10 +20,10 @@ pub(super) async fn load(context: &ReconcileContext, next: &Sale, retention_ms: 
     for shard in 0..context.shards {
         load.oldest_ms = load.oldest_ms.min(context.redis.health.clock_ms(shard).await?.saturating_sub(retention_ms));
     }
-    for known in books::known(&context.db, id).await? {
+    for known in context.rows.books.known(id).await? {
         let mut losers_after = Some(0);
         while let Some(at) = losers_after {
-            let page = decided::unnumbered(&context.db, id, known.series, at).await?;
+            let page = context.rows.decided.unnumbered(id, known.series, at).await?;
             if !load.page(id, page.requests).await? {
                 return Ok(false);
             }
@@ -32,7 +31,7 @@ pub(super) async fn load(context: &ReconcileContext, next: &Sale, retention_ms: 
         }
         let mut after = Some(0);
         while let Some(at) = after {
-            let page = decided::page(&context.db, id, known.series, at).await?;
+            let page = context.rows.decided.page(id, known.series, at).await?;
             if !load.page(id, page.requests).await? {
                 return Ok(false);
             }

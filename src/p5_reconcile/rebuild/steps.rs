@@ -6,12 +6,11 @@ use super::{ends, load};
 use crate::domain::sale::{MetaState, Sale, SaleStatus};
 use crate::domain::shard::share;
 use crate::faults::crash_point;
-use crate::orders::rows::outcomes;
 use crate::p5_reconcile::audit::{AuditOptions, Window, audit_sale};
 use crate::p5_reconcile::compensation::compensate_before_rebuild;
 use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
 use crate::p5_reconcile::dlq::{MqDlqContents, MqDlqScan};
-use crate::p5_reconcile::rows::decided::{self, Opening};
+use crate::p5_reconcile::rows::decided::Opening;
 use crate::sales::rows::changes;
 use crate::store::rabbit::RabbitError;
 use std::time::{Duration, Instant};
@@ -78,7 +77,7 @@ pub(in crate::p5_reconcile) async fn rebuild(
         timer.waits(id, &reason);
         return Ok(false);
     }
-    let decided_count = outcomes::count_of_sale(&context.db, id).await?;
+    let decided_count = context.rows.requests.count_of_sale(id).await?;
     if !timer.long_enough(id, decided_count, options.quiescent_for) {
         timer.waits(id, &WaitsFor::Quiet);
         return Ok(false);
@@ -143,7 +142,7 @@ async fn rebuild_now(
         tracing::warn!(phase = "p5_reconcile", sale = %id, unseen = options.mq_dlq.unseen_count, "rebuild waits: the MQ DLQ is too long to be read as a whole; replay or give up its messages");
         return Ok(RebuildAttempt::Waits(WaitsFor::DeadLetters));
     }
-    let began_at_ms = decided::now_ms(&context.db).await?;
+    let began_at_ms = context.rows.decided.now_ms().await?;
     let Some(epoch) = next_epoch(context, sale).await? else { return Ok(RebuildAttempt::Overtaken) };
     let next = Sale { epoch, ..sale.clone() };
     // Checked once more, now that no other process can build this epoch: a process that slept since its first check has lost it.
@@ -196,7 +195,8 @@ async fn next_epoch(context: &ReconcileContext, sale: &Sale) -> Result<Option<u3
         newest = newest.max(context.redis.rebuild.replaceable(&sale.sale_id, shard).await?.epoch);
     }
     let to = if newest > sale.epoch { newest } else { sale.epoch + 1 };
-    let moved = changes::advance_epoch(&context.db, &sale.sale_id, changes::EpochStep { from: sale.epoch, to }).await?;
+    let moved =
+        context.rows.giving.sales.advance_epoch(&sale.sale_id, changes::EpochStep { from: sale.epoch, to }).await?;
     Ok((moved && newest == sale.epoch).then_some(to))
 }
 
@@ -212,6 +212,6 @@ async fn fix_units(
     let units = (counted.database_stock - counted.failed_held - counted.gaps_held).max(0);
     let (stock, held) = (counted.database_stock, counted.failed_held);
     let opening = Opening { epoch: next.epoch, stock, held, units, began_at_ms };
-    let given = decided::open(&context.db, &next.sale_id, &opening).await?;
+    let given = context.rows.decided.open(&next.sale_id, &opening).await?;
     Ok(given.map(|given| (units, given)))
 }

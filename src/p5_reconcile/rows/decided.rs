@@ -3,13 +3,13 @@
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::outcome::Outcome;
 use crate::domain::policy::Quantity;
+use crate::p5_reconcile::rows::DecidedRows;
 use crate::p5_reconcile::rows::books::{Series, of_series};
 use crate::sales::rows::grants;
 use crate::store::mysql::codes::{
     GrantKind, datetime, read_outcome, read_request_id, read_user_id, reasons_with_unit, unix_ms, unreadable,
 };
 use crate::store::mysql::fault::DbError;
-use crate::store::mysql::pool::Db;
 use crate::store::mysql::schema::{sales, stock_grants};
 use chrono::NaiveDateTime;
 use diesel::prelude::*;
@@ -93,28 +93,30 @@ const COLUMNS: &str = "SELECT r.request_id, r.kind, r.reason, COALESCE(o.user_id
     LEFT JOIN failed_request f ON f.request_id = r.request_id \
     WHERE r.sale_id >= ? AND r.sale_id <= ? AND r.shard >= ? AND r.shard <= ? AND r.epoch >= ? AND r.epoch <= ?";
 
-/// One page of what was decided in a series, by acceptance number, above `after`. On the way along `uk_acceptance` each page
-/// costs the same, however many other sales there are and however far the walk has come (why `>=` and `<=`: `books::series`).
-pub async fn page(db: &Db, sale_id: &SaleId, series: Series, after: u64) -> Result<DecidedPage, DbError> {
-    let query = format!(
-        "/* decided::page */ {COLUMNS} AND r.number > ? ORDER BY r.sale_id, r.shard, r.epoch, r.number LIMIT {PAGE_MAX}"
-    );
-    let rows = rows(db, sale_id, series, (query, after)).await?;
-    let next = if rows.len() < PAGE_MAX { None } else { rows.last().and_then(|row| row.number) };
-    decided_page(rows, series, next)
-}
+impl DecidedRows {
+    /// One page of what was decided in a series, by acceptance number, above `after`. On the way along `uk_acceptance` each page
+    /// costs the same, however many other sales there are and however far the walk has come (why `>=` and `<=`: `books::series`).
+    pub async fn page(&self, sale_id: &SaleId, series: Series, after: u64) -> Result<DecidedPage, DbError> {
+        let query = format!(
+            "/* decided::page */ {COLUMNS} AND r.number > ? ORDER BY r.sale_id, r.shard, r.epoch, r.number LIMIT {PAGE_MAX}"
+        );
+        let rows = self.rows(sale_id, series, (query, after)).await?;
+        let next = if rows.len() < PAGE_MAX { None } else { rows.last().and_then(|row| row.number) };
+        decided_page(rows, series, next)
+    }
 
-/// One page of what was decided in a series without a number of its own, by request id, above `after`: the losers of numbers given
-/// twice. Each page reads all of the series that have none and keeps the first ones: they are few, and the index has no order among
-/// them that a server trusts.
-pub async fn unnumbered(db: &Db, sale_id: &SaleId, series: Series, after: u64) -> Result<DecidedPage, DbError> {
-    let query = format!(
-        "/* decided::unnumbered */ {COLUMNS} AND r.number IS NULL AND r.request_id > ? \
+    /// One page of what was decided in a series without a number of its own, by request id, above `after`: the losers of numbers given
+    /// twice. Each page reads all of the series that have none and keeps the first ones: they are few, and the index has no order among
+    /// them that a server trusts.
+    pub async fn unnumbered(&self, sale_id: &SaleId, series: Series, after: u64) -> Result<DecidedPage, DbError> {
+        let query = format!(
+            "/* decided::unnumbered */ {COLUMNS} AND r.number IS NULL AND r.request_id > ? \
          ORDER BY r.request_id LIMIT {PAGE_MAX}"
-    );
-    let rows = rows(db, sale_id, series, (query, after)).await?;
-    let next = if rows.len() < PAGE_MAX { None } else { rows.last().map(|row| row.request_id) };
-    decided_page(rows, series, next)
+        );
+        let rows = self.rows(sale_id, series, (query, after)).await?;
+        let next = if rows.len() < PAGE_MAX { None } else { rows.last().map(|row| row.request_id) };
+        decided_page(rows, series, next)
+    }
 }
 
 fn decided_page(rows: Vec<DecidedRow>, series: Series, next: Option<u64>) -> Result<DecidedPage, DbError> {
@@ -122,28 +124,32 @@ fn decided_page(rows: Vec<DecidedRow>, series: Series, next: Option<u64>) -> Res
     Ok(DecidedPage { requests, next })
 }
 
-async fn rows(
-    db: &Db,
-    sale_id: &SaleId,
-    series: Series,
-    (query, after): (String, u64),
-) -> Result<Vec<DecidedRow>, DbError> {
-    let sale = sale_id.as_str().as_bytes();
-    db.patient()
-        .run("decided_page", async |conn| {
-            Ok(of_series(query, sale, series).bind::<Unsigned<BigInt>, _>(after).load(conn).await?)
-        })
-        .await
-}
+impl DecidedRows {
+    async fn rows(
+        &self,
+        sale_id: &SaleId,
+        series: Series,
+        (query, after): (String, u64),
+    ) -> Result<Vec<DecidedRow>, DbError> {
+        let sale = sale_id.as_str().as_bytes();
+        self.db
+            .patient()
+            .run("decided_page", async |conn| {
+                Ok(of_series(query, sale, series).bind::<Unsigned<BigInt>, _>(after).load(conn).await?)
+            })
+            .await
+    }
 
-/// The moment of the database by its own clock, Unix milliseconds.
-pub(crate) async fn now_ms(db: &Db) -> Result<i64, DbError> {
-    let now = diesel::dsl::sql::<Datetime>("NOW(3)");
-    db.run("decided_now", async |conn| {
-        let now: NaiveDateTime = diesel::select(now).get_result(conn).await?;
-        Ok(unix_ms(now))
-    })
-    .await
+    /// The moment of the database by its own clock, Unix milliseconds.
+    pub(crate) async fn now_ms(&self) -> Result<i64, DbError> {
+        let now = diesel::dsl::sql::<Datetime>("NOW(3)");
+        self.db
+            .run("decided_now", async |conn| {
+                let now: NaiveDateTime = diesel::select(now).get_result(conn).await?;
+                Ok(unix_ms(now))
+            })
+            .await
+    }
 }
 
 /// What a rebuild is about to give to the keys of its epoch.
@@ -169,48 +175,51 @@ struct HeldRow {
 const HELD: &str = "/* decided::open */ SELECT CAST(COALESCE(SUM(quantity), 0) AS SIGNED) AS units FROM failed_request \
     WHERE sale_id = ? AND status = 'failed_final' AND reclaimed_by IS NULL AND reason IN";
 
-/// Fixes what Redis gets: every grant of the past is marked as given and belongs to a former epoch, and the units are the grant
-/// `rebuild-<epoch>`. One transaction, which holds the sale's row: a grant is part of this or belongs to the epoch that opens.
-/// Returns the ids of the grants that another process may still be about to give; `None` when the sale moved on
-/// meanwhile, and nothing was written. After an unknown outcome, begin again under the next epoch.
-pub(crate) async fn open(db: &Db, sale_id: &SaleId, opening: &Opening) -> Result<Option<Vec<String>>, DbError> {
-    let sale = sale_id.as_str().as_bytes();
-    let began_at = datetime(opening.began_at_ms)?;
-    let of_sale = || stock_grants::table.filter(stock_grants::sale_id.eq(sale));
-    let ids: Option<Vec<Vec<u8>>> = db
-        .patient()
-        .run("decided_open", async |conn| {
-            conn.transaction(async |conn| {
-                let row = sales::table.find(sale).select((sales::stock, sales::epoch)).for_update();
-                let row: Option<(i64, u32)> = row.first(conn).await.optional()?;
-                let held: HeldRow = diesel::sql_query(format!("{HELD} ({})", reasons_with_unit()))
-                    .bind::<Binary, _>(sale)
-                    .get_result(conn)
-                    .await?;
-                if row != Some((opening.stock, opening.epoch)) || held.units != opening.held {
-                    return Ok(None);
-                }
-                // Units offered again meanwhile have left what `units` keeps back, and would be marked as given.
-                let offered = of_sale()
-                    .filter(stock_grants::kind.eq(GrantKind::Reclaim.code()))
-                    .filter(stock_grants::created_at.ge(began_at));
-                if offered.count().get_result::<i64>(conn).await? > 0 {
-                    return Ok(None);
-                }
-                let late = stock_grants::applied_at.is_null().or(stock_grants::applied_at.ge(began_at));
-                let ids = of_sale().filter(late).select(stock_grants::grant_id).load(conn).await?;
-                let open = of_sale().filter(stock_grants::applied_at.is_null());
-                let given = stock_grants::applied_at.eq(diesel::dsl::sql("NOW(3)"));
-                diesel::update(open).set(given).execute(conn).await?;
-                let early = of_sale().filter(stock_grants::epoch.ge(opening.epoch));
-                diesel::update(early).set(stock_grants::epoch.eq(opening.epoch - 1)).execute(conn).await?;
-                let name = format!("rebuild-{}", opening.epoch);
-                grants::write(conn, sale_id, &name, (GrantKind::Rebuild, opening.units, opening.epoch)).await?;
-                grants::mark(conn, sale, &name).await?;
-                Ok(Some(ids))
+impl DecidedRows {
+    /// Fixes what Redis gets: every grant of the past is marked as given and belongs to a former epoch, and the units are the grant
+    /// `rebuild-<epoch>`. One transaction, which holds the sale's row: a grant is part of this or belongs to the epoch that opens.
+    /// Returns the ids of the grants that another process may still be about to give; `None` when the sale moved on
+    /// meanwhile, and nothing was written. After an unknown outcome, begin again under the next epoch.
+    pub(crate) async fn open(&self, sale_id: &SaleId, opening: &Opening) -> Result<Option<Vec<String>>, DbError> {
+        let sale = sale_id.as_str().as_bytes();
+        let began_at = datetime(opening.began_at_ms)?;
+        let of_sale = || stock_grants::table.filter(stock_grants::sale_id.eq(sale));
+        let ids: Option<Vec<Vec<u8>>> = self
+            .db
+            .patient()
+            .run("decided_open", async |conn| {
+                conn.transaction(async |conn| {
+                    let row = sales::table.find(sale).select((sales::stock, sales::epoch)).for_update();
+                    let row: Option<(i64, u32)> = row.first(conn).await.optional()?;
+                    let held: HeldRow = diesel::sql_query(format!("{HELD} ({})", reasons_with_unit()))
+                        .bind::<Binary, _>(sale)
+                        .get_result(conn)
+                        .await?;
+                    if row != Some((opening.stock, opening.epoch)) || held.units != opening.held {
+                        return Ok(None);
+                    }
+                    // Units offered again meanwhile have left what `units` keeps back, and would be marked as given.
+                    let offered = of_sale()
+                        .filter(stock_grants::kind.eq(GrantKind::Reclaim.code()))
+                        .filter(stock_grants::created_at.ge(began_at));
+                    if offered.count().get_result::<i64>(conn).await? > 0 {
+                        return Ok(None);
+                    }
+                    let late = stock_grants::applied_at.is_null().or(stock_grants::applied_at.ge(began_at));
+                    let ids = of_sale().filter(late).select(stock_grants::grant_id).load(conn).await?;
+                    let open = of_sale().filter(stock_grants::applied_at.is_null());
+                    let given = stock_grants::applied_at.eq(diesel::dsl::sql("NOW(3)"));
+                    diesel::update(open).set(given).execute(conn).await?;
+                    let early = of_sale().filter(stock_grants::epoch.ge(opening.epoch));
+                    diesel::update(early).set(stock_grants::epoch.eq(opening.epoch - 1)).execute(conn).await?;
+                    let name = format!("rebuild-{}", opening.epoch);
+                    grants::write(conn, sale_id, &name, (GrantKind::Rebuild, opening.units, opening.epoch)).await?;
+                    grants::mark(conn, sale, &name).await?;
+                    Ok(Some(ids))
+                })
+                .await
             })
-            .await
-        })
-        .await?;
-    Ok(ids.map(|ids| ids.into_iter().map(|id| String::from_utf8_lossy(&id).into_owned()).collect()))
+            .await?;
+        Ok(ids.map(|ids| ids.into_iter().map(|id| String::from_utf8_lossy(&id).into_owned()).collect()))
+    }
 }

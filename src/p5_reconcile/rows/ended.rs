@@ -2,9 +2,9 @@
 
 use crate::domain::ids::SaleId;
 use crate::domain::sale::SaleStatus;
+use crate::p5_reconcile::rows::BookRows;
 use crate::store::mysql::codes::{datetime, read_sale_id};
 use crate::store::mysql::fault::DbError;
-use crate::store::mysql::pool::Db;
 use crate::store::mysql::schema::sales;
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
@@ -24,20 +24,23 @@ pub struct EndedOpen {
     pub named: Vec<SaleId>,
 }
 
-/// Warmed and paused sales whose end is more than [`GRACE_MS`] and the time after which they close by themselves (seconds; 0:
-/// never) before `now_ms` (Unix milliseconds). A draft has nothing in Redis.
-pub async fn ended_open(db: &Db, now_ms: i64, auto_close_after_s: u64) -> Result<EndedOpen, DbError> {
-    let auto_ms = i64::try_from(auto_close_after_s.saturating_mul(1000)).unwrap_or(i64::MAX);
-    let before = datetime(now_ms.saturating_sub(GRACE_MS).saturating_sub(auto_ms))?;
-    let open = || {
-        let statuses = [SaleStatus::Warmed.code(), SaleStatus::Paused.code()];
-        sales::table.filter(sales::status.eq_any(statuses)).filter(sales::ends_at.lt(before))
-    };
-    let (count, named): (i64, Vec<Vec<u8>>) = db
-        .run("sale_ended_open", async |conn| {
-            let named = open().order((sales::ends_at, sales::sale_id)).limit(NAMED_MAX).select(sales::sale_id);
-            Ok((open().count().get_result(conn).await?, named.load(conn).await?))
-        })
-        .await?;
-    Ok(EndedOpen { count, named: named.iter().map(|id| read_sale_id(id)).collect::<Result<_, _>>()? })
+impl BookRows {
+    /// Warmed and paused sales whose end is more than [`GRACE_MS`] and the time after which they close by themselves (seconds; 0:
+    /// never) before `now_ms` (Unix milliseconds). A draft has nothing in Redis.
+    pub async fn ended_open(&self, now_ms: i64, auto_close_after_s: u64) -> Result<EndedOpen, DbError> {
+        let auto_ms = i64::try_from(auto_close_after_s.saturating_mul(1000)).unwrap_or(i64::MAX);
+        let before = datetime(now_ms.saturating_sub(GRACE_MS).saturating_sub(auto_ms))?;
+        let open = || {
+            let statuses = [SaleStatus::Warmed.code(), SaleStatus::Paused.code()];
+            sales::table.filter(sales::status.eq_any(statuses)).filter(sales::ends_at.lt(before))
+        };
+        let (count, named): (i64, Vec<Vec<u8>>) = self
+            .db
+            .run("sale_ended_open", async |conn| {
+                let named = open().order((sales::ends_at, sales::sale_id)).limit(NAMED_MAX).select(sales::sale_id);
+                Ok((open().count().get_result(conn).await?, named.load(conn).await?))
+            })
+            .await?;
+        Ok(EndedOpen { count, named: named.iter().map(|id| read_sale_id(id)).collect::<Result<_, _>>()? })
+    }
 }

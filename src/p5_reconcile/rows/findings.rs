@@ -2,10 +2,10 @@
 
 use crate::domain::ids::{RequestId, SaleId};
 use crate::orders::persist::DETAIL_CHARS_MAX;
+use crate::p5_reconcile::rows::FindingRows;
 use crate::store::mysql::codes::{cut, datetime};
 use crate::store::mysql::columns::UnixMs;
 use crate::store::mysql::fault::DbError;
-use crate::store::mysql::pool::Db;
 use crate::store::mysql::schema::{audit_findings, audit_runs};
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Unsigned};
@@ -56,30 +56,34 @@ pub struct StoredFinding {
 
 type RunColumns = (u64, Option<SaleId>, UnixMs, UnixMs, bool, u64, String);
 
-/// Writes a run and its first [`FINDINGS_MAX`] findings; returns its number.
-pub async fn record(db: &Db, run: &StoredRun) -> Result<u64, DbError> {
-    let row = (
-        audit_runs::sale_id.eq(run.sale_id.as_ref().map(|sale_id| sale_id.as_str().as_bytes())),
-        audit_runs::started_at.eq(datetime(run.started_at_ms)?),
-        audit_runs::ended_at.eq(datetime(run.ended_at_ms)?),
-        audit_runs::consistent.eq(run.consistent),
-        audit_runs::examined_count.eq(run.examined_count),
-        audit_runs::sheet.eq(run.sheet.as_str()),
-    );
-    db.run("audit_record", async |conn| {
-        conn.transaction(async |conn| {
-            diesel::insert_into(audit_runs::table).values(row).execute(conn).await?;
-            let last = diesel::dsl::sql::<Unsigned<BigInt>>("LAST_INSERT_ID()");
-            let run_id: u64 = diesel::select(last).get_result(conn).await?;
-            let findings: Vec<_> = run.findings.iter().take(FINDINGS_MAX).map(|f| finding_row(run_id, f)).collect();
-            if !findings.is_empty() {
-                diesel::insert_into(audit_findings::table).values(&findings).execute(conn).await?;
-            }
-            Ok(run_id)
-        })
-        .await
-    })
-    .await
+impl FindingRows {
+    /// Writes a run and its first [`FINDINGS_MAX`] findings; returns its number.
+    pub async fn record(&self, run: &StoredRun) -> Result<u64, DbError> {
+        let row = (
+            audit_runs::sale_id.eq(run.sale_id.as_ref().map(|sale_id| sale_id.as_str().as_bytes())),
+            audit_runs::started_at.eq(datetime(run.started_at_ms)?),
+            audit_runs::ended_at.eq(datetime(run.ended_at_ms)?),
+            audit_runs::consistent.eq(run.consistent),
+            audit_runs::examined_count.eq(run.examined_count),
+            audit_runs::sheet.eq(run.sheet.as_str()),
+        );
+        self.db
+            .run("audit_record", async |conn| {
+                conn.transaction(async |conn| {
+                    diesel::insert_into(audit_runs::table).values(row).execute(conn).await?;
+                    let last = diesel::dsl::sql::<Unsigned<BigInt>>("LAST_INSERT_ID()");
+                    let run_id: u64 = diesel::select(last).get_result(conn).await?;
+                    let findings: Vec<_> =
+                        run.findings.iter().take(FINDINGS_MAX).map(|f| finding_row(run_id, f)).collect();
+                    if !findings.is_empty() {
+                        diesel::insert_into(audit_findings::table).values(&findings).execute(conn).await?;
+                    }
+                    Ok(run_id)
+                })
+                .await
+            })
+            .await
+    }
 }
 
 #[derive(Insertable)]
@@ -102,20 +106,23 @@ fn finding_row(run_id: u64, finding: &StoredFinding) -> FindingRow<'_> {
     }
 }
 
-/// The last `limit` runs (at most 100) with their findings, newest first.
-pub async fn last_runs(db: &Db, limit: u32) -> Result<Vec<StoredRun>, DbError> {
-    let (runs, findings) = db
-        .run("audit_last_runs", async |conn| {
-            let newest = audit_runs::table.order(audit_runs::run_id.desc()).limit(i64::from(limit.min(100)));
-            let runs: Vec<RunColumns> = newest.load(conn).await?;
-            let of_runs = audit_findings::run_id.eq_any(runs.iter().map(|run| run.0));
-            let columns = (audit_findings::run_id, StoredFinding::as_select());
-            let findings = audit_findings::table.filter(of_runs).order(audit_findings::finding_id).select(columns);
-            let findings: Vec<(u64, StoredFinding)> = findings.load(conn).await?;
-            Ok((runs, findings))
-        })
-        .await?;
-    Ok(runs.into_iter().map(|run| with_findings(run, &findings)).collect())
+impl FindingRows {
+    /// The last `limit` runs (at most 100) with their findings, newest first.
+    pub async fn last_runs(&self, limit: u32) -> Result<Vec<StoredRun>, DbError> {
+        let (runs, findings) = self
+            .db
+            .run("audit_last_runs", async |conn| {
+                let newest = audit_runs::table.order(audit_runs::run_id.desc()).limit(i64::from(limit.min(100)));
+                let runs: Vec<RunColumns> = newest.load(conn).await?;
+                let of_runs = audit_findings::run_id.eq_any(runs.iter().map(|run| run.0));
+                let columns = (audit_findings::run_id, StoredFinding::as_select());
+                let findings = audit_findings::table.filter(of_runs).order(audit_findings::finding_id).select(columns);
+                let findings: Vec<(u64, StoredFinding)> = findings.load(conn).await?;
+                Ok((runs, findings))
+            })
+            .await?;
+        Ok(runs.into_iter().map(|run| with_findings(run, &findings)).collect())
+    }
 }
 
 fn with_findings(run: RunColumns, findings: &[(u64, StoredFinding)]) -> StoredRun {
@@ -132,29 +139,33 @@ fn with_findings(run: RunColumns, findings: &[(u64, StoredFinding)]) -> StoredRu
     }
 }
 
-/// Deletes old runs with their findings: those that found nothing after [`QUIET_KEPT_MS`], the others after [`NEWS_KEPT_MS`],
-/// by the age of their end at `now_ms` (Unix milliseconds). However many runs there are, none goes before its time. Returns
-/// how many runs went, at most [`PRUNED_MAX`] a call. Repeating is safe.
-pub async fn prune(db: &Db, now_ms: i64) -> Result<usize, DbError> {
-    let (quiet, news) = (datetime(now_ms - QUIET_KEPT_MS)?, datetime(now_ms - NEWS_KEPT_MS)?);
-    db.run("audit_prune", async |conn| {
-        conn.transaction(async |conn| {
-            let has_findings =
-                diesel::dsl::exists(audit_findings::table.filter(audit_findings::run_id.eq(audit_runs::run_id)));
-            let nothing_found = audit_runs::consistent.eq(true).and(diesel::dsl::not(has_findings));
-            let old: Vec<u64> = audit_runs::table
-                .filter(audit_runs::ended_at.lt(quiet))
-                .filter(audit_runs::ended_at.lt(news).or(nothing_found))
-                .order(audit_runs::ended_at)
-                .limit(PRUNED_MAX)
-                .select(audit_runs::run_id)
-                .load(conn)
-                .await?;
-            let findings = audit_findings::table.filter(audit_findings::run_id.eq_any(&old));
-            diesel::delete(findings).execute(conn).await?;
-            Ok(diesel::delete(audit_runs::table.filter(audit_runs::run_id.eq_any(&old))).execute(conn).await?)
-        })
-        .await
-    })
-    .await
+impl FindingRows {
+    /// Deletes old runs with their findings: those that found nothing after [`QUIET_KEPT_MS`], the others after [`NEWS_KEPT_MS`],
+    /// by the age of their end at `now_ms` (Unix milliseconds). However many runs there are, none goes before its time. Returns
+    /// how many runs went, at most [`PRUNED_MAX`] a call. Repeating is safe.
+    pub async fn prune(&self, now_ms: i64) -> Result<usize, DbError> {
+        let (quiet, news) = (datetime(now_ms - QUIET_KEPT_MS)?, datetime(now_ms - NEWS_KEPT_MS)?);
+        self.db
+            .run("audit_prune", async |conn| {
+                conn.transaction(async |conn| {
+                    let has_findings = diesel::dsl::exists(
+                        audit_findings::table.filter(audit_findings::run_id.eq(audit_runs::run_id)),
+                    );
+                    let nothing_found = audit_runs::consistent.eq(true).and(diesel::dsl::not(has_findings));
+                    let old: Vec<u64> = audit_runs::table
+                        .filter(audit_runs::ended_at.lt(quiet))
+                        .filter(audit_runs::ended_at.lt(news).or(nothing_found))
+                        .order(audit_runs::ended_at)
+                        .limit(PRUNED_MAX)
+                        .select(audit_runs::run_id)
+                        .load(conn)
+                        .await?;
+                    let findings = audit_findings::table.filter(audit_findings::run_id.eq_any(&old));
+                    diesel::delete(findings).execute(conn).await?;
+                    Ok(diesel::delete(audit_runs::table.filter(audit_runs::run_id.eq_any(&old))).execute(conn).await?)
+                })
+                .await
+            })
+            .await
+    }
 }

@@ -6,3 +6,18 @@ pub mod decided;
 pub mod ended;
 pub mod findings;
 pub mod totals;
+
+use crate::store::mysql::mysql_handle;
+
+mysql_handle! {
+    /// The books of sales: what was granted, sold, given back and numbered.
+    BookRows
+}
+mysql_handle! {
+    /// Decided requests, as a rebuild reads them and opens the next epoch.
+    DecidedRows
+}
+mysql_handle! {
+    /// Findings of the audits.
+    FindingRows
+}

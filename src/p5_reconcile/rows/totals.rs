@@ -1,8 +1,8 @@
 //! The register of failures counted, and what ended orders brought back, for the console.
 
 use crate::domain::ids::SaleId;
+use crate::p5_reconcile::rows::BookRows;
 use crate::store::mysql::fault::DbError;
-use crate::store::mysql::pool::Db;
 use crate::store::mysql::values::Values;
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Binary};
@@ -31,18 +31,20 @@ struct RegisteredRow {
     rows_count: i64,
 }
 
-/// The register counted by sale and status: reads an index of it, not its rows.
-pub(crate) async fn registered(db: &Db) -> Result<Vec<Registered>, DbError> {
-    let query = "/* totals::registered */ SELECT sale_id, status, CAST(SUM(quantity) AS SIGNED) AS units, \
+impl BookRows {
+    /// The register counted by sale and status: reads an index of it, not its rows.
+    pub(crate) async fn registered(&self) -> Result<Vec<Registered>, DbError> {
+        let query = "/* totals::registered */ SELECT sale_id, status, CAST(SUM(quantity) AS SIGNED) AS units, \
                  COUNT(*) AS rows_count FROM failed_request GROUP BY sale_id, status";
-    let rows: Vec<RegisteredRow> =
-        db.run("registered", async |conn| Ok(diesel::sql_query(query).load(conn).await?)).await?;
-    rows.into_iter()
-        .map(|row| {
-            let sale_id = crate::store::mysql::codes::read_sale_id(&row.sale_id)?;
-            Ok(Registered { sale_id, status: row.status, units: row.units, count: row.rows_count })
-        })
-        .collect()
+        let rows: Vec<RegisteredRow> =
+            self.db.run("registered", async |conn| Ok(diesel::sql_query(query).load(conn).await?)).await?;
+        rows.into_iter()
+            .map(|row| {
+                let sale_id = crate::store::mysql::codes::read_sale_id(&row.sale_id)?;
+                Ok(Registered { sale_id, status: row.status, units: row.units, count: row.rows_count })
+            })
+            .collect()
+    }
 }
 
 #[derive(QueryableByName)]
@@ -53,22 +55,24 @@ struct ReturnedRow {
     units: i64,
 }
 
-/// Units that ended orders of these sales brought back so far; a sale without any is left out. Reads a row of the journal for each
-/// cancellation and each batch that expired.
-pub(crate) async fn returned(db: &Db, sales: &[&SaleId]) -> Result<HashMap<SaleId, i64>, DbError> {
-    if sales.is_empty() {
-        return Ok(HashMap::new());
-    }
-    let mut ids = Values::list(sales.len());
-    for sale in sales {
-        ids.bytes(sale.as_str().as_bytes());
-    }
-    let query = format!(
-        "/* totals::returned */ SELECT sale_id, CAST(SUM(delta) AS SIGNED) AS units FROM stock_flow \
+impl BookRows {
+    /// Units that ended orders of these sales brought back so far; a sale without any is left out. Reads a row of the journal for each
+    /// cancellation and each batch that expired.
+    pub(crate) async fn returned(&self, sales: &[&SaleId]) -> Result<HashMap<SaleId, i64>, DbError> {
+        if sales.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let mut ids = Values::list(sales.len());
+        for sale in sales {
+            ids.bytes(sale.as_str().as_bytes());
+        }
+        let query = format!(
+            "/* totals::returned */ SELECT sale_id, CAST(SUM(delta) AS SIGNED) AS units FROM stock_flow \
          WHERE sale_id IN {} AND kind IN ('cancel', 'expire') GROUP BY sale_id",
-        ids.finish()
-    );
-    let rows: Vec<ReturnedRow> =
-        db.run("returned", async |conn| Ok(diesel::sql_query(&query).load(conn).await?)).await?;
-    rows.into_iter().map(|row| Ok((crate::store::mysql::codes::read_sale_id(&row.sale_id)?, row.units))).collect()
+            ids.finish()
+        );
+        let rows: Vec<ReturnedRow> =
+            self.db.run("returned", async |conn| Ok(diesel::sql_query(&query).load(conn).await?)).await?;
+        rows.into_iter().map(|row| Ok((crate::store::mysql::codes::read_sale_id(&row.sale_id)?, row.units))).collect()
+    }
 }

@@ -10,13 +10,19 @@ use crate::sales::rows::SaleRow;
 use crate::store::mysql::codes::cut;
 use crate::store::mysql::columns::UnixMs;
 use crate::store::mysql::fault::DbError;
-use crate::store::mysql::pool::{Conn, Db};
+use crate::store::mysql::mysql_handle;
+use crate::store::mysql::pool::Conn;
 use crate::store::mysql::schema::{operator_acts, sales};
 use diesel::prelude::*;
 use diesel_async::{AsyncConnection, RunQueryDsl};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+mysql_handle! {
+    /// The record of what operators did.
+    ActRows
+}
 
 /// Most acts a listing returns.
 pub(crate) const PAGE_MAX: u32 = 1_000;
@@ -72,33 +78,36 @@ impl<'a> ActRow<'a> {
     }
 }
 
-/// Writes acts down, all or none. Names and words that are too long are cut; what was there before and after is not.
-///
-/// # Errors
-/// [`DbError`]; after [`DbError::Unavailable`] and [`DbError::Timeout`] they may have been written.
-pub async fn record(db: &Db, acts: &[OperatorAct]) -> Result<(), DbError> {
-    let mut statements: Vec<Vec<ActRow<'_>>> = Vec::new();
-    let mut bytes = 0;
-    for row in acts.iter().map(ActRow::of) {
-        bytes += row.bytes();
-        match statements.last_mut() {
-            Some(rows) if bytes <= STATEMENT_BYTES => rows.push(row),
-            Some(_) | None => {
-                bytes = row.bytes();
-                statements.push(vec![row]);
+impl ActRows {
+    /// Writes acts down, all or none. Names and words that are too long are cut; what was there before and after is not.
+    ///
+    /// # Errors
+    /// [`DbError`]; after [`DbError::Unavailable`] and [`DbError::Timeout`] they may have been written.
+    pub async fn record(&self, acts: &[OperatorAct]) -> Result<(), DbError> {
+        let mut statements: Vec<Vec<ActRow<'_>>> = Vec::new();
+        let mut bytes = 0;
+        for row in acts.iter().map(ActRow::of) {
+            bytes += row.bytes();
+            match statements.last_mut() {
+                Some(rows) if bytes <= STATEMENT_BYTES => rows.push(row),
+                Some(_) | None => {
+                    bytes = row.bytes();
+                    statements.push(vec![row]);
+                }
             }
         }
+        self.db
+            .run("acts_record", async |conn| {
+                conn.transaction(async |conn| {
+                    for rows in &statements {
+                        diesel::insert_into(operator_acts::table).values(rows).execute(conn).await?;
+                    }
+                    Ok(())
+                })
+                .await
+            })
+            .await
     }
-    db.run("acts_record", async |conn| {
-        conn.transaction(async |conn| {
-            for rows in &statements {
-                diesel::insert_into(operator_acts::table).values(rows).execute(conn).await?;
-            }
-            Ok(())
-        })
-        .await
-    })
-    .await
 }
 
 /// Writes one act in the caller's transaction: it is there if what it tells of is.
@@ -156,11 +165,13 @@ pub(crate) fn pending_is_written() {
     let _none = PENDING.try_with(|pending| AtomicBool::store(&pending.is_written, true, Ordering::Release));
 }
 
-/// Writes the act of this task down before its work, which changes nothing in the database.
-pub(crate) async fn record_pending(db: &Db, sale_id: &SaleId) -> Result<(), DbError> {
-    db.run("act_pending", async |conn| insert_pending(conn, sale_id).await).await?;
-    pending_is_written();
-    Ok(())
+impl ActRows {
+    /// Writes the act of this task down before its work, which changes nothing in the database.
+    pub(crate) async fn record_pending(&self, sale_id: &SaleId) -> Result<(), DbError> {
+        self.db.run("act_pending", async |conn| insert_pending(conn, sale_id).await).await?;
+        pending_is_written();
+        Ok(())
+    }
 }
 
 /// An act as it is on record. Codes are kept as they stand: another version may have written them.
@@ -217,18 +228,21 @@ pub struct ActFilter {
     pub limit: u32,
 }
 
-/// Acts, newest first.
-pub async fn list(db: &Db, wanted: &ActFilter) -> Result<Vec<RecordedAct>, DbError> {
-    db.run("acts_list", async |conn| {
-        let mut query = operator_acts::table.select(RecordedAct::as_select()).into_boxed();
-        if let Some(sale_id) = &wanted.sale_id {
-            query = query.filter(operator_acts::sale_id.eq(sale_id.as_str().as_bytes()));
-        }
-        if let Some(before) = wanted.before {
-            query = query.filter(operator_acts::act_id.lt(before));
-        }
-        let page = query.order(operator_acts::act_id.desc()).limit(i64::from(wanted.limit.min(PAGE_MAX)));
-        Ok(page.load(conn).await?)
-    })
-    .await
+impl ActRows {
+    /// Acts, newest first.
+    pub async fn list(&self, wanted: &ActFilter) -> Result<Vec<RecordedAct>, DbError> {
+        self.db
+            .run("acts_list", async |conn| {
+                let mut query = operator_acts::table.select(RecordedAct::as_select()).into_boxed();
+                if let Some(sale_id) = &wanted.sale_id {
+                    query = query.filter(operator_acts::sale_id.eq(sale_id.as_str().as_bytes()));
+                }
+                if let Some(before) = wanted.before {
+                    query = query.filter(operator_acts::act_id.lt(before));
+                }
+                let page = query.order(operator_acts::act_id.desc()).limit(i64::from(wanted.limit.min(PAGE_MAX)));
+                Ok(page.load(conn).await?)
+            })
+            .await
+    }
 }

@@ -6,11 +6,17 @@ use crate::domain::sale::{Sale, SaleStatus};
 use crate::store::mysql::codes::cut;
 use crate::store::mysql::columns::UnixMs;
 use crate::store::mysql::fault::DbError;
-use crate::store::mysql::pool::{Conn, Db};
+use crate::store::mysql::mysql_handle;
+use crate::store::mysql::pool::Conn;
 use crate::store::mysql::schema::{archived_sales, sales};
 use diesel::prelude::*;
 use diesel_async::{AsyncConnection, RunQueryDsl};
 use serde::{Deserialize, Serialize};
+
+mysql_handle! {
+    /// What is kept of sales that were removed.
+    ArchivedRows
+}
 
 /// Archived sales in one list.
 const ARCHIVED_MAX: i64 = 1_000;
@@ -52,17 +58,19 @@ pub struct Archived {
     pub(crate) archived_at_ms: i64,
 }
 
-/// What is kept of a sale; `None`: it was not archived.
-pub async fn get(db: &Db, sale_id: &SaleId) -> Result<Option<Archived>, DbError> {
-    let sale = archived_sales::table.find(sale_id.as_str().as_bytes()).select(Archived::as_select());
-    db.run("archived_get", async |conn| Ok(sale.first(conn).await.optional()?)).await
-}
+impl ArchivedRows {
+    /// What is kept of a sale; `None`: it was not archived.
+    pub async fn get(&self, sale_id: &SaleId) -> Result<Option<Archived>, DbError> {
+        let sale = archived_sales::table.find(sale_id.as_str().as_bytes()).select(Archived::as_select());
+        self.db.run("archived_get", async |conn| Ok(sale.first(conn).await.optional()?)).await
+    }
 
-/// The last [`ARCHIVED_MAX`] of them, newest first.
-pub async fn list(db: &Db) -> Result<Vec<Archived>, DbError> {
-    let newest = archived_sales::table.order((archived_sales::archived_at.desc(), archived_sales::sale_id));
-    let newest = newest.limit(ARCHIVED_MAX).select(Archived::as_select());
-    db.run("archived_list", async |conn| Ok(newest.load(conn).await?)).await
+    /// The last [`ARCHIVED_MAX`] of them, newest first.
+    pub async fn list(&self) -> Result<Vec<Archived>, DbError> {
+        let newest = archived_sales::table.order((archived_sales::archived_at.desc(), archived_sales::sale_id));
+        let newest = newest.limit(ARCHIVED_MAX).select(Archived::as_select());
+        self.db.run("archived_list", async |conn| Ok(newest.load(conn).await?)).await
+    }
 }
 
 /// Whether a sale was archived, or is being removed.
@@ -72,35 +80,38 @@ pub(crate) async fn is_there(conn: &mut Conn, sale: &[u8]) -> Result<bool, DbErr
     Ok(found.is_some())
 }
 
-/// Writes the row, if the row of `sales` still agrees with `sale`: every change of a sale changes that row, but for a payment, whose own
-/// row stays. `false`: it does not agree, and nothing was written. After an unknown outcome, [`get`] shows what holds.
-pub async fn begin(db: &Db, sale: &Sale, archived: &Archived) -> Result<bool, DbError> {
-    let id = sale.sale_id.as_str().as_bytes();
-    let sums = &archived.sums;
-    let row = (
-        archived_sales::sale_id.eq(id),
-        archived_sales::title.eq(&sums.title),
-        archived_sales::granted.eq(sums.granted),
-        archived_sales::stock.eq(sums.stock),
-        archived_sales::ordered.eq(sums.ordered),
-        archived_sales::orders_count.eq(sums.orders_count),
-        archived_sales::outcomes_count.eq(sums.outcomes_count),
-        archived_sales::manifest.eq(&archived.manifest),
-        archived_sales::archived_by.eq(cut(&archived.archived_by, 64)),
-    );
-    let as_exported = (SaleStatus::Closed.code().to_owned(), sums.granted, sums.stock, sale.epoch);
-    db.run("archived_begin", async |conn| {
-        conn.transaction(async |conn| {
-            let now = (sales::status, sales::granted, sales::stock, sales::epoch);
-            let now: Option<(String, i64, i64, u32)> =
-                sales::table.find(id).select(now).for_update().first(conn).await.optional()?;
-            if now != Some(as_exported) {
-                return Ok(false);
-            }
-            diesel::insert_into(archived_sales::table).values(row).execute(conn).await?;
-            Ok(true)
-        })
-        .await
-    })
-    .await
+impl ArchivedRows {
+    /// Writes the row, if the row of `sales` still agrees with `sale`: every change of a sale changes that row, but for a payment, whose own
+    /// row stays. `false`: it does not agree, and nothing was written. After an unknown outcome, [`get`] shows what holds.
+    pub async fn begin(&self, sale: &Sale, archived: &Archived) -> Result<bool, DbError> {
+        let id = sale.sale_id.as_str().as_bytes();
+        let sums = &archived.sums;
+        let row = (
+            archived_sales::sale_id.eq(id),
+            archived_sales::title.eq(&sums.title),
+            archived_sales::granted.eq(sums.granted),
+            archived_sales::stock.eq(sums.stock),
+            archived_sales::ordered.eq(sums.ordered),
+            archived_sales::orders_count.eq(sums.orders_count),
+            archived_sales::outcomes_count.eq(sums.outcomes_count),
+            archived_sales::manifest.eq(&archived.manifest),
+            archived_sales::archived_by.eq(cut(&archived.archived_by, 64)),
+        );
+        let as_exported = (SaleStatus::Closed.code().to_owned(), sums.granted, sums.stock, sale.epoch);
+        self.db
+            .run("archived_begin", async |conn| {
+                conn.transaction(async |conn| {
+                    let now = (sales::status, sales::granted, sales::stock, sales::epoch);
+                    let now: Option<(String, i64, i64, u32)> =
+                        sales::table.find(id).select(now).for_update().first(conn).await.optional()?;
+                    if now != Some(as_exported) {
+                        return Ok(false);
+                    }
+                    diesel::insert_into(archived_sales::table).values(row).execute(conn).await?;
+                    Ok(true)
+                })
+                .await
+            })
+            .await
+    }
 }

@@ -6,9 +6,10 @@ use crate::domain::ids::SaleId;
 use crate::domain::sale::{Sale, SaleStatus};
 use crate::domain::sale_change::{START_SETTLED_S, SaleChange};
 use crate::sales::rows::SaleRow;
+use crate::sales::rows::SaleRows;
 use crate::sales::rows::acts;
 use crate::store::mysql::fault::DbError;
-use crate::store::mysql::pool::{Conn, Db};
+use crate::store::mysql::pool::Conn;
 use crate::store::mysql::schema::sales;
 use diesel::dsl::sql;
 use diesel::mysql::Mysql;
@@ -23,16 +24,19 @@ pub(crate) struct SeenSale {
     pub(crate) now_ms: i64,
 }
 
-/// A sale with the database's time, if it exists.
-pub(crate) async fn seen(db: &Db, sale_id: &SaleId) -> Result<Option<SeenSale>, DbError> {
-    let row: Option<(SaleRow, chrono::NaiveDateTime)> = db
-        .run("sale_seen", async |conn| {
-            let sale = sales::table.find(sale_id.as_str().as_bytes());
-            Ok(sale.select((SaleRow::as_select(), sql::<Datetime>("NOW(3)"))).first(conn).await.optional()?)
-        })
-        .await?;
-    row.map(|(row, now)| Ok(SeenSale { sale: row.read()?, now_ms: crate::store::mysql::codes::unix_ms(now) }))
-        .transpose()
+impl SaleRows {
+    /// A sale with the database's time, if it exists.
+    pub(crate) async fn seen(&self, sale_id: &SaleId) -> Result<Option<SeenSale>, DbError> {
+        let row: Option<(SaleRow, chrono::NaiveDateTime)> = self
+            .db
+            .run("sale_seen", async |conn| {
+                let sale = sales::table.find(sale_id.as_str().as_bytes());
+                Ok(sale.select((SaleRow::as_select(), sql::<Datetime>("NOW(3)"))).first(conn).await.optional()?)
+            })
+            .await?;
+        row.map(|(row, now)| Ok(SeenSale { sale: row.read()?, now_ms: crate::store::mysql::codes::unix_ms(now) }))
+            .transpose()
+    }
 }
 
 /// A condition on `sales`.
@@ -56,81 +60,85 @@ fn condition(change: &SaleChange, moves_start: bool) -> Condition {
     }
 }
 
-/// Writes `to` over `from` if it still has the version of `from` and `change` may still be made; whether it was written.
-/// After an unknown outcome a repeat finds out.
-pub(crate) async fn write(db: &Db, change: &SaleChange, from: &Sale, to: &Sale) -> Result<bool, DbError> {
-    let row = SaleRow::of(to)?;
-    let id = from.sale_id.as_str().as_bytes();
-    let written = db
-        .run("sale_change", async |conn: &mut Conn| {
-            let allowed = condition(change, from.starts_at_ms != to.starts_at_ms);
-            let as_read = sales::table.find(id).filter(sales::version.eq(from.version)).filter(allowed);
-            let terms = (
-                sales::product_id.eq(&row.product_id),
-                sales::title.eq(&row.title),
-                sales::price_cents.eq(row.price_cents),
-                sales::currency.eq(&row.currency),
-                sales::per_user_limit.eq(row.per_user_limit),
-                sales::token_required.eq(row.token_required),
-                sales::waiting_room.eq(row.waiting_room),
-                sales::pay_within_s.eq(row.pay_within_s),
-                sales::pay_grace_s.eq(row.pay_grace_s),
-                sales::limit_returns.eq(row.limit_returns),
-            );
-            let rest = (
-                sales::starts_at.eq(row.starts_at),
-                sales::ends_at.eq(row.ends_at),
-                sales::hidden.eq(row.hidden),
-                sales::version.eq(sales::version + 1),
-            );
-            conn.transaction(async |conn| {
-                let written = diesel::update(as_read).set((terms, rest)).execute(conn).await?;
-                if written == 1 {
-                    acts::insert_pending(conn, &from.sale_id).await?;
-                }
-                Ok::<_, DbError>(written)
+impl SaleRows {
+    /// Writes `to` over `from` if it still has the version of `from` and `change` may still be made; whether it was written.
+    /// After an unknown outcome a repeat finds out.
+    pub(crate) async fn write(&self, change: &SaleChange, from: &Sale, to: &Sale) -> Result<bool, DbError> {
+        let row = SaleRow::of(to)?;
+        let id = from.sale_id.as_str().as_bytes();
+        let written = self
+            .db
+            .run("sale_change", async |conn: &mut Conn| {
+                let allowed = condition(change, from.starts_at_ms != to.starts_at_ms);
+                let as_read = sales::table.find(id).filter(sales::version.eq(from.version)).filter(allowed);
+                let terms = (
+                    sales::product_id.eq(&row.product_id),
+                    sales::title.eq(&row.title),
+                    sales::price_cents.eq(row.price_cents),
+                    sales::currency.eq(&row.currency),
+                    sales::per_user_limit.eq(row.per_user_limit),
+                    sales::token_required.eq(row.token_required),
+                    sales::waiting_room.eq(row.waiting_room),
+                    sales::pay_within_s.eq(row.pay_within_s),
+                    sales::pay_grace_s.eq(row.pay_grace_s),
+                    sales::limit_returns.eq(row.limit_returns),
+                );
+                let rest = (
+                    sales::starts_at.eq(row.starts_at),
+                    sales::ends_at.eq(row.ends_at),
+                    sales::hidden.eq(row.hidden),
+                    sales::version.eq(sales::version + 1),
+                );
+                conn.transaction(async |conn| {
+                    let written = diesel::update(as_read).set((terms, rest)).execute(conn).await?;
+                    if written == 1 {
+                        acts::insert_pending(conn, &from.sale_id).await?;
+                    }
+                    Ok::<_, DbError>(written)
+                })
+                .await
             })
-            .await
-        })
-        .await?;
-    if written == 1 {
-        acts::pending_is_written();
+            .await?;
+        if written == 1 {
+            acts::pending_is_written();
+        }
+        Ok(written == 1)
     }
-    Ok(written == 1)
-}
 
-/// Whether a sale ended `after_s` seconds ago by the database's clock.
-pub(crate) async fn ended_since(db: &Db, sale_id: &SaleId, after_s: u64) -> Result<bool, DbError> {
-    let after_ms = i64::try_from(after_s.saturating_mul(1000)).unwrap_or(i64::MAX);
-    let seen = seen(db, sale_id).await?;
-    Ok(seen.is_some_and(|SeenSale { sale, now_ms }| sale.ends_at_ms.saturating_add(after_ms) <= now_ms))
-}
+    /// Whether a sale ended `after_s` seconds ago by the database's clock.
+    pub(crate) async fn ended_since(&self, sale_id: &SaleId, after_s: u64) -> Result<bool, DbError> {
+        let after_ms = i64::try_from(after_s.saturating_mul(1000)).unwrap_or(i64::MAX);
+        let seen = self.seen(sale_id).await?;
+        Ok(seen.is_some_and(|SeenSale { sale, now_ms }| sale.ends_at_ms.saturating_add(after_ms) <= now_ms))
+    }
 
-/// Closes a sale that ended `after_s` seconds ago; `false` when it is not so, or not any more.
-/// Repeating is safe.
-pub(crate) async fn close_ended(db: &Db, sale_id: &SaleId, after_s: u64) -> Result<bool, DbError> {
-    let id = sale_id.as_str().as_bytes();
-    let closed = db
-        .run("sale_close_ended", async |conn: &mut Conn| {
-            let over = sales::table
-                .find(id)
-                .filter(sales::status.eq_any([SaleStatus::Warmed.code(), SaleStatus::Paused.code()]))
-                .filter(sales::ends_at.le(sql::<Datetime>(&format!("NOW(3) - INTERVAL {after_s} SECOND"))));
-            conn.transaction(async |conn| {
-                let closed =
-                    diesel::update(over).set(sales::status.eq(SaleStatus::Closed.code())).execute(conn).await?;
-                if closed == 1 {
-                    acts::insert_pending(conn, sale_id).await?;
-                }
-                Ok::<_, DbError>(closed)
+    /// Closes a sale that ended `after_s` seconds ago; `false` when it is not so, or not any more.
+    /// Repeating is safe.
+    pub(crate) async fn close_ended(&self, sale_id: &SaleId, after_s: u64) -> Result<bool, DbError> {
+        let id = sale_id.as_str().as_bytes();
+        let closed = self
+            .db
+            .run("sale_close_ended", async |conn: &mut Conn| {
+                let over = sales::table
+                    .find(id)
+                    .filter(sales::status.eq_any([SaleStatus::Warmed.code(), SaleStatus::Paused.code()]))
+                    .filter(sales::ends_at.le(sql::<Datetime>(&format!("NOW(3) - INTERVAL {after_s} SECOND"))));
+                conn.transaction(async |conn| {
+                    let closed =
+                        diesel::update(over).set(sales::status.eq(SaleStatus::Closed.code())).execute(conn).await?;
+                    if closed == 1 {
+                        acts::insert_pending(conn, sale_id).await?;
+                    }
+                    Ok::<_, DbError>(closed)
+                })
+                .await
             })
-            .await
-        })
-        .await?;
-    if closed == 1 {
-        acts::pending_is_written();
+            .await?;
+        if closed == 1 {
+            acts::pending_is_written();
+        }
+        Ok(closed == 1)
     }
-    Ok(closed == 1)
 }
 
 /// A step of a sale's epoch.
@@ -142,15 +150,18 @@ pub struct EpochStep {
     pub to: u32,
 }
 
-/// Moves the epoch forward. `true` for the only caller that did: an epoch belongs to one attempt of a rebuild.
-/// After an unknown outcome the next epoch is free.
-pub async fn advance_epoch(db: &Db, sale_id: &SaleId, step: EpochStep) -> Result<bool, DbError> {
-    let sale = sales::table.find(sale_id.as_str().as_bytes());
-    let older = sale.filter(sales::epoch.eq(step.from)).filter(sales::epoch.lt(step.to));
-    let moved = db
-        .run("sale_advance_epoch", async |conn| {
-            Ok(diesel::update(older).set(sales::epoch.eq(step.to)).execute(conn).await?)
-        })
-        .await?;
-    Ok(moved == 1)
+impl SaleRows {
+    /// Moves the epoch forward. `true` for the only caller that did: an epoch belongs to one attempt of a rebuild.
+    /// After an unknown outcome the next epoch is free.
+    pub async fn advance_epoch(&self, sale_id: &SaleId, step: EpochStep) -> Result<bool, DbError> {
+        let sale = sales::table.find(sale_id.as_str().as_bytes());
+        let older = sale.filter(sales::epoch.eq(step.from)).filter(sales::epoch.lt(step.to));
+        let moved = self
+            .db
+            .run("sale_advance_epoch", async |conn| {
+                Ok(diesel::update(older).set(sales::epoch.eq(step.to)).execute(conn).await?)
+            })
+            .await?;
+        Ok(moved == 1)
+    }
 }

@@ -5,6 +5,7 @@ pub mod archived;
 pub mod changes;
 pub mod error;
 pub mod grants;
+mod lists;
 
 use crate::domain::ids::SaleId;
 use crate::domain::new_sale::PAY_GRACE_S;
@@ -15,20 +16,24 @@ use crate::sales::rows::error::SaleError;
 use crate::store::mysql::codes::{datetime, read_sale_id, unix_ms, unreadable};
 use crate::store::mysql::columns::UnixMs;
 use crate::store::mysql::fault::DbError;
-use crate::store::mysql::pool::Db;
-use crate::store::mysql::schema::{archived_sales, sales};
+use crate::store::mysql::mysql_handle;
+use crate::store::mysql::schema::sales;
+pub use acts::ActRows;
 use archived as archive;
+pub use archived::ArchivedRows;
 use chrono::NaiveDateTime;
-use diesel::mysql::Mysql;
 use diesel::prelude::*;
 use diesel_async::{AsyncConnection, RunQueryDsl};
 use grants::FIRST_GRANT;
+pub use grants::GrantRows;
+
+mysql_handle! {
+    /// The sales: created, read and changed.
+    SaleRows
+}
 
 /// The key that an id of a removed sale would double.
 const ARCHIVED: &str = "archived_sales";
-/// Most sales a listing returns, newest first.
-pub(crate) const SALES_MAX: i64 = 1000;
-
 /// A row of `sales`.
 #[derive(Queryable, Selectable, Insertable)]
 #[diesel(table_name = sales, treat_none_as_default_value = false)]
@@ -102,184 +107,89 @@ impl SaleRow {
     }
 }
 
-/// Creates a sale with `sale.granted` units (`sale.stock` is not read) and its first grant, not yet applied to Redis.
-///
-/// # Errors
-/// [`SaleError::Exists`] when the id is taken, [`SaleError::Archived`] when it was; nothing is written then.
-pub async fn create(db: &Db, sale: &Sale) -> Result<(), SaleError> {
-    let row = SaleRow::of(sale)?;
-    let created = db
-        .run("sale_create", async |conn| {
-            conn.transaction(async |conn| {
-                diesel::insert_into(sales::table).values(&row).execute(conn).await?;
-                // After the insert: a removal of this id has committed by now, and its row in `archived_sales` can be read.
-                if archive::is_there(conn, &row.sale_id).await? {
-                    return Err(DbError::Duplicate(ARCHIVED.to_owned()));
-                }
-                grants::insert(conn, &sale.sale_id, FIRST_GRANT, (sale.granted, sale.epoch)).await?;
-                acts::insert_pending(conn, &sale.sale_id).await
+impl SaleRows {
+    /// Creates a sale with `sale.granted` units (`sale.stock` is not read) and its first grant, not yet applied to Redis.
+    ///
+    /// # Errors
+    /// [`SaleError::Exists`] when the id is taken, [`SaleError::Archived`] when it was; nothing is written then.
+    pub async fn create(&self, sale: &Sale) -> Result<(), SaleError> {
+        let row = SaleRow::of(sale)?;
+        let created = self
+            .db
+            .run("sale_create", async |conn| {
+                conn.transaction(async |conn| {
+                    diesel::insert_into(sales::table).values(&row).execute(conn).await?;
+                    // After the insert: a removal of this id has committed by now, and its row in `archived_sales` can be read.
+                    if archive::is_there(conn, &row.sale_id).await? {
+                        return Err(DbError::Duplicate(ARCHIVED.to_owned()));
+                    }
+                    grants::insert(conn, &sale.sale_id, FIRST_GRANT, (sale.granted, sale.epoch)).await?;
+                    acts::insert_pending(conn, &sale.sale_id).await
+                })
+                .await
+            })
+            .await;
+        match created {
+            Ok(()) => {
+                acts::pending_is_written();
+                Ok(())
+            }
+            Err(DbError::Duplicate(key)) if key == ARCHIVED => Err(SaleError::Archived(sale.sale_id.clone())),
+            Err(DbError::Duplicate(_)) => Err(SaleError::Exists(sale.sale_id.clone())),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// A sale, if it exists.
+    pub async fn get(&self, sale_id: &SaleId) -> Result<Option<Sale>, DbError> {
+        let row: Option<SaleRow> = self
+            .db
+            .run("sale_get", async |conn| {
+                let sale = sales::table.find(sale_id.as_str().as_bytes()).select(SaleRow::as_select());
+                Ok(sale.first(conn).await.optional()?)
+            })
+            .await?;
+        row.map(SaleRow::read).transpose()
+    }
+
+    /// When a sale was created, Unix milliseconds by the database's clock; `None` if there is no such sale.
+    pub(crate) async fn created_at_ms(&self, sale_id: &SaleId) -> Result<Option<i64>, DbError> {
+        self.db
+            .run("sale_created_at", async |conn| {
+                let created_at = sales::table.find(sale_id.as_str().as_bytes()).select(sales::created_at);
+                let created_at: Option<UnixMs> = created_at.first(conn).await.optional()?;
+                Ok(created_at.map(Into::into))
             })
             .await
-        })
-        .await;
-    match created {
-        Ok(()) => {
+    }
+
+    /// Sets the status to `to`, if it is one of `from` at this very moment: what the caller read before may have been overtaken,
+    /// and a closed sale must stay closed.
+    ///
+    /// # Errors
+    /// [`SaleError::Status`] with the status that holds when it is another one, [`SaleError::Unknown`] or [`SaleError::Db`].
+    pub async fn set_status(&self, sale_id: &SaleId, to: SaleStatus, from: &[SaleStatus]) -> Result<(), SaleError> {
+        let id = sale_id.as_str().as_bytes();
+        let matched = self
+            .db
+            .run("sale_set_status", async |conn| {
+                conn.transaction(async |conn| {
+                    let allowed =
+                        sales::table.find(id).filter(sales::status.eq_any(from.iter().map(|status| status.code())));
+                    let matched = diesel::update(allowed).set(sales::status.eq(to.code())).execute(conn).await?;
+                    if matched > 0 {
+                        acts::insert_pending(conn, sale_id).await?;
+                    }
+                    Ok::<_, DbError>(matched)
+                })
+                .await
+            })
+            .await?;
+        if matched > 0 {
             acts::pending_is_written();
-            Ok(())
+            return Ok(());
         }
-        Err(DbError::Duplicate(key)) if key == ARCHIVED => Err(SaleError::Archived(sale.sale_id.clone())),
-        Err(DbError::Duplicate(_)) => Err(SaleError::Exists(sale.sale_id.clone())),
-        Err(error) => Err(error.into()),
+        let holds = self.get(sale_id).await?.map(|sale| sale.status);
+        Err(holds.map_or_else(|| SaleError::Unknown(sale_id.clone()), |now| SaleError::Status(sale_id.clone(), now)))
     }
-}
-
-/// A sale, if it exists.
-pub async fn get(db: &Db, sale_id: &SaleId) -> Result<Option<Sale>, DbError> {
-    let row: Option<SaleRow> = db
-        .run("sale_get", async |conn| {
-            let sale = sales::table.find(sale_id.as_str().as_bytes()).select(SaleRow::as_select());
-            Ok(sale.first(conn).await.optional()?)
-        })
-        .await?;
-    row.map(SaleRow::read).transpose()
-}
-
-/// When a sale was created, Unix milliseconds by the database's clock; `None` if there is no such sale.
-pub(crate) async fn created_at_ms(db: &Db, sale_id: &SaleId) -> Result<Option<i64>, DbError> {
-    db.run("sale_created_at", async |conn| {
-        let created_at = sales::table.find(sale_id.as_str().as_bytes()).select(sales::created_at);
-        let created_at: Option<UnixMs> = created_at.first(conn).await.optional()?;
-        Ok(created_at.map(Into::into))
-    })
-    .await
-}
-
-/// The newest [`SALES_MAX`] sales, newest first.
-pub async fn list(db: &Db) -> Result<Vec<Sale>, DbError> {
-    let rows: Vec<SaleRow> = db
-        .run("sale_list", async |conn| {
-            let newest = sales::table.order((sales::created_at.desc(), sales::sale_id)).limit(SALES_MAX);
-            Ok(newest.select(SaleRow::as_select()).load(conn).await?)
-        })
-        .await?;
-    rows.into_iter().map(SaleRow::read).collect()
-}
-
-/// The newest [`SALES_MAX`] sales that buyers see, are not closed and end after `ended_after_ms` (Unix milliseconds), newest first.
-pub(crate) async fn not_over(db: &Db, ended_after_ms: i64) -> Result<Vec<Sale>, DbError> {
-    let horizon = datetime(ended_after_ms)?;
-    let rows: Vec<SaleRow> = db
-        .run("sale_not_over", async |conn| {
-            let open = sales::table.filter(sales::status.ne(SaleStatus::Closed.code()));
-            let listed = open.filter(sales::ends_at.gt(horizon)).filter(sales::hidden.eq(false));
-            let newest = listed.order((sales::created_at.desc(), sales::sale_id)).limit(SALES_MAX);
-            Ok(newest.select(SaleRow::as_select()).load(conn).await?)
-        })
-        .await?;
-    rows.into_iter().map(SaleRow::read).collect()
-}
-
-/// All sales of a query in the order of their ids, read page by page.
-async fn all(
-    db: &Db,
-    name: &'static str,
-    wanted: impl Fn() -> sales::BoxedQuery<'static, Mysql>,
-) -> Result<Vec<Sale>, DbError> {
-    let mut all: Vec<Sale> = Vec::new();
-    loop {
-        let after = all.last().map_or(Vec::new(), |sale| sale.sale_id.as_str().as_bytes().to_vec());
-        let page = wanted().filter(sales::sale_id.gt(after)).order(sales::sale_id).limit(SALES_MAX);
-        let page = page.select(SaleRow::as_select());
-        let rows: Vec<SaleRow> = db.run(name, async |conn| Ok(page.load(conn).await?)).await?;
-        if rows.is_empty() {
-            return Ok(all);
-        }
-        for row in rows {
-            all.push(row.read()?);
-        }
-    }
-}
-
-/// Every sale that has left the draft state and is not being removed, in the order of their ids.
-pub async fn released(db: &Db) -> Result<Vec<Sale>, DbError> {
-    let released = || {
-        let archived = archived_sales::table.filter(archived_sales::sale_id.eq(sales::sale_id));
-        let there = sales::table.filter(sales::status.ne(SaleStatus::Draft.code()));
-        there.filter(diesel::dsl::not(diesel::dsl::exists(archived))).into_boxed()
-    };
-    all(db, "sale_released", released).await
-}
-
-/// How many sales there are, and how many were removed. A removal moves a sale from the first count to the second. So if
-/// both are unchanged, there is no new sale.
-pub(crate) async fn count(db: &Db) -> Result<(i64, i64), DbError> {
-    let there = sales::table.filter(sales::sale_id.eq(archived_sales::sale_id));
-    let gone = archived_sales::table.filter(diesel::dsl::not(diesel::dsl::exists(there)));
-    db.run("sale_count", async |conn| {
-        let there: i64 = sales::table.count().get_result(conn).await?;
-        let gone: i64 = gone.count().get_result(conn).await?;
-        Ok((there, gone))
-    })
-    .await
-}
-
-/// One page of sale ids in their byte order, behind `after`; at most [`SALES_MAX`].
-pub(crate) async fn ids_after(db: &Db, after: Option<&SaleId>) -> Result<Vec<SaleId>, DbError> {
-    let after = after.map_or(&[][..], |id| id.as_str().as_bytes());
-    let rows: Vec<Vec<u8>> = db
-        .run("sale_ids", async |conn| {
-            let page = sales::table.filter(sales::sale_id.gt(after)).order(sales::sale_id).limit(SALES_MAX);
-            Ok(page.select(sales::sale_id).load(conn).await?)
-        })
-        .await?;
-    rows.iter().map(|id| read_sale_id(id)).collect()
-}
-
-/// Sales that are not closed and end after `now_ms` (Unix milliseconds): drafts that wait for their start among them. All of
-/// them, however many.
-pub async fn unfinished(db: &Db, now_ms: i64) -> Result<Vec<Sale>, DbError> {
-    let now = datetime(now_ms)?;
-    let unfinished =
-        || sales::table.filter(sales::status.ne(SaleStatus::Closed.code())).filter(sales::ends_at.gt(now)).into_boxed();
-    all(db, "sale_unfinished", unfinished).await
-}
-
-/// Sales that Redis may be selling: warmed or paused, and not ended before `ended_before_ms` (Unix milliseconds). All of
-/// them: the boot fence must not miss one.
-pub async fn live_sales(db: &Db, ended_before_ms: i64) -> Result<Vec<Sale>, DbError> {
-    let horizon = datetime(ended_before_ms)?;
-    let live = || {
-        let selling = sales::status.eq_any([SaleStatus::Warmed.code(), SaleStatus::Paused.code()]);
-        sales::table.filter(selling).filter(sales::ends_at.ge(horizon)).into_boxed()
-    };
-    all(db, "sale_live", live).await
-}
-
-/// Sets the status to `to`, if it is one of `from` at this very moment: what the caller read before may have been overtaken,
-/// and a closed sale must stay closed.
-///
-/// # Errors
-/// [`SaleError::Status`] with the status that holds when it is another one, [`SaleError::Unknown`] or [`SaleError::Db`].
-pub async fn set_status(db: &Db, sale_id: &SaleId, to: SaleStatus, from: &[SaleStatus]) -> Result<(), SaleError> {
-    let id = sale_id.as_str().as_bytes();
-    let matched = db
-        .run("sale_set_status", async |conn| {
-            conn.transaction(async |conn| {
-                let allowed =
-                    sales::table.find(id).filter(sales::status.eq_any(from.iter().map(|status| status.code())));
-                let matched = diesel::update(allowed).set(sales::status.eq(to.code())).execute(conn).await?;
-                if matched > 0 {
-                    acts::insert_pending(conn, sale_id).await?;
-                }
-                Ok::<_, DbError>(matched)
-            })
-            .await
-        })
-        .await?;
-    if matched > 0 {
-        acts::pending_is_written();
-        return Ok(());
-    }
-    let holds = get(db, sale_id).await?.map(|sale| sale.status);
-    Err(holds.map_or_else(|| SaleError::Unknown(sale_id.clone()), |now| SaleError::Status(sale_id.clone(), now)))
 }

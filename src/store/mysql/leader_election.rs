@@ -99,6 +99,7 @@ async fn renew(work: LedWork, mut leadership: Leadership, renewals: watch::Sende
 
 /// The election as this process sees it.
 pub(crate) struct LeaderElection {
+    db: Db,
     work: LedWork,
     held: Option<HeldLeadership>,
     try_at: Option<Instant>,
@@ -106,8 +107,8 @@ pub(crate) struct LeaderElection {
 
 impl LeaderElection {
     /// An election in which this process has not stood yet.
-    pub(crate) const fn new(work: LedWork) -> Self {
-        Self { work, held: None, try_at: None }
+    pub(crate) const fn new(db: Db, work: LedWork) -> Self {
+        Self { db, work, held: None, try_at: None }
     }
 
     /// Whether this process still leads, without I/O: between two sales of a round.
@@ -117,7 +118,7 @@ impl LeaderElection {
 
     /// Whether this process leads; tries to become the leader if there is none. Between two rounds. On an error this process
     /// does not lead.
-    pub(crate) async fn run(&mut self, db: &Db) -> Result<bool, DbError> {
+    pub(crate) async fn run(&mut self) -> Result<bool, DbError> {
         if self.leads() {
             return Ok(true);
         }
@@ -131,7 +132,7 @@ impl LeaderElection {
         }
         self.try_at = Some(Instant::now() + TRY);
         let since = Instant::now();
-        let got = leader::try_lead(db, self.work.lock()).await?;
+        let got = leader::try_lead(&self.db, self.work.lock()).await?;
         self.held = got.map(|leadership| HeldLeadership::start(self.work, leadership, since));
         if self.held.is_some() {
             tracing::info!(work = ?self.work, "this process leads");

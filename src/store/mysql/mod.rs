@@ -12,6 +12,7 @@ mod database_server;
 mod database_state;
 mod db_config;
 pub mod fault;
+mod handle;
 pub mod leader;
 pub(crate) mod leader_election;
 pub mod migrate;
@@ -25,6 +26,7 @@ pub(crate) use address::AddressState;
 pub use address::DatabaseAddress;
 pub use db_config::DbConfig;
 pub use fault::DbError;
+pub(crate) use handle::mysql_handle;
 pub use pool::Db;
 
 /// For the loop of every background phase.

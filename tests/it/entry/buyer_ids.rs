@@ -3,7 +3,6 @@
 use crate::support::resp::RawRedis;
 use crate::support::world::{World, run};
 use seckill::domain::ids::RequestId;
-use seckill::orders::rows::request_records;
 use std::collections::HashSet;
 
 /// Different buyers that a folding, trimming, normalising or badly quoting layer would mix up or lose.
@@ -56,7 +55,7 @@ fn every_spelling_is_a_buyer_of_its_own() {
         for (user, id) in BUYERS.iter().zip(&first) {
             let status = world.status(&sale, user, id, 20).await;
             assert_eq!(status.text("status"), "CONFIRMED", "{user:?}: {status:?}");
-            let story = request_records::records_of(&world.servers.db, RequestId::parse(id).unwrap()).await.unwrap();
+            let story = world.servers.rows.requests.records_of(RequestId::parse(id).unwrap()).await.unwrap();
             assert_eq!(story.order.expect("an order").user_id.as_str().as_bytes(), user.as_bytes());
         }
         for (user, id) in BUYERS.iter().zip(&first) {

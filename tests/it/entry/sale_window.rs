@@ -9,7 +9,6 @@ use seckill::domain::sale::SaleStatus;
 use seckill::roles::Role;
 use seckill::runtime::now_ms;
 use seckill::sales::SaleControlError;
-use seckill::sales::rows as sales;
 use seckill::store::redis::Activation;
 
 /// No automatic warm-up: the tests say when.
@@ -86,7 +85,7 @@ fn a_draft_warms_itself_ahead_of_its_start() {
         let world = World::start().await;
         let soon = world.draft("soon", 5, |sale| sale.starts_at_ms = now_ms() + 30_000).await;
         let later = world.draft("later", 5, |sale| sale.starts_at_ms = now_ms() + 3_000_000).await;
-        let status = async |sale: &SaleId| sales::get(&world.servers.db, sale).await.unwrap().unwrap().status;
+        let status = async |sale: &SaleId| world.servers.rows.sales.get(sale).await.unwrap().unwrap().status;
         eventually("a warmed sale", async || status(&soon).await == SaleStatus::Warmed).await;
         eventually("its stock", async || world.servers.redis.stock.units(&soon, 0).await.unwrap() == Some(5)).await;
         assert_eq!(status(&later).await, SaleStatus::Draft, "not yet");
@@ -112,7 +111,7 @@ fn a_hundred_warm_ups_at_once_load_the_stock_once() {
         eventually("selling", async || world.buy(&sale, "alice", 1, None).await.status == 202).await;
         world.sale_control().warm(&sale).await.expect("and later");
         // A warm-up that read the draft before all this and was asleep since.
-        let draft = sales::get(&world.servers.db, &sale).await.unwrap().unwrap();
+        let draft = world.servers.rows.sales.get(&sale).await.unwrap().unwrap();
         let grant = grants.into_keys().next().unwrap();
         let late = world.servers.redis.sale_keys.activate(&draft, 0, 1_000, (&grant, 50)).await.unwrap();
         assert_eq!(late, Activation::Present);

@@ -162,7 +162,7 @@ fn a_closed_sale_issues_no_tokens() {
         let world = World::start().await;
         let sale = world.sale("closed", 5, None).await;
         world.sale_control().close(&sale).await.unwrap();
-        let stored = seckill::sales::rows::get(&world.servers.db, &sale).await.unwrap().unwrap();
+        let stored = world.servers.rows.sales.get(&sale).await.unwrap().unwrap();
         assert_eq!(stored.status, SaleStatus::Closed);
         let answer = ask(&world, &sale, "alice").await;
         assert_eq!((answer.status, answer.code().as_str()), (410, "P1-S6"), "{answer:?}");

@@ -4,7 +4,7 @@ use crate::support::answer::Answer;
 use crate::support::black_hole::BlackHole;
 use crate::support::database_sessions::{ROLES, Session};
 use crate::support::fault_injection::port_of;
-use crate::support::mysql_store::persister;
+use crate::support::mysql_store::rows;
 use crate::support::orders::LONG;
 use crate::support::shared_servers::shared;
 use crate::support::world::{World, eventually, run};
@@ -108,7 +108,7 @@ fn money_for_a_request_that_failed_has_to_go_back_and_says_so() {
         let sale = world.paying_sale("failed", 5, Some(1), LONG).await;
         let alice = world.bought(&sale, "alice").await;
         let accepted = world.accepted(&sale, alice).await;
-        world.servers.persister.give_up(&accepted, "why", "who").await.unwrap();
+        world.servers.rows.persister.give_up(&accepted, "why", "who").await.unwrap();
         let paid = admin.pay(alice, "pi_1").await;
         let found = (paid.status, paid.code(), paid.text("reason"));
         assert_eq!(found, (200, "P6-F4".to_owned(), "REQUEST_FAILED".to_owned()), "{paid:?}");
@@ -140,7 +140,7 @@ fn nothing_is_decided_about_money_for_a_closed_sale_whose_redis_forgot_what_it_a
             world.redis(&["COPY", copy, key]).await;
         }
         redis.sale_keys.set_state(&sale, 0, MetaState::Closed, &MetaState::ALL).await.unwrap();
-        let landed = persister(&world.servers.db).persist_all(&[of_alice], PersistSource::Relay).await;
+        let landed = rows(&world.servers.db).persister.persist_all(&[of_alice], PersistSource::Relay).await;
         assert_eq!(landed, [Ok(Verdict::Ordered)]);
 
         let early = admin.pay(bob, "pi_1").await;

@@ -120,8 +120,6 @@ fn sales_with_overdue_orders_take_turns() {
 #[test]
 fn orders_that_moved_after_they_were_read_are_told_as_they_are_and_hold_up_nobody() {
     run(async {
-        use seckill::events::rows::order;
-        use seckill::orders::rows::overdue;
         let mut world = World::with(&[Role::Api, Role::Relay, Role::Consumer], &[]).await;
         let sale = world.paying_sale("moved", 200, None, LONG).await;
         let mut ids = Vec::new();
@@ -133,7 +131,7 @@ fn orders_that_moved_after_they_were_read_are_told_as_they_are_and_hold_up_nobod
         world.stop_roles().await;
         world.start_roles(&[Role::Api]).await;
         world.sql("UPDATE orders SET expire_at = NOW(3) - INTERVAL 1 SECOND").await;
-        let read = overdue(&world.servers.db, &sale, None, 500).await.unwrap();
+        let read = world.servers.rows.orders.overdue(&sale, None, 500).await.unwrap();
         assert_eq!(read.len(), 120);
         let admin = world.admin_port();
         assert_eq!(admin.pay(ids[3], "in-time").await.status, 200);
@@ -141,11 +139,11 @@ fn orders_that_moved_after_they_were_read_are_told_as_they_are_and_hold_up_nobod
         world.sql("DELETE FROM order_events").await;
         let (one_paid, one_older): (Vec<_>, Vec<_>) =
             read.clone().into_iter().partition(|order| [ids[3], ids[7]].contains(&order.request_id));
-        let batch = world.servers.orders.expire(&sale, one_older).await.unwrap().expect("a batch");
+        let batch = world.servers.rows.orders.expire(&sale, one_older).await.unwrap().expect("a batch");
         assert_eq!((batch.orders, batch.units), (118, 118));
-        let batch = world.servers.orders.expire(&sale, one_paid).await.unwrap().expect("a batch");
+        let batch = world.servers.rows.orders.expire(&sale, one_paid).await.unwrap().expect("a batch");
         assert_eq!((batch.orders, batch.units), (1, 1), "not the paid one");
-        let rows = order::waiting(&world.servers.db, 0).await.unwrap().events;
+        let rows = world.servers.rows.order_events.waiting(0).await.unwrap().events;
         assert_eq!(rows.iter().map(|row| row.count).collect::<Vec<_>>(), [100, 18, 1], "a row is a message");
         let told = |id: RequestId| {
             let lists = rows.iter().map(|row| format!("[{}]", String::from_utf8_lossy(&row.bodies)));
@@ -157,7 +155,7 @@ fn orders_that_moved_after_they_were_read_are_told_as_they_are_and_hold_up_nobod
             [Some(json!(2)), None, Some(json!(3))],
             "the version that the row has now"
         );
-        assert!(world.servers.orders.expire(&sale, read).await.unwrap().is_none(), "a repeat");
+        assert!(world.servers.rows.orders.expire(&sale, read).await.unwrap().is_none(), "a repeat");
         world.finish().await;
     });
 }

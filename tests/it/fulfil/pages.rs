@@ -4,7 +4,6 @@ use crate::support::admin_port::AdminPort;
 use crate::support::world::{World, run};
 use seckill::domain::operator::{ActTarget, Actor, Operation, OperatorAct};
 use seckill::events::webhooks::rows::DELIVERIES_COUNTED_MAX;
-use seckill::sales::rows::acts;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -189,7 +188,7 @@ fn acts_are_listed_to_the_first_one() {
             let target = ActTarget::Entry(format!("entry-{n}"));
             OperatorAct::new(&Actor::at_the_terminal("ann"), Operation::WebhookReplay, target)
         };
-        acts::record(&world.servers.db, &(0..5).map(act).collect::<Vec<_>>()).await.unwrap();
+        world.servers.rows.acts.record(&(0..5).map(act).collect::<Vec<_>>()).await.unwrap();
         let last = world.cli(&["act", "list", "--limit", "3"]).exits(0);
         assert!(last.out.contains("entry-2") && !last.out.contains("entry-1"), "{last:?}");
         let before = last.err.trim().rsplit(' ').next().unwrap();

@@ -1,10 +1,11 @@
 //! Payment, deadline and cancellation at the same moment: one of them decides, the others hear it (L1).
 
+use crate::support::mysql_store::rows;
 use crate::support::orders::LONG;
 use crate::support::world::{World, run};
 use seckill::domain::ids::RequestId;
 use seckill::domain::payment::{PaymentState, Price};
-use seckill::orders::rows::{CancelRequest, Cancelled, NewPayment, PaymentAnswer, PaymentTold, overdue};
+use seckill::orders::rows::{CancelRequest, Cancelled, NewPayment, PaymentAnswer, PaymentTold};
 use seckill::roles::Role::{Api, Consumer, Relay};
 
 fn payment(id: &str, request_id: RequestId) -> NewPayment {
@@ -24,12 +25,12 @@ fn of_a_payment_a_deadline_and_a_cancellation_at_once_one_wins_and_the_money_is_
         for n in 0..12 {
             let id = world.ordered(&sale, "alice").await;
             world.overdue(id).await;
-            let (db, orders) = (&world.servers.db, &world.servers.orders);
+            let (db, orders) = (&world.servers.db, &world.servers.rows.orders);
             let user = seckill::domain::ids::UserId::parse("alice").unwrap();
             let names = [format!("a{n}"), format!("b{n}")];
             let (one, two) = (payment(&names[0], id), payment(&names[1], id));
             let request = CancelRequest { request_id: id, buyer: Some(&user), reason: "r", by: "buyer", act: None };
-            let mut due = overdue(db, &sale, None, 500).await.unwrap();
+            let mut due = rows(db).orders.overdue(&sale, None, 500).await.unwrap();
             due.retain(|order| order.request_id == id);
             let (one, two, gone, given_up) = tokio::join!(
                 orders.receive(&one, None, None),
@@ -65,7 +66,8 @@ fn one_payment_told_many_times_at_once_is_one_payment() {
         let sale = world.paying_sale("told", 100, None, LONG).await;
         let id = world.ordered(&sale, "alice").await;
         let told = payment("same", id);
-        let answers = futures::future::join_all((0..8).map(|_| world.servers.orders.receive(&told, None, None))).await;
+        let answers =
+            futures::future::join_all((0..8).map(|_| world.servers.rows.orders.receive(&told, None, None))).await;
         let answers: Vec<PaymentAnswer> = answers.into_iter().map(|answer| answer.unwrap().unwrap()).collect();
         assert!(answers.iter().all(applied), "{answers:?}");
         let new = answers.iter().filter(|answer| answer.told == PaymentTold::Now).count();

@@ -5,7 +5,6 @@ use crate::support::orders::LONG;
 use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::SaleId;
 use seckill::domain::sale::MetaState;
-use seckill::orders::rows::overdue;
 use seckill::roles::Role::{self, Api, Consumer, Reconcile, Relay};
 
 /// The name of the lock of what one process leads, in SQL.
@@ -50,8 +49,8 @@ fn a_sweep_that_fails_gives_the_units_of_what_expired_and_of_a_batch_it_never_he
         eventually("given although the look fails", async || units(&first, 10).await).await;
         // As a batch whose commit was never answered: its sale is behind the one that fails.
         world.overdue(dave).await;
-        let due = overdue(&world.servers.db, &unheard, None, 500).await.unwrap();
-        assert!(world.servers.orders.expire(&unheard, due).await.unwrap().is_some());
+        let due = world.servers.rows.orders.overdue(&unheard, None, 500).await.unwrap();
+        assert!(world.servers.rows.orders.expire(&unheard, due).await.unwrap().is_some());
         eventually("given although nobody heard of it", async || units(&unheard, 10).await).await;
         assert!(world.order_in("UNPAID", carol).await, "it failed all the time");
 

@@ -1,9 +1,10 @@
 //! Crashes around the deliveries of webhooks: neither a change without its delivery, nor a delivery that is never sent.
 
 use crate::support::hook_receiver::{HookReceiver, SOON};
+use crate::support::mysql_store::rows;
 use crate::support::orders::LONG;
 use crate::support::world::{World, eventually, run};
-use seckill::events::webhooks::rows::{self as webhooks, TriedDelivery};
+use seckill::events::webhooks::rows::TriedDelivery;
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
 
 #[test]
@@ -132,20 +133,20 @@ fn a_try_that_two_processes_made_counts_once_and_what_arrived_is_not_dead() {
         let db = &world.servers.db;
         let row = "INSERT INTO webhook_deliveries (webhook, request_id, event_key, body) VALUES ('shop', 1, 'order.paid', '{}')";
         world.sql(row).await;
-        let due = webhooks::due(db, "shop", 1).await.unwrap();
+        let due = rows(db).webhooks.due("shop", 1).await.unwrap();
         let (delivery_id, problem) = (due[0].delivery_id, "answers 500".to_owned());
         let attempts = async || world.number("SELECT attempts AS n FROM webhook_deliveries").await;
         let again = TriedDelivery::Again { delivery_id, attempts: 0, after_ms: 1, problem: problem.clone() };
         for _ in 0..2 {
-            webhooks::record_tries(db, std::slice::from_ref(&again)).await.unwrap();
+            rows(db).webhooks.record_tries(std::slice::from_ref(&again)).await.unwrap();
             assert_eq!(attempts().await, 1);
         }
         for (before, dead) in [(0, 0), (1, 1)] {
             let last = TriedDelivery::Dead { delivery_id, attempts: before, problem: problem.clone() };
-            webhooks::record_tries(db, &[last]).await.unwrap();
+            rows(db).webhooks.record_tries(&[last]).await.unwrap();
             assert_eq!(world.rows("webhook_deliveries", "state = 'DEAD'").await, dead);
         }
-        webhooks::record_tries(db, &[TriedDelivery::Delivered { delivery_id, keep_s: 60 }]).await.unwrap();
+        rows(db).webhooks.record_tries(&[TriedDelivery::Delivered { delivery_id, keep_s: 60 }]).await.unwrap();
         assert_eq!(world.rows("webhook_deliveries", "state = 'DELIVERED'").await, 1);
         world.finish().await;
     });

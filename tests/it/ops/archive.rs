@@ -12,7 +12,6 @@ use seckill::domain::operator::Actor;
 use seckill::p5_reconcile::archive::rows::TABLES;
 use seckill::p5_reconcile::archive::{Archive, ArchiveError, Removed};
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
-use seckill::sales::rows as sales;
 use serde_json::Value;
 use std::path::Path;
 
@@ -194,7 +193,7 @@ fn a_removal_goes_on_where_it_was_killed_keeps_the_sums_and_touches_no_other_sal
         let mut pages = 1;
         while archive(&world, &old, folder.path()).remove(&actor, pages).await.unwrap() == Removed::Stopped {
             assert_eq!(world.rows("sales", "sale_id = 'old'").await, 1, "the sale's own row goes last");
-            let released = sales::released(&world.servers.db).await.unwrap();
+            let released = world.servers.rows.sales.released().await.unwrap();
             assert_eq!(released.iter().map(|sale| &sale.sale_id).collect::<Vec<_>>(), [&other]);
             if pages == 1 {
                 assert!(world.cli(&["sale", "list"]).exits(0).out.contains("archived, being removed"));

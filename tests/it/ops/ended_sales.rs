@@ -1,12 +1,11 @@
 //! A sale that ended and was never closed is reported by the doctor, an hour later, until it is closed.
 
-use crate::support::mysql_store::{NOW_MS, fresh, sale, sale_id};
+use crate::support::mysql_store::{NOW_MS, fresh, rows, sale, sale_id};
 use crate::support::world::{World, run};
 use seckill::domain::policy::PurchasePolicy;
 use seckill::domain::sale::SaleStatus;
-use seckill::p5_reconcile::rows::ended::{EndedOpen, GRACE_MS, ended_open};
+use seckill::p5_reconcile::rows::ended::{EndedOpen, GRACE_MS};
 use seckill::runtime::now_ms;
-use seckill::sales::rows as sales;
 
 #[test]
 fn only_open_sales_are_reported_and_only_after_the_grace() {
@@ -18,17 +17,17 @@ fn only_open_sales_are_reported_and_only_after_the_grace() {
             ("paused", SaleStatus::Paused),
             ("closed", SaleStatus::Closed),
         ] {
-            sales::create(&db, &sale(id, 10, PurchasePolicy::OnePerUser)).await.unwrap();
-            sales::set_status(&db, &sale_id(id), status, &SaleStatus::ALL).await.unwrap();
+            rows(&db).sales.create(&sale(id, 10, PurchasePolicy::OnePerUser)).await.unwrap();
+            rows(&db).sales.set_status(&sale_id(id), status, &SaleStatus::ALL).await.unwrap();
         }
         let end = NOW_MS + 3_600_000;
         let none = EndedOpen { count: 0, named: vec![] };
-        assert_eq!(ended_open(&db, end + GRACE_MS, 0).await, Ok(none.clone()));
+        assert_eq!(rows(&db).books.ended_open(end + GRACE_MS, 0).await, Ok(none.clone()));
         let two = EndedOpen { count: 2, named: vec![sale_id("paused"), sale_id("warmed")] };
-        assert_eq!(ended_open(&db, end + GRACE_MS + 1, 0).await, Ok(two.clone()));
+        assert_eq!(rows(&db).books.ended_open(end + GRACE_MS + 1, 0).await, Ok(two.clone()));
         // What closes by itself is reported when that did not happen.
-        assert_eq!(ended_open(&db, end + GRACE_MS + 60_000, 60).await, Ok(none));
-        assert_eq!(ended_open(&db, end + GRACE_MS + 60_001, 60).await, Ok(two));
+        assert_eq!(rows(&db).books.ended_open(end + GRACE_MS + 60_000, 60).await, Ok(none));
+        assert_eq!(rows(&db).books.ended_open(end + GRACE_MS + 60_001, 60).await, Ok(two));
     });
 }
 

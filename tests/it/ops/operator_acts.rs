@@ -1,13 +1,13 @@
 //! What people do is written down, whole, and stays (M8).
 
 use crate::support::admin_port::TOKEN;
-use crate::support::mysql_store::{NOW_MS, fresh, sale_id};
+use crate::support::mysql_store::{NOW_MS, fresh, rows, sale_id};
 use crate::support::world::{World, run};
 use seckill::domain::ids::RequestId;
 use seckill::domain::operator::{ActTarget, Actor, Operation, OperatorAct};
 use seckill::p5_reconcile::rows::findings as audit;
 use seckill::roles::Role::Api;
-use seckill::sales::rows::acts::{self, ActFilter};
+use seckill::sales::rows::acts::ActFilter;
 use seckill::store::rabbit::declare;
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ fn acts_and_findings_outlive_thousands_of_quiet_audits() {
         let db = fresh("acts").await;
         let close =
             OperatorAct::new(&Actor::at_the_terminal("ann"), Operation::SaleClose, ActTarget::Sale(sale_id("s")));
-        acts::record(&db, &[close]).await.unwrap();
+        rows(&db).acts.record(&[close]).await.unwrap();
         let finding = audit::StoredFinding {
             sale_id: Some(sale_id("s")),
             request_id: RequestId::new(5),
@@ -37,20 +37,20 @@ fn acts_and_findings_outlive_thousands_of_quiet_audits() {
             detail: "lost".to_owned(),
         };
         let found = audit::StoredRun { consistent: false, findings: vec![finding], ..quiet_run(NOW_MS) };
-        audit::record(&db, &found).await.unwrap();
+        rows(&db).findings.record(&found).await.unwrap();
         // A hundred sales write a row each every five minutes.
         for n in 0..3_000 {
-            audit::record(&db, &quiet_run(NOW_MS + n)).await.unwrap();
+            rows(&db).findings.record(&quiet_run(NOW_MS + n)).await.unwrap();
         }
         let (tomorrow, later) = (NOW_MS + audit::QUIET_KEPT_MS + 10_000, NOW_MS + audit::NEWS_KEPT_MS + 10_000);
         let mut went = Vec::new();
         for _ in 0..4 {
-            went.push(audit::prune(&db, tomorrow).await.unwrap());
+            went.push(rows(&db).findings.prune(tomorrow).await.unwrap());
         }
         assert_eq!(went, [1_000, 1_000, 1_000, 0], "by age, a thousand a call");
-        assert_eq!(audit::last_runs(&db, 10).await.unwrap(), [found]);
-        assert_eq!(audit::prune(&db, later).await, Ok(1), "findings go a month later");
-        let left = acts::list(&db, &ActFilter { limit: 10, ..ActFilter::default() }).await.unwrap();
+        assert_eq!(rows(&db).findings.last_runs(10).await.unwrap(), [found]);
+        assert_eq!(rows(&db).findings.prune(later).await, Ok(1), "findings go a month later");
+        let left = rows(&db).acts.list(&ActFilter { limit: 10, ..ActFilter::default() }).await.unwrap();
         assert_eq!(left.iter().map(|act| act.action.as_str()).collect::<Vec<_>>(), ["sale.close"], "acts never");
     });
 }
@@ -67,10 +67,10 @@ fn acts_are_listed_by_sale_in_pages_newest_first() {
             act
         };
         let many: Vec<_> = (0..6).map(|n| act(if n % 2 == 0 { "even" } else { "odd" }, n)).collect();
-        acts::record(&db, &many).await.unwrap();
+        rows(&db).acts.record(&many).await.unwrap();
         let page = async |sale: Option<&str>, before, limit| {
             let wanted = ActFilter { sale_id: sale.map(sale_id), before, limit };
-            let found = acts::list(&db, &wanted).await.unwrap();
+            let found = rows(&db).acts.list(&wanted).await.unwrap();
             let n = |text: &Option<String>| serde_json::from_str::<Value>(text.as_ref().unwrap()).unwrap()["n"].clone();
             (found.iter().map(|act| n(&act.after_json)).collect::<Vec<_>>(), found.last().map(|act| act.act_id))
         };
@@ -141,7 +141,7 @@ fn a_dropped_message_is_kept_whole() {
             world.cli(&["dlq", "give-up", entry, "--reason", "not ours"]).exits(0);
         }
         assert!(world.mq_dlq().await.is_empty());
-        let kept = acts::list(&world.servers.db, &ActFilter { limit: 10, ..ActFilter::default() }).await.unwrap();
+        let kept = world.servers.rows.acts.list(&ActFilter { limit: 10, ..ActFilter::default() }).await.unwrap();
         let before: Vec<Value> =
             kept.iter().map(|act| serde_json::from_str(act.before_json.as_ref().unwrap()).unwrap()).collect();
         assert!(before.iter().any(|before| before["message"] == long), "all of it, not its first thousand characters");

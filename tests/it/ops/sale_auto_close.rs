@@ -5,8 +5,7 @@ use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::SaleId;
 use seckill::domain::sale::SaleStatus;
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
-use seckill::sales::rows as sales;
-use seckill::sales::rows::acts::{self, ActFilter};
+use seckill::sales::rows::acts::ActFilter;
 
 const QUICK: [&str; 2] = ["p5_reconcile.interval_ms=100", "p1_entry.token_ttl_s=1"];
 const CLOSES: [&str; 2] = ["p5_reconcile.interval_ms=100", "p5_reconcile.auto_close_after_s=1"];
@@ -19,7 +18,7 @@ async fn ends(world: &World, sale: &SaleId) {
 }
 
 async fn status(world: &World, sale: &SaleId) -> SaleStatus {
-    sales::get(&world.servers.db, sale).await.unwrap().unwrap().status
+    world.servers.rows.sales.get(sale).await.unwrap().unwrap().status
 }
 
 async fn in_redis(world: &World, sale: &SaleId) -> bool {
@@ -61,7 +60,7 @@ fn a_sale_that_is_over_closes_by_itself_when_its_last_order_is_paid() {
         assert_eq!(world.my_order("bob", bob).await.text("state"), "PAID");
         eventually("over for buyers", async || world.buy(&sale, "carol", 1, None).await.code() == "P1-S6").await;
         let of_sale = ActFilter { sale_id: Some(sale), limit: 10, ..ActFilter::default() };
-        let kept = acts::list(&world.servers.db, &of_sale).await.unwrap();
+        let kept = world.servers.rows.acts.list(&of_sale).await.unwrap();
         let closed = kept.iter().filter(|act| act.action == "sale.close");
         let seen: Vec<_> =
             closed.map(|act| (act.action.as_str(), act.actor_kind.as_str(), act.actor_id.as_str())).collect();

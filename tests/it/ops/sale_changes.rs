@@ -65,7 +65,7 @@ fn an_edit_before_the_start_reaches_buyers_redis_and_orders() {
         assert_eq!((&order.json["amount"], &order.json["state"]), (&json!(250), &json!("UNPAID")), "{order:?}");
         assert_eq!(world.buy(&sale, "alice", 2, None).await.code(), "P2-R5", "the limit is 2");
         let after = |act: &acts::RecordedAct| serde_json::from_str::<Value>(act.after_json.as_ref().unwrap()).unwrap();
-        let kept = acts::list(&world.servers.db, &ActFilter { limit: 10, ..ActFilter::default() }).await.unwrap();
+        let kept = world.servers.rows.acts.list(&ActFilter { limit: 10, ..ActFilter::default() }).await.unwrap();
         assert_eq!(kept.iter().map(|act| act.action.as_str()).collect::<Vec<_>>(), ["sale.edit"; 3]);
         let first = &kept[2];
         let before: Value = serde_json::from_str(first.before_json.as_ref().unwrap()).unwrap();
@@ -158,7 +158,7 @@ fn what_is_refused_says_what_would_be_accepted_and_changes_nothing() {
         world.cli(&["sale", "close", "early"]).exits(0);
         let closed = refused(&admin, "/sales/early/edit", json!({ "title": "x" })).await;
         assert!(closed.0 == 409 && closed.1.contains("clone it") && closed.2.contains("复制"), "{closed:?}");
-        let failed = acts::list(&world.servers.db, &ActFilter { limit: 50, ..ActFilter::default() }).await.unwrap();
+        let failed = world.servers.rows.acts.list(&ActFilter { limit: 50, ..ActFilter::default() }).await.unwrap();
         let code = |code: &str| failed.iter().any(|act| act.outcome == "failed" && act.code.as_deref() == Some(code));
         assert!(["VALUE", "OVERTAKEN", "START_SETTLED", "ON_SALE", "CLOSED", "NO_SUCH_SALE"].into_iter().all(code));
         world.finish().await;

@@ -2,14 +2,13 @@
 
 use crate::support::database_sessions::{ROLES, Session, connections, drained, lands, stuck};
 use crate::support::mysql_store::{
-    accepted, assert_sound, config, fresh, persister, sale, sale_id, url, verdicts_when_unlocked,
+    accepted, assert_sound, config, fresh, rows, sale, sale_id, url, verdicts_when_unlocked,
 };
 use crate::support::world::{World, eventually, run, time_passes};
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
 use seckill::domain::outcome::{Outcome, Verdict};
 use seckill::domain::policy::PurchasePolicy;
 use seckill::roles::Role::{Api, Consumer, Relay};
-use seckill::sales::rows as sales;
 use seckill::store::mysql::codes::PersistSource;
 use seckill::store::mysql::{Db, DbError, migrate};
 use std::sync::Arc;
@@ -129,9 +128,9 @@ fn a_database_that_is_away_or_empty_is_an_error_not_a_panic() {
 fn a_locked_sale_in_a_group_leaves_the_other_sales_alone() {
     run(async {
         let db = fresh("neighbours").await;
-        let persister = persister(&db);
+        let persister = rows(&db).persister;
         for id in ["stuck", "free"] {
-            sales::create(&db, &sale(id, 1_000, PurchasePolicy::OnePerUser)).await.unwrap();
+            rows(&db).sales.create(&sale(id, 1_000, PurchasePolicy::OnePerUser)).await.unwrap();
         }
         let mut holder = AsyncMysqlConnection::establish(&url("neighbours").await).await.unwrap();
         holder.batch_execute("BEGIN; UPDATE sales SET title = 'x' WHERE sale_id = 'stuck'").await.unwrap();
@@ -156,8 +155,8 @@ fn a_locked_sale_in_a_group_leaves_the_other_sales_alone() {
 fn a_row_that_is_free_again_is_tried_at_once_however_many_met_its_lock() {
     run(async {
         let db = fresh("writers").await;
-        let persister = persister(&db);
-        sales::create(&db, &sale("writers", 1_000, PurchasePolicy::OnePerUser)).await.unwrap();
+        let persister = rows(&db).persister;
+        rows(&db).sales.create(&sale("writers", 1_000, PurchasePolicy::OnePerUser)).await.unwrap();
         let mut holder = AsyncMysqlConnection::establish(&url("writers").await).await.unwrap();
         holder.batch_execute("BEGIN; UPDATE sales SET title = 'x' WHERE sale_id = 'writers'").await.unwrap();
         let items: Vec<_> = (1..=3).map(|rid| accepted("writers", rid, &format!("u{rid}"), 1)).collect();
@@ -188,7 +187,7 @@ fn a_row_that_is_free_again_is_tried_at_once_however_many_met_its_lock() {
 fn a_row_that_is_busy_and_not_stuck_is_waited_for_after_a_while() {
     run(async {
         let world = World::with(&[], &[]).await;
-        let (sale, persister) = (world.sale("busy", 100, Some(1)).await, persister(&world.servers.db));
+        let (sale, persister) = (world.sale("busy", 100, Some(1)).await, rows(&world.servers.db).persister);
         let items = [accepted("busy", 1, "u1", 1)];
         let mut holder = Session::open(&world).await;
         holder.run("BEGIN; UPDATE sales SET title = 'x' WHERE sale_id = 'busy'").await;
@@ -231,8 +230,8 @@ fn a_row_that_is_busy_and_not_stuck_is_waited_for_after_a_while() {
 fn a_locked_row_in_a_large_group_leaves_the_others_alone() {
     run(async {
         let db = fresh("large").await;
-        let persister = persister(&db);
-        sales::create(&db, &sale("large", 1_000, PurchasePolicy::OnePerUser)).await.unwrap();
+        let persister = rows(&db).persister;
+        rows(&db).sales.create(&sale("large", 1_000, PurchasePolicy::OnePerUser)).await.unwrap();
         let mut holder = AsyncMysqlConnection::establish(&url("large").await).await.unwrap();
         let row = "BEGIN; INSERT INTO orders (request_id, sale_id, user_id, one_per_user_id, quantity, amount_cents, source, \
                    accepted_at) VALUES (7000, 'large', 'u1', 'u1', 1, 1, 'replay', NOW(3))";

@@ -46,7 +46,7 @@ fn a_cancelled_orders_units_are_sold_again_once_and_everything_adds_up() {
         assert_eq!((c.granted, c.ordered, c.database_stock, c.redis_stock), (2, 2, 0, 0));
 
         // Cancelled in the database only: P5 brings the unit to Redis. Two operators at once are one.
-        let orders = &world.servers.orders;
+        let orders = &world.servers.rows.orders;
         let of_bob = |by: &'static str| CancelRequest { request_id: bob, buyer: None, reason: "twice", by, act: None };
         let (one, two) = tokio::join!(orders.cancel(of_bob("a")), orders.cancel(of_bob("b")));
         let now =

@@ -37,7 +37,7 @@ async fn parked(world: &World, sale: &SaleId) -> Parked {
     world.lose_the_outbox().await;
     for id in [ordered, conflict] {
         let accepted = world.accepted(sale, id).await;
-        world.servers.persister.persist_one(&accepted, PersistSource::Relay).await.unwrap();
+        world.servers.rows.persister.persist_one(&accepted, PersistSource::Relay).await.unwrap();
     }
     for id in [healthy_mq, ordered, both] {
         world.park_request_in_mq(sale, id).await;
@@ -222,7 +222,7 @@ fn the_desk_goes_no_faster_than_its_rate() {
         assert_eq!(report.done.iter().filter(|done| done.result == DlqActionResult::WouldLand).count(), 600);
         // 200 at once, then 200 a second.
         assert!(begun.elapsed() >= Duration::from_millis(1_900), "{:?}", begun.elapsed());
-        world.servers.persister.persist_one(&accepted, PersistSource::Replay).await.unwrap();
+        world.servers.rows.persister.persist_one(&accepted, PersistSource::Replay).await.unwrap();
         world.finish().await;
     });
 }

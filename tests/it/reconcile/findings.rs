@@ -5,7 +5,6 @@ use crate::support::outbox_kinds::parked_orders;
 use crate::support::world::{World, eventually, pause, run};
 use seckill::domain::ids::{RequestId, SaleId};
 use seckill::domain::outcome::Outcome;
-use seckill::orders::rows::outcomes;
 use seckill::p5_reconcile::{FindingKind, Window, compensate};
 use seckill::roles::Role::{self, Api, Consumer, Reconcile, Relay};
 use seckill::store::redis::{ParkReason, Parking};
@@ -194,7 +193,7 @@ async fn another_run_or_quiet(world: &World, sale: &SaleId) {
     .await;
     let ids = world.number("SELECT CAST(MIN(request_id) AS SIGNED) AS n FROM orders").await;
     let id = RequestId::parse(&ids.to_string()).unwrap();
-    let outcome = outcomes::outcome_of(&world.servers.db, id).await.unwrap().unwrap().outcome;
+    let outcome = world.servers.rows.requests.outcome_of(id).await.unwrap().unwrap().outcome;
     assert_eq!(outcome, Outcome::Ordered);
 }
 

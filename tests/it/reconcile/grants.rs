@@ -3,7 +3,6 @@
 use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::SaleId;
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
-use seckill::sales::rows::grants;
 use seckill::sales::rows::grants::Reclaimed;
 
 async fn stock(world: &World, sale: &SaleId) -> i64 {
@@ -20,7 +19,7 @@ fn a_grant_cut_off_before_redis_is_finished_once_by_a_repeat_or_by_p5() {
         let world = World::with(&[Reconcile], &["p5_reconcile.interval_ms=100"]).await;
         let sale = world.sale("cut-off", 10, None).await;
         // The state that a death between the two servers leaves.
-        assert!(grants::top_up(&world.servers.db, &sale, "more", 5).await.unwrap());
+        assert!(world.servers.rows.grants.top_up(&sale, "more", 5).await.unwrap());
         eventually("p5 finished it", async || unapplied(&world).await == 0).await;
         assert_eq!(stock(&world, &sale).await, 15);
         for _ in 0..2 {

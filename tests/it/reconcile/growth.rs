@@ -1,14 +1,16 @@
 //! A round of P5 reads what is new, however many orders, payments and grants there are (E13), and whatever a person has to live with.
 
+use crate::support::mysql_store::rows;
 use crate::support::own_redis;
 use crate::support::raw_commands::try_redis;
 use crate::support::rows_read::{one_session, rows_read};
 use crate::support::world::{World, eventually, run};
 use seckill::domain::fault::Progress;
 use seckill::domain::ids::SaleId;
-use seckill::p5_reconcile::rows::books::{self, Books, BooksQuery, GrantsSum, JournalSum, OrdersTurn};
-use seckill::p5_reconcile::{Reconcile, ReconcileContext, Window};
+use seckill::p5_reconcile::rows::books::{Books, BooksQuery, GrantsSum, JournalSum, OrdersTurn};
+use seckill::p5_reconcile::{Reconcile, Window};
 use seckill::roles::Role::{Api, Consumer, Reconcile as ReconcileRole, Relay};
+use seckill::roles::Servers;
 use seckill::runtime::Worker;
 use seckill::store::mysql::Db;
 use seckill_bench::baseline::mysql_bulk::{self as bulk, Bulk};
@@ -30,10 +32,10 @@ struct Rounds<'a> {
 impl<'a> Rounds<'a> {
     async fn start(world: &'a World) -> Self {
         let db = one_session(world.settings.mysql.url.expose());
-        let context = ReconcileContext { db: db.clone(), ..world.reconcile_context() };
+        let servers = Servers { db: db.clone(), rows: rows(&db), ..world.servers.clone() };
         let mut settings = world.settings.p5_reconcile.clone();
         (settings.interval_ms, settings.window_ms) = (0, 600_000);
-        let mut rounds = Self { world, db, reconcile: Reconcile::new(context, settings, 1_000_000) };
+        let mut rounds = Self { world, db, reconcile: servers.reconcile(&world.settings, settings) };
         eventually("it leads", async || {
             rounds.reconcile.step().await.expect("a step");
             rounds.reconcile.leads()
@@ -142,7 +144,7 @@ async fn read(db: &Db, sale: &SaleId, grants_before: GrantsSum) -> (Books, u64) 
     let orders = OrdersTurn::All { by_outcome: 0 };
     let query = BooksQuery { asked: &[], flow_before: JournalSum::default(), grants_before, orders };
     let before = rows_read(db).await;
-    let books = books::read(db, sale, query).await.unwrap().expect("the sale");
+    let books = rows(db).books.read(sale, query).await.unwrap().expect("the sale");
     (books, rows_read(db).await - before)
 }
 

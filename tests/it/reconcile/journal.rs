@@ -4,7 +4,7 @@
 use crate::support::world::{World, run};
 use seckill::domain::ids::SaleId;
 use seckill::p5_reconcile::Window;
-use seckill::p5_reconcile::rows::books::{self, Books, BooksQuery, GrantsSum, JournalSum, OrdersTurn};
+use seckill::p5_reconcile::rows::books::{Books, BooksQuery, GrantsSum, JournalSum, OrdersTurn};
 use seckill::roles::Role::{Api, Consumer, Relay};
 use std::fmt::Write;
 
@@ -58,7 +58,7 @@ fn no_row_of_the_journal_is_left_out_at_the_moment_it_becomes_old() {
 async fn read(world: &World, sale: &SaleId, flow_before: JournalSum) -> Books {
     let (grants_before, orders) = (GrantsSum::default(), OrdersTurn::All { by_outcome: 0 });
     let query = BooksQuery { asked: &[], flow_before, grants_before, orders };
-    books::read(&world.servers.db, sale, query).await.unwrap().expect("the sale")
+    world.servers.rows.books.read(sale, query).await.unwrap().expect("the sale")
 }
 
 /// Ids are given when a row is written and times when its statement began: two writers have them in different orders.

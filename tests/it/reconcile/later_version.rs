@@ -29,7 +29,7 @@ fn a_message_of_a_later_version_ends_with_its_request_and_only_with_it() {
         // Alice's request is open. Bob's outcome is not what the ledger has. The third names no request.
         let mut other = world.accepted(&sale, bob).await;
         other.purchase.quantity = Quantity::new(2).unwrap();
-        world.servers.persister.persist_one(&other, PersistSource::Relay).await.unwrap();
+        world.servers.rows.persister.persist_one(&other, PersistSource::Relay).await.unwrap();
         let (of_alice, of_bob) =
             (envelope_of_tomorrow(&world, &sale, alice).await, envelope_of_tomorrow(&world, &sale, bob).await);
         world
@@ -48,6 +48,7 @@ fn a_message_of_a_later_version_ends_with_its_request_and_only_with_it() {
 
         world
             .servers
+            .rows
             .persister
             .persist_one(&world.accepted(&sale, alice).await, PersistSource::Compensation)
             .await

@@ -129,7 +129,7 @@ fn what_is_persisted_during_the_audit_counts_as_a_false_alarm() {
         let accepted: OrderMessage = world.accepted(&sale, id).await;
         let audit = world.audit(&sale, Window::Now).await;
         assert_eq!(audit.findings.first().map(|finding| finding.kind), Some(FindingKind::Leak));
-        world.servers.persister.persist_one(&accepted, PersistSource::Relay).await.unwrap();
+        world.servers.rows.persister.persist_one(&accepted, PersistSource::Relay).await.unwrap();
         let begins = "seckill_p5_reconcile_false_alarms_total{sale=\"behind\"} 1";
         assert_eq!(compensate(&world.reconcile_context(), &audit).await.unwrap(), 0, "decided by somebody else");
         assert!(seckill::telemetry::render().lines().any(|line| line == begins));

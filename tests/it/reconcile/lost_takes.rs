@@ -9,7 +9,6 @@ use seckill::domain::ids::SaleId;
 use seckill::domain::sale::MetaState;
 use seckill::p5_reconcile::{Window, finish_transfers};
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
-use seckill::sales::rows as sales;
 use seckill::store::redis::{Between, Given, Taken, Transfer};
 
 const TWO: &[&str] = &["redis.shards=2", "p1_entry.cache_ttl_ms=50"];
@@ -177,7 +176,7 @@ fn a_number_that_is_taken_again_freezes_the_sale_before_its_units_vanish() {
         assert_eq!((taken.number, taken.units), (1, 7));
         let transfers = &world.servers.redis.transfers;
         assert_eq!(transfers.give(&sale, &taken).await.unwrap(), Given::Behind);
-        let shown = sales::get(&world.servers.db, &sale).await.unwrap().unwrap();
+        let shown = world.servers.rows.sales.get(&sale).await.unwrap().unwrap();
         assert_eq!(finish_transfers(transfers, 2, &shown).await.unwrap(), 0);
         assert_eq!(transfers.pending(&sale, 0).await.unwrap(), [taken], "its units stay in the record");
         assert!(!world.audit(&sale, Window::Now).await.consistent());

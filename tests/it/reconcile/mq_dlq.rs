@@ -9,7 +9,6 @@ use seckill::domain::policy::Quantity;
 use seckill::p5_reconcile::dlq::{MqDlqCleanup, MqDlqContents, clean_mq_dlq};
 use seckill::p5_reconcile::{FindingKind, ReconcileContext, Window, audit_sale, compensate};
 use seckill::roles::Role::Api;
-use seckill::sales::rows as sales;
 use seckill::store::mysql::codes::PersistSource;
 use seckill::store::rabbit::{DlqReader, declare};
 use std::collections::HashSet;
@@ -25,7 +24,7 @@ fn decided_messages_go_undecided_ones_are_noted_and_strangers_stay() {
         world.lose_the_outbox().await;
         for id in [ordered, forged] {
             let accepted = world.accepted(&sale, id).await;
-            world.servers.persister.persist_one(&accepted, PersistSource::Relay).await.unwrap();
+            world.servers.rows.persister.persist_one(&accepted, PersistSource::Relay).await.unwrap();
         }
         for id in [ordered, open, ordered] {
             world.park_request_in_mq(&sale, id).await;
@@ -96,7 +95,7 @@ fn an_audit_that_could_not_see_the_whole_mq_dlq_says_so() {
         let noise = (0..60).map(|n| (format!("n{n}"), b"noise".to_vec(), "UNDECODABLE"));
         world.park_in_mq(noise).await;
         world.park_request_in_mq(&sale, alice).await;
-        let row = sales::get(&world.servers.db, &sale).await.unwrap().expect("the sale");
+        let row = world.servers.rows.sales.get(&sale).await.unwrap().expect("the sale");
         let audit = audit_sale(&few, &row, Window::Now).await.unwrap();
         assert_eq!(audit.mq_dlq_unseen_count, 41, "{audit:#?}");
         assert_eq!((audit.findings.len(), audit.findings[0].kind), (1, FindingKind::Leak), "{audit:#?}");

@@ -1,18 +1,17 @@
 //! No statement of P5 reads a large table from end to end, or sorts a sale (E13, M7): whatever it really sent, as the server
 //! wrote it down, is explained on tables in which one sale of several has thousands of rows.
 
+use crate::support::mysql_store::rows;
 use crate::support::world::{World, run};
 use diesel::QueryableByName;
 use diesel::sql_types::{Nullable, Text};
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, RunQueryDsl, SimpleAsyncConnection};
 use seckill::domain::fault::Progress;
 use seckill::domain::ids::SaleId;
-use seckill::orders::rows::purchases;
-use seckill::p5_reconcile::rows::books::{Series, ages_above_ms, movements};
+use seckill::p5_reconcile::rows::books::Series;
 use seckill::p5_reconcile::rows::decided;
-use seckill::p5_reconcile::{Reconcile, Window, audit_sale};
+use seckill::p5_reconcile::{Window, audit_sale};
 use seckill::runtime::Worker;
-use seckill::sales::rows as sales;
 use seckill_bench::baseline::mysql_bulk::{self as bulk, Bulk};
 use seckill_bench::baseline::redis;
 use std::collections::BTreeMap;
@@ -66,22 +65,22 @@ async fn filled(world: &World, name: &str, first: u64) -> SaleId {
 /// Everything that P5 asks the database about a sale.
 async fn look(world: &World, sale: &SaleId) {
     let db = &world.servers.db;
-    let row = sales::get(db, sale).await.unwrap().unwrap();
+    let row = rows(db).sales.get(sale).await.unwrap().unwrap();
     let audit = audit_sale(&world.reconcile_context(), &row, Window::Now).await.unwrap();
     assert!(audit.consistent(), "{audit:#?}");
     let mut settings = world.settings.p5_reconcile.clone();
     settings.interval_ms = 0;
-    let mut reconcile = Reconcile::new(world.reconcile_context(), settings, 1_000_000);
+    let mut reconcile = world.servers.reconcile(&world.settings, settings);
     for _ in 0..3 {
         assert_eq!(reconcile.step().await.unwrap(), Progress::Idle);
         assert!(reconcile.leads());
     }
     let series = Series { epoch: 1, shard: 0 };
-    assert_eq!(decided::page(db, sale, series, 20_000).await.unwrap().requests.len(), decided::PAGE_MAX);
-    assert!(decided::unnumbered(db, sale, series, 0).await.unwrap().requests.is_empty());
-    assert!(ages_above_ms(db, sale, series, &[29_999, 30_000]).await.unwrap()[0] > Some(0));
-    assert_eq!(movements(db, std::slice::from_ref(sale)).await.unwrap().len(), 1);
-    let (owned, _) = purchases::compare(db, sale, 10).await.unwrap();
+    assert_eq!(rows(db).decided.page(sale, series, 20_000).await.unwrap().requests.len(), decided::PAGE_MAX);
+    assert!(rows(db).decided.unnumbered(sale, series, 0).await.unwrap().requests.is_empty());
+    assert!(rows(db).books.ages_above_ms(sale, series, &[29_999, 30_000]).await.unwrap()[0] > Some(0));
+    assert_eq!(rows(db).books.movements(std::slice::from_ref(sale)).await.unwrap().len(), 1);
+    let (owned, _) = rows(db).orders.compare(sale, 10).await.unwrap();
     assert_eq!((owned.noted, owned.ordered), (0, 30_000));
     // An order whose outcome has no number: the units are summed in the orders' own table.
     world.sql(&format!("UPDATE request_outcome SET number = NULL WHERE sale_id = '{sale}' AND number = 77")).await;

@@ -7,7 +7,6 @@ use seckill::domain::ids::SaleId;
 use seckill::domain::sale::MetaState;
 use seckill::p5_reconcile::Window;
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
-use seckill::sales::rows::grants;
 
 pub(super) const QUICK: &[&str] = &["p5_reconcile.interval_ms=100", "p5_reconcile.quiet_ms=100"];
 
@@ -95,7 +94,7 @@ fn a_grant_that_redis_had_in_part_before_it_was_lost_is_not_given_twice() {
             world.bought(&sale, &format!("u{user}")).await;
         }
         assert!(world.settled(&sale).await.consistent());
-        assert!(grants::top_up(&world.servers.db, &sale, "half", 8).await.unwrap());
+        assert!(world.servers.rows.grants.top_up(&sale, "half", 8).await.unwrap());
         for shard in 0..2 {
             world.servers.redis.sale_keys.grant(&sale, shard, 1, ("half", 2)).await.unwrap();
         }

@@ -8,7 +8,6 @@ use seckill::domain::ids::RequestId;
 use seckill::domain::sale::MetaState;
 use seckill::p5_reconcile::{Window, compensate};
 use seckill::roles::Role;
-use seckill::sales::rows as sales;
 
 #[test]
 fn an_api_that_dies_around_the_script_takes_one_unit_for_one_purchase() {
@@ -84,7 +83,7 @@ fn a_rebuild_that_dies_half_way_is_finished_by_the_next_one() {
             eventually("it sells again", async || world.buy(&sale, "bob", 1, None).await.status == 202).await;
             assert_eq!(world.buy(&sale, "alice", 1, Some(&token)).await.status, 202, "{armed}: the replay is known");
             assert_eq!(world.buy(&sale, "alice", 1, None).await.code(), "P2-R1", "{armed}: and so is the buyer");
-            let now = sales::get(&world.servers.db, &sale).await.unwrap().unwrap();
+            let now = world.servers.rows.sales.get(&sale).await.unwrap().unwrap();
             assert_eq!(now.epoch, 3, "{armed}: each attempt has an epoch of its own");
             assert_eq!(world.servers.redis.stock.units(&sale, 0).await.unwrap(), Some(8), "{armed}");
             next.kill();

@@ -107,7 +107,7 @@ fn the_number_of_shards_of_a_live_sale_does_not_change() {
             let answer = other.buy(&sale, name, 1, None).await;
             assert_eq!((answer.status, answer.code().as_str()), (503, "UNAVAILABLE"), "{answer:?}");
         }
-        let found = seckill::sales::rows::get(&world.servers.db, &sale).await.unwrap().unwrap();
+        let found = world.servers.rows.sales.get(&sale).await.unwrap().unwrap();
         let refusals = [
             other.sale_control().warm(&sale).await.unwrap_err().to_string(),
             other.sale_control().top_up(&sale, "more", 1).await.unwrap_err().to_string(),

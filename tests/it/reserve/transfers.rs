@@ -8,7 +8,6 @@ use seckill::domain::ids::SaleId;
 use seckill::domain::sale::MetaState;
 use seckill::p5_reconcile::{Window, finish_transfers};
 use seckill::roles::Role;
-use seckill::sales::rows as sales;
 use seckill::store::redis::{Between, Given, RedisStore, Taken, Transfer};
 
 async fn stocks(redis: &RedisStore, sale: &SaleId) -> (i64, i64) {
@@ -84,7 +83,7 @@ fn every_step_may_come_twice_and_late() {
             Taken::Refused,
             "not open"
         );
-        let shown = sales::get(&world.servers.db, &sale).await.unwrap().unwrap();
+        let shown = world.servers.rows.sales.get(&sale).await.unwrap().unwrap();
         assert_eq!(
             finish_transfers(&world.servers.redis.transfers, world.settings.redis.shards, &shown).await.unwrap(),
             1,
@@ -105,7 +104,7 @@ fn a_transfer_that_its_target_goes_on_refusing_is_a_finding_until_it_is_given() 
     run(async {
         let world = World::with(&NO_REPAIR, &["redis.shards=2"]).await;
         let (sale, redis) = (world.sale("refused", 40, None).await, &world.servers.redis);
-        let shown = sales::get(&world.servers.db, &sale).await.unwrap().unwrap();
+        let shown = world.servers.rows.sales.get(&sale).await.unwrap().unwrap();
         let stranded = take(redis, &sale, 3).await;
         assert!(world.audit(&sale, Window::Now).await.findings.is_empty(), "under way is not stuck");
         let meta = redis.keys.meta(1, &sale);

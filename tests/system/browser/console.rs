@@ -7,7 +7,6 @@ use crate::support::world::{World, eventually, run_waiting};
 use seckill::dev::ServerKind;
 use seckill::domain::ids::SaleId;
 use seckill::roles::Role::{self, Api};
-use seckill::sales::rows as sales;
 use seckill::store::rabbit::declare;
 
 pub(super) async fn signed_in(admin: &AdminPort, width: u32, height: u32) -> Browser {
@@ -69,7 +68,7 @@ fn a_person_signs_in_and_steers_a_sale_by_clicks() {
         browser.sees("#sale-head", "<b>A phone</b> 手机").await;
         browser.sees("#sale-head", "draft").await;
         let id = "by-clicks".parse().unwrap();
-        let status = async || sales::get(&world.servers.db, &id).await.unwrap().unwrap().status.code();
+        let status = async || world.servers.rows.sales.get(&id).await.unwrap().unwrap().status.code();
 
         browser.click("#do-warm").await;
         browser.click("#dialog-no").await;

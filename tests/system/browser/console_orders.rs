@@ -6,7 +6,6 @@ use crate::support::orders::LONG;
 use crate::support::world::{World, run_waiting};
 use seckill::domain::order_life::PaymentTerms;
 use seckill::domain::policy::PurchasePolicy;
-use seckill::sales::rows as sales;
 
 /// Chooses in a list, as a person does.
 async fn choose(browser: &Browser, css: &str, value: &str) {
@@ -152,7 +151,7 @@ fn a_sale_in_a_currency_without_cents_is_created_with_its_terms_of_payment() {
         browser.click("#create").await;
         browser.sees("#sale-head", "A camera").await;
         browser.sees("#terms", "Time to pay: 900 s · Grace: 60 s").await;
-        let sale = sales::get(&world.servers.db, &"in-yen".parse().unwrap()).await.unwrap().unwrap();
+        let sale = world.servers.rows.sales.get(&"in-yen".parse().unwrap()).await.unwrap().unwrap();
         assert_eq!((sale.price_cents, sale.currency.as_str()), (1_500, "JPY"));
         assert_eq!(sale.policy, PurchasePolicy::from_limit(Some(2)));
         assert_eq!(sale.payment, Some(PaymentTerms { pay_within_s: 900, pay_grace_s: 60, limit_returns: true }));

@@ -6,10 +6,9 @@ use crate::support::world::{World, eventually, run_waiting};
 use seckill::domain::sale::Sale;
 use seckill::roles::Role;
 use seckill::runtime::now_ms;
-use seckill::sales::rows as sales;
 
 async fn sale(world: &World, id: &str) -> Option<Sale> {
-    sales::get(&world.servers.db, &id.parse().unwrap()).await.unwrap()
+    world.servers.rows.sales.get(&id.parse().unwrap()).await.unwrap()
 }
 
 /// A local date and time, hours from now, as an input takes it.

@@ -6,16 +6,20 @@ use crate::support::world::{World, eventually, pause, run_waiting};
 use seckill::domain::ids::SaleId;
 use seckill::p5_reconcile::{AuditOptions, ReconcileContext, SaleAudit, Window, audit_sale};
 use seckill::roles::Role::{Api, Consumer, Relay};
-use seckill::sales::rows as sales;
+use seckill::sales::rows::SaleRows;
 use seckill_bench::loadgen;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 /// Audits one sale again and again; how often it looked, and how many findings there were.
-async fn look(context: ReconcileContext, sale: SaleId, until: tokio::task::AbortHandle) -> (u32, Vec<SaleAudit>) {
+async fn look(
+    (context, sales): (ReconcileContext, SaleRows),
+    sale: SaleId,
+    until: tokio::task::AbortHandle,
+) -> (u32, Vec<SaleAudit>) {
     let (mut looks, mut wrong) = (0, Vec::new());
     while !until.is_finished() {
-        let row = sales::get(&context.db, &sale).await.unwrap().unwrap();
+        let row = sales.get(&sale).await.unwrap().unwrap();
         let confirmed = AuditOptions::from(Window::Ms(5_000)).confirmed();
         let audit = audit_sale(&context, &row, confirmed).await.unwrap();
         looks += 1;
@@ -36,7 +40,13 @@ fn audits_as_fast_as_they_can_raise_no_false_alarm_while_a_crowd_buys() {
         let plan = loadgen::LoadPlan { requests_per_buyer: 3, rate_per_s: Some(1_200.0), ..world.crowd(&sale, 1_200) };
         let selling = tokio::spawn(loadgen::run(plan));
         let handle = selling.abort_handle();
-        let looks = [0; 3].map(|_| tokio::spawn(look(world.reconcile_context(), sale.clone(), handle.clone())));
+        let looks = [0; 3].map(|_| {
+            tokio::spawn(look(
+                (world.reconcile_context(), world.servers.rows.sales.clone()),
+                sale.clone(),
+                handle.clone(),
+            ))
+        });
         for looking in looks {
             let (looks, wrong) = looking.await.unwrap();
             assert!(wrong.is_empty(), "{wrong:#?}");

@@ -1,15 +1,13 @@
 //! The store for MySQL/MariaDB on a server that dies, hangs or refuses.
 
 use crate::support::fault_injection::breakable_servers;
-use crate::support::mysql_store::{assert_sound, class, config, crowd, persister, sale, session_of, verdicts};
+use crate::support::mysql_store::{assert_sound, class, config, crowd, rows, sale, session_of, verdicts};
 use crate::support::world::{eventually, pause, run_waiting};
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
 use seckill::dev::ServerKind;
 use seckill::domain::ids::RequestId;
 use seckill::domain::outcome::{Outcome, Verdict};
 use seckill::domain::policy::PurchasePolicy;
-use seckill::orders::rows::outcomes;
-use seckill::sales::rows as sales;
 use seckill::store::mysql::codes::PersistSource;
 use seckill::store::mysql::{Db, DbConfig, DbError, migrate};
 use std::time::{Duration, Instant};
@@ -21,7 +19,7 @@ fn a_killed_server_heals_without_a_new_pool_and_loses_nothing_it_confirmed() {
         let url = servers.urls().mysql_url.replace("/seckill", "/store_killed");
         migrate::migrate(&url).await.unwrap();
         let db = Db::connect(config(url)).unwrap();
-        sales::create(&db, &sale("s", 1_000_000, PurchasePolicy::OnePerUser)).await.unwrap();
+        rows(&db).sales.create(&sale("s", 1_000_000, PurchasePolicy::OnePerUser)).await.unwrap();
         let lander = {
             let db = db.clone();
             tokio::spawn(async move {
@@ -30,7 +28,7 @@ fn a_killed_server_heals_without_a_new_pool_and_loses_nothing_it_confirmed() {
                 let mut next = 1u64;
                 while outages == 0 || confirmed < 3_000 {
                     let group = crowd("s", next..=next + 49);
-                    let got = persister(&db).persist_all(&group, PersistSource::Relay).await;
+                    let got = rows(&db).persister.persist_all(&group, PersistSource::Relay).await;
                     if got.iter().all(Result::is_ok) {
                         confirmed += 50;
                         next += 50;
@@ -44,8 +42,10 @@ fn a_killed_server_heals_without_a_new_pool_and_loses_nothing_it_confirmed() {
                 confirmed
             })
         };
-        eventually("orders", async || outcomes::outcome_of(&db, RequestId::new(500).unwrap()).await.unwrap().is_some())
-            .await;
+        eventually("orders", async || {
+            rows(&db).requests.outcome_of(RequestId::new(500).unwrap()).await.unwrap().is_some()
+        })
+        .await;
         servers.server(ServerKind::Mysql).unwrap().kill().await.unwrap();
         eventually("an outage seen by the others", async || db.ping().await.is_err()).await;
         servers.server(ServerKind::Mysql).unwrap().restart().await.unwrap();
@@ -76,11 +76,11 @@ fn a_server_that_hangs_is_a_timeout_and_heals() {
         let url = servers.urls().mysql_url.replace("/seckill", "/store_hung");
         migrate::migrate(&url).await.unwrap();
         let db = Db::connect(DbConfig { statement_timeout_ms: 500, connect_timeout_ms: 500, ..config(url) }).unwrap();
-        sales::create(&db, &sale("s", 1_000, PurchasePolicy::OnePerUser)).await.unwrap();
+        rows(&db).sales.create(&sale("s", 1_000, PurchasePolicy::OnePerUser)).await.unwrap();
         servers.server(ServerKind::Mysql).unwrap().pause().unwrap();
         let started = Instant::now();
         let items = crowd("s", 1..=100);
-        let got = persister(&db).persist_all(&items, PersistSource::Relay).await;
+        let got = rows(&db).persister.persist_all(&items, PersistSource::Relay).await;
         assert!(got.iter().all(|v| v.as_ref().is_err_and(DbError::is_outage)), "{got:?}");
         assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
         servers.server(ServerKind::Mysql).unwrap().resume().unwrap();

@@ -6,7 +6,6 @@ use crate::support::replays::{first, same};
 use crate::support::world::{World, eventually, run};
 use seckill::roles::Role;
 use seckill::runtime::now_ms;
-use seckill::sales::rows as sales;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -113,7 +112,7 @@ fn a_sale_sells_within_its_window_only() {
         world.assert_untouched(&early, 5).await;
         world.assert_untouched(&ended, 5).await;
         eventually("the start", async || world.buy(&early, "alice", 1, None).await.status == 202).await;
-        assert!(now_ms() >= sales::get(&world.servers.db, &early).await.unwrap().unwrap().starts_at_ms);
+        assert!(now_ms() >= world.servers.rows.sales.get(&early).await.unwrap().unwrap().starts_at_ms);
         world.finish().await;
     });
 }

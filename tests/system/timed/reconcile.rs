@@ -3,11 +3,9 @@
 use crate::support::audits::{kinds, ledger_state, lose_the_outbox};
 use crate::support::world::{World, eventually, run};
 use seckill::domain::ledger::LedgerState;
-use seckill::orders::rows::request_records;
 use seckill::p5_reconcile::{FindingKind, Window, audit_sale};
 use seckill::roles::Role;
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
-use seckill::sales::rows as sales;
 use std::time::{Duration, Instant};
 
 #[test]
@@ -53,7 +51,7 @@ fn audit_and_order_show_report_the_truth_by_exit_code_and_json() {
             assert!(said.code == Some(1) && said.err.contains("closed"), "{said:?}");
         }
         more.stop().await;
-        let sale = sales::get(&world.servers.db, &sale).await.unwrap().unwrap();
+        let sale = world.servers.rows.sales.get(&sale).await.unwrap().unwrap();
         assert!(audit_sale(&world.reconcile_context(), &sale, Window::Now).await.unwrap().consistent());
         world.finish().await;
     });
@@ -85,9 +83,9 @@ fn a_leak_is_found_and_persisted_or_recorded_for_good() {
         assert!(accepted.elapsed() > Duration::from_secs(4), "not before the window: {:?}", accepted.elapsed());
         eventually("bob's failure", async || world.status_of(&sale, "bob", bob).await.0 == "FAILED").await;
         assert_eq!(world.status_of(&sale, "bob", bob).await.1, "DUPLICATE_BUYER");
-        let story = request_records::records_of(&world.servers.db, alice).await.unwrap();
+        let story = world.servers.rows.requests.records_of(alice).await.unwrap();
         assert_eq!(story.order.unwrap().source, "compensation");
-        let story = request_records::records_of(&world.servers.db, bob).await.unwrap();
+        let story = world.servers.rows.requests.records_of(bob).await.unwrap();
         assert!(story.order.is_none() && story.failure.is_some_and(|row| row.status.code() == "failed_final"));
         eventually("the finding in the database", async || {
             world.rows("audit_findings", &format!("code = 'P5-RC1' AND request_id = {alice}")).await > 0

@@ -5,10 +5,11 @@
 
 use crate::domain::ids::RequestId;
 use crate::domain::webhook::DeliveryState;
+use crate::events::webhooks::rows::WebhookRows;
 use crate::store::mysql::codes::cut;
 use crate::store::mysql::columns::{ByteText, UnixMs};
 use crate::store::mysql::fault::DbError;
-use crate::store::mysql::pool::{Conn, Db};
+use crate::store::mysql::pool::Conn;
 use crate::store::mysql::schema::webhook_deliveries;
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Binary, Text};
@@ -42,26 +43,32 @@ pub struct DueDelivery {
     pub created_at_ms: i64,
 }
 
-/// Due deliveries of a webhook, at most `limit`: by turns one that is due for longest and one that became due last. So an event that
-/// just happened does not wait behind a million that are replayed, and none waits for ever behind those that happen.
-pub async fn due(db: &Db, webhook: &str, limit: u16) -> Result<Vec<DueDelivery>, DbError> {
-    db.run("webhooks_due", async |conn| {
-        let due = || {
-            webhook_deliveries::table
-                .filter(webhook_deliveries::state.eq(DeliveryState::Waiting.code()))
-                .filter(webhook_deliveries::webhook.eq(webhook.as_bytes().to_vec()))
-                .filter(webhook_deliveries::next_at.le(diesel::dsl::sql::<diesel::sql_types::Datetime>("NOW(3)")))
-                .select(DueDelivery::as_select())
-        };
-        let oldest: Vec<DueDelivery> = due().order(webhook_deliveries::next_at).limit(limit.into()).load(conn).await?;
-        if oldest.len() < usize::from(limit) {
-            return Ok(oldest);
-        }
-        let newest = due().order(webhook_deliveries::next_at.desc()).limit(i64::from(limit) / 2);
-        let newest: Vec<DueDelivery> = newest.load(conn).await?;
-        Ok(by_turns(oldest, newest, limit.into()))
-    })
-    .await
+impl WebhookRows {
+    /// Due deliveries of a webhook, at most `limit`: by turns one that is due for longest and one that became due last. So an event that
+    /// just happened does not wait behind a million that are replayed, and none waits for ever behind those that happen.
+    pub async fn due(&self, webhook: &str, limit: u16) -> Result<Vec<DueDelivery>, DbError> {
+        self.db
+            .run("webhooks_due", async |conn| {
+                let due = || {
+                    webhook_deliveries::table
+                        .filter(webhook_deliveries::state.eq(DeliveryState::Waiting.code()))
+                        .filter(webhook_deliveries::webhook.eq(webhook.as_bytes().to_vec()))
+                        .filter(
+                            webhook_deliveries::next_at.le(diesel::dsl::sql::<diesel::sql_types::Datetime>("NOW(3)")),
+                        )
+                        .select(DueDelivery::as_select())
+                };
+                let oldest: Vec<DueDelivery> =
+                    due().order(webhook_deliveries::next_at).limit(limit.into()).load(conn).await?;
+                if oldest.len() < usize::from(limit) {
+                    return Ok(oldest);
+                }
+                let newest = due().order(webhook_deliveries::next_at.desc()).limit(i64::from(limit) / 2);
+                let newest: Vec<DueDelivery> = newest.load(conn).await?;
+                Ok(by_turns(oldest, newest, limit.into()))
+            })
+            .await
+    }
 }
 
 /// One of each, as many as `limit`, none twice.
@@ -124,22 +131,25 @@ impl TriedDelivery {
     }
 }
 
-/// Records the results of tries, some in one transaction: after an error some may be recorded. A delivery that is not waiting any more stays as it is, but for one that is dead and
-/// was taken after all. A failed try counts once: where several processes send, or a record is repeated, the first counts.
-pub async fn record_tries(db: &Db, tried: &[TriedDelivery]) -> Result<(), DbError> {
-    for some in tried.chunks(RECORDED_MAX) {
-        db.run("webhooks_tried", async |conn| {
-            conn.transaction(async |conn| {
-                for one in some {
-                    record_one(conn, one).await?;
-                }
-                Ok::<_, DbError>(())
-            })
-            .await
-        })
-        .await?;
+impl WebhookRows {
+    /// Records the results of tries, some in one transaction: after an error some may be recorded. A delivery that is not waiting any more stays as it is, but for one that is dead and
+    /// was taken after all. A failed try counts once: where several processes send, or a record is repeated, the first counts.
+    pub async fn record_tries(&self, tried: &[TriedDelivery]) -> Result<(), DbError> {
+        for some in tried.chunks(RECORDED_MAX) {
+            self.db
+                .run("webhooks_tried", async |conn| {
+                    conn.transaction(async |conn| {
+                        for one in some {
+                            record_one(conn, one).await?;
+                        }
+                        Ok::<_, DbError>(())
+                    })
+                    .await
+                })
+                .await?;
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 async fn record_one(conn: &mut Conn, tried: &TriedDelivery) -> Result<(), DbError> {
@@ -169,25 +179,28 @@ async fn record_one(conn: &mut Conn, tried: &TriedDelivery) -> Result<(), DbErro
     Ok(())
 }
 
-/// Deletes rows of a webhook that were delivered long enough ago, some at a time; returns how many.
-pub async fn delete_old(db: &Db, webhook: &str) -> Result<usize, DbError> {
-    db.run("webhooks_delete_old", async |conn| {
-        let old = webhook_deliveries::table
-            .filter(webhook_deliveries::state.eq(DeliveryState::Delivered.code()))
-            .filter(webhook_deliveries::webhook.eq(webhook.as_bytes()))
-            .filter(webhook_deliveries::next_at.le(diesel::dsl::sql("NOW(3)")))
-            .limit(DELETED_MAX);
-        let ids: Vec<u64> = old.select(webhook_deliveries::delivery_id).load(conn).await?;
-        if ids.is_empty() {
-            return Ok(0);
-        }
-        // By the primary key: a range would lock the gap that new rows go into. A row that was replayed meanwhile stays.
-        let same = webhook_deliveries::table
-            .filter(webhook_deliveries::delivery_id.eq_any(ids))
-            .filter(webhook_deliveries::state.eq(DeliveryState::Delivered.code()));
-        Ok(diesel::delete(same).execute(conn).await?)
-    })
-    .await
+impl WebhookRows {
+    /// Deletes rows of a webhook that were delivered long enough ago, some at a time; returns how many.
+    pub async fn delete_old(&self, webhook: &str) -> Result<usize, DbError> {
+        self.db
+            .run("webhooks_delete_old", async |conn| {
+                let old = webhook_deliveries::table
+                    .filter(webhook_deliveries::state.eq(DeliveryState::Delivered.code()))
+                    .filter(webhook_deliveries::webhook.eq(webhook.as_bytes()))
+                    .filter(webhook_deliveries::next_at.le(diesel::dsl::sql("NOW(3)")))
+                    .limit(DELETED_MAX);
+                let ids: Vec<u64> = old.select(webhook_deliveries::delivery_id).load(conn).await?;
+                if ids.is_empty() {
+                    return Ok(0);
+                }
+                // By the primary key: a range would lock the gap that new rows go into. A row that was replayed meanwhile stays.
+                let same = webhook_deliveries::table
+                    .filter(webhook_deliveries::delivery_id.eq_any(ids))
+                    .filter(webhook_deliveries::state.eq(DeliveryState::Delivered.code()));
+                Ok(diesel::delete(same).execute(conn).await?)
+            })
+            .await
+    }
 }
 
 /// How much of a webhook is in a state.
@@ -215,52 +228,59 @@ struct FiguresRow {
     oldest_ms: i64,
 }
 
-/// What waits and what is dead, by webhook, in the order of names; a webhook without either is left out. It counts: for
-/// [`Db::patient`].
-pub async fn figures(db: &Db) -> Result<Vec<WebhookFigures>, DbError> {
-    // Answered by ix_webhook_due alone; delivered rows are not read.
-    let query = "/* webhooks::figures */ SELECT webhook, state, COUNT(*) AS rows_count, \
+impl WebhookRows {
+    /// What waits and what is dead, by webhook, in the order of names; a webhook without either is left out. It counts: for
+    /// [`Db::patient`].
+    pub async fn figures(&self) -> Result<Vec<WebhookFigures>, DbError> {
+        // Answered by ix_webhook_due alone; delivered rows are not read.
+        let query = "/* webhooks::figures */ SELECT webhook, state, COUNT(*) AS rows_count, \
                  CAST(GREATEST(0, TIMESTAMPDIFF(MICROSECOND, MIN(created_at), NOW(3)) DIV 1000) AS SIGNED) AS oldest_ms \
                  FROM webhook_deliveries WHERE state IN ('DEAD', 'WAITING') GROUP BY state, webhook";
-    let rows: Vec<FiguresRow> =
-        db.run("webhooks_figures", async |conn| Ok(diesel::sql_query(query).load(conn).await?)).await?;
-    let mut found: std::collections::BTreeMap<String, WebhookFigures> = std::collections::BTreeMap::new();
-    for row in rows {
-        let name = String::from_utf8_lossy(&row.webhook).into_owned();
-        let of =
-            found.entry(name.clone()).or_insert(WebhookFigures { webhook: name, waiting: 0, oldest_ms: 0, dead: 0 });
-        if row.state == DeliveryState::Dead.code() {
-            of.dead = row.rows_count;
-        } else {
-            (of.waiting, of.oldest_ms) = (row.rows_count, row.oldest_ms);
-        }
-    }
-    Ok(found.into_values().collect())
-}
-
-/// The webhooks that have delivered rows, at most [`NAMES_MAX`]. From one name to the next along the index: a week of delivered rows
-/// is not read for it.
-pub async fn webhooks_with_rows(db: &Db) -> Result<Vec<String>, DbError> {
-    db.run("webhooks_named", async |conn| {
-        let mut names: Vec<String> = Vec::new();
-        while names.len() < NAMES_MAX {
-            let last = names.last().map(String::as_str).unwrap_or_default();
-            let next: Option<ByteText> = webhook_deliveries::table
-                .filter(webhook_deliveries::state.eq(DeliveryState::Delivered.code()))
-                .filter(webhook_deliveries::webhook.gt(last.as_bytes()))
-                .order(webhook_deliveries::webhook)
-                .select(webhook_deliveries::webhook)
-                .first(conn)
-                .await
-                .optional()?;
-            match next {
-                Some(name) => names.push(name.into()),
-                None => break,
+        let rows: Vec<FiguresRow> =
+            self.db.run("webhooks_figures", async |conn| Ok(diesel::sql_query(query).load(conn).await?)).await?;
+        let mut found: std::collections::BTreeMap<String, WebhookFigures> = std::collections::BTreeMap::new();
+        for row in rows {
+            let name = String::from_utf8_lossy(&row.webhook).into_owned();
+            let of = found.entry(name.clone()).or_insert(WebhookFigures {
+                webhook: name,
+                waiting: 0,
+                oldest_ms: 0,
+                dead: 0,
+            });
+            if row.state == DeliveryState::Dead.code() {
+                of.dead = row.rows_count;
+            } else {
+                (of.waiting, of.oldest_ms) = (row.rows_count, row.oldest_ms);
             }
         }
-        Ok(names)
-    })
-    .await
+        Ok(found.into_values().collect())
+    }
+
+    /// The webhooks that have delivered rows, at most [`NAMES_MAX`]. From one name to the next along the index: a week of delivered rows
+    /// is not read for it.
+    pub async fn webhooks_with_rows(&self) -> Result<Vec<String>, DbError> {
+        self.db
+            .run("webhooks_named", async |conn| {
+                let mut names: Vec<String> = Vec::new();
+                while names.len() < NAMES_MAX {
+                    let last = names.last().map(String::as_str).unwrap_or_default();
+                    let next: Option<ByteText> = webhook_deliveries::table
+                        .filter(webhook_deliveries::state.eq(DeliveryState::Delivered.code()))
+                        .filter(webhook_deliveries::webhook.gt(last.as_bytes()))
+                        .order(webhook_deliveries::webhook)
+                        .select(webhook_deliveries::webhook)
+                        .first(conn)
+                        .await
+                        .optional()?;
+                    match next {
+                        Some(name) => names.push(name.into()),
+                        None => break,
+                    }
+                }
+                Ok(names)
+            })
+            .await
+    }
 }
 
 #[cfg(test)]

@@ -6,12 +6,13 @@
 use crate::domain::ids::RequestId;
 use crate::domain::operator::OperatorAct;
 use crate::domain::webhook::DeliveryState;
+use crate::events::webhooks::rows::WebhookRows;
 use crate::events::webhooks::rows::subscriptions::open_again;
 use crate::sales::rows::acts;
 use crate::store::mysql::codes::datetime;
 use crate::store::mysql::columns::{ByteText, UnixMs};
 use crate::store::mysql::fault::DbError;
-use crate::store::mysql::pool::{Conn, Db};
+use crate::store::mysql::pool::Conn;
 use crate::store::mysql::schema::webhook_deliveries;
 use diesel::dsl::count_star;
 use diesel::prelude::*;
@@ -120,41 +121,45 @@ pub struct FoundDeliveries {
     pub has_more_than_count: bool,
 }
 
-/// One page of deliveries by webhook and `next_at`, and how many there are on all pages.
-pub async fn list(db: &Db, wanted: &DeliveriesFilter) -> Result<FoundDeliveries, DbError> {
-    let page = wanted.page()?;
-    // It counts.
-    db.patient()
-        .run("webhooks_list", async move |conn| {
-            // Entries of an index, up to the bound: whether there is one behind it, and if not, how many there are.
-            let behind = wanted.matching().select(webhook_deliveries::delivery_id).offset(DELIVERIES_COUNTED_MAX);
-            let behind: Option<u64> = behind.limit(1).first(conn).await.optional()?;
-            let has_more_than_count = behind.is_some();
-            let count = match behind {
-                Some(_) => DELIVERIES_COUNTED_MAX,
-                None => wanted.matching().select(count_star()).first(conn).await?,
-            };
-            let first = page
-                .order((
-                    webhook_deliveries::webhook,
-                    webhook_deliveries::next_at,
-                    webhook_deliveries::created_at,
-                    webhook_deliveries::delivery_id,
-                ))
-                .limit(wanted.limit.clamp(1, PAGE_MAX).into());
-            let deliveries = first.select(ListedDelivery::as_select()).load(conn).await?;
-            Ok(FoundDeliveries { deliveries, count, has_more_than_count })
-        })
-        .await
-}
+impl WebhookRows {
+    /// One page of deliveries by webhook and `next_at`, and how many there are on all pages.
+    pub async fn list(&self, wanted: &DeliveriesFilter) -> Result<FoundDeliveries, DbError> {
+        let page = wanted.page()?;
+        // It counts.
+        self.db
+            .patient()
+            .run("webhooks_list", async move |conn| {
+                // Entries of an index, up to the bound: whether there is one behind it, and if not, how many there are.
+                let behind = wanted.matching().select(webhook_deliveries::delivery_id).offset(DELIVERIES_COUNTED_MAX);
+                let behind: Option<u64> = behind.limit(1).first(conn).await.optional()?;
+                let has_more_than_count = behind.is_some();
+                let count = match behind {
+                    Some(_) => DELIVERIES_COUNTED_MAX,
+                    None => wanted.matching().select(count_star()).first(conn).await?,
+                };
+                let first = page
+                    .order((
+                        webhook_deliveries::webhook,
+                        webhook_deliveries::next_at,
+                        webhook_deliveries::created_at,
+                        webhook_deliveries::delivery_id,
+                    ))
+                    .limit(wanted.limit.clamp(1, PAGE_MAX).into());
+                let deliveries = first.select(ListedDelivery::as_select()).load(conn).await?;
+                Ok(FoundDeliveries { deliveries, count, has_more_than_count })
+            })
+            .await
+    }
 
-/// One delivery; `None` when there is none (any more).
-pub async fn get(db: &Db, delivery_id: u64) -> Result<Option<ListedDelivery>, DbError> {
-    db.run("webhooks_get", async |conn| {
-        let one = webhook_deliveries::table.find(delivery_id).select(ListedDelivery::as_select());
-        Ok(one.first(conn).await.optional()?)
-    })
-    .await
+    /// One delivery; `None` when there is none (any more).
+    pub async fn get(&self, delivery_id: u64) -> Result<Option<ListedDelivery>, DbError> {
+        self.db
+            .run("webhooks_get", async |conn| {
+                let one = webhook_deliveries::table.find(delivery_id).select(ListedDelivery::as_select());
+                Ok(one.first(conn).await.optional()?)
+            })
+            .await
+    }
 }
 
 /// What was sent again.
@@ -166,28 +171,32 @@ pub struct ReplayedRows {
     pub opened: Vec<String>,
 }
 
-/// Sends deliveries again, whatever became of them: they wait from now on, with all their tries, and their webhooks are open again. The
-/// act of it, made of the ids that were there, is in the same transaction. Repeating sends them once more. At most [`PAGE_MAX`] ids count.
-pub async fn replay(
-    db: &Db,
-    delivery_ids: &[u64],
-    act: &(dyn Fn(&ReplayedRows) -> OperatorAct + Sync),
-) -> Result<ReplayedRows, DbError> {
-    let ids: Vec<u64> = delivery_ids.iter().copied().take(PAGE_MAX.into()).collect();
-    db.run("webhooks_replay", async |conn| {
-        let named = webhook_deliveries::table.filter(webhook_deliveries::delivery_id.eq_any(&ids));
-        conn.transaction(async |conn| {
-            let rows = named.clone().select((webhook_deliveries::delivery_id, webhook_deliveries::webhook));
-            let rows: Vec<(u64, ByteText)> = rows.order(webhook_deliveries::delivery_id).load(conn).await?;
-            diesel::update(named.clone()).set(waits_again()).execute(conn).await?;
-            let (known, webhooks): (_, Vec<String>) = rows.into_iter().map(|(id, of)| (id, String::from(of))).unzip();
-            let replayed = ReplayedRows { known, opened: open_again(conn, Some(&webhooks)).await? };
-            acts::insert(conn, &act(&replayed)).await?;
-            Ok(replayed)
-        })
-        .await
-    })
-    .await
+impl WebhookRows {
+    /// Sends deliveries again, whatever became of them: they wait from now on, with all their tries, and their webhooks are open again. The
+    /// act of it, made of the ids that were there, is in the same transaction. Repeating sends them once more. At most [`PAGE_MAX`] ids count.
+    pub async fn replay(
+        &self,
+        delivery_ids: &[u64],
+        act: &(dyn Fn(&ReplayedRows) -> OperatorAct + Sync),
+    ) -> Result<ReplayedRows, DbError> {
+        let ids: Vec<u64> = delivery_ids.iter().copied().take(PAGE_MAX.into()).collect();
+        self.db
+            .run("webhooks_replay", async |conn| {
+                let named = webhook_deliveries::table.filter(webhook_deliveries::delivery_id.eq_any(&ids));
+                conn.transaction(async |conn| {
+                    let rows = named.clone().select((webhook_deliveries::delivery_id, webhook_deliveries::webhook));
+                    let rows: Vec<(u64, ByteText)> = rows.order(webhook_deliveries::delivery_id).load(conn).await?;
+                    diesel::update(named.clone()).set(waits_again()).execute(conn).await?;
+                    let (known, webhooks): (_, Vec<String>) =
+                        rows.into_iter().map(|(id, of)| (id, String::from(of))).unzip();
+                    let replayed = ReplayedRows { known, opened: open_again(conn, Some(&webhooks)).await? };
+                    acts::insert(conn, &act(&replayed)).await?;
+                    Ok(replayed)
+                })
+                .await
+            })
+            .await
+    }
 }
 
 /// The columns of a delivery that waits as if it were new.
@@ -205,50 +214,59 @@ fn waits_again() -> WaitsAgain {
     )
 }
 
-/// Opens the receivers of one webhook or of all again, with the act of the replay that follows; their names.
-pub(crate) async fn begin_replay(db: &Db, webhook: Option<&str>, act: &OperatorAct) -> Result<Vec<String>, DbError> {
-    let webhook = webhook.map(|name| vec![name.to_owned()]);
-    db.run("webhooks_replay_begin", async |conn| {
-        conn.transaction(async |conn| {
-            acts::insert(conn, act).await?;
-            open_again(conn, webhook.as_deref()).await
-        })
-        .await
-    })
-    .await
-}
-
-/// Sends every dead delivery again, of one webhook or of all, in batches; `progress` gets how many so far. Returns how many. Those that
-/// die meanwhile stay so.
-pub async fn replay_dead(db: &Db, webhook: Option<&str>, progress: &(dyn Fn(usize) + Sync)) -> Result<usize, DbError> {
-    let dead = DeliveriesFilter {
-        state: DeliveryState::Dead,
-        webhook: webhook.map(str::to_owned),
-        after: None,
-        limit: PAGE_MAX,
-    };
-    let count = async |conn: &mut Conn| Ok(dead.matching().select(count_star()).first::<i64>(conn).await?);
-    let there = usize::try_from(db.patient().run("webhooks_dead_count", count).await?).unwrap_or(0);
-    let mut replayed = 0;
-    while replayed < there {
-        let ids: Vec<u64> = db
-            .run("webhooks_dead", async |conn| {
-                let first = dead.matching().select(webhook_deliveries::delivery_id).limit(BATCH_MAX);
-                Ok(first.load(conn).await?)
+impl WebhookRows {
+    /// Opens the receivers of one webhook or of all again, with the act of the replay that follows; their names.
+    pub(crate) async fn begin_replay(&self, webhook: Option<&str>, act: &OperatorAct) -> Result<Vec<String>, DbError> {
+        let webhook = webhook.map(|name| vec![name.to_owned()]);
+        self.db
+            .run("webhooks_replay_begin", async |conn| {
+                conn.transaction(async |conn| {
+                    acts::insert(conn, act).await?;
+                    open_again(conn, webhook.as_deref()).await
+                })
+                .await
             })
-            .await?;
-        if ids.is_empty() {
-            break;
-        }
-        replayed += db
-            .run("webhooks_replay", async |conn| {
-                let same = webhook_deliveries::table
-                    .filter(webhook_deliveries::delivery_id.eq_any(&ids))
-                    .filter(webhook_deliveries::state.eq(DeliveryState::Dead.code()));
-                Ok(diesel::update(same).set(waits_again()).execute(conn).await?)
-            })
-            .await?;
-        progress(replayed);
+            .await
     }
-    Ok(replayed)
+
+    /// Sends every dead delivery again, of one webhook or of all, in batches; `progress` gets how many so far. Returns how many. Those that
+    /// die meanwhile stay so.
+    pub async fn replay_dead(
+        &self,
+        webhook: Option<&str>,
+        progress: &(dyn Fn(usize) + Sync),
+    ) -> Result<usize, DbError> {
+        let dead = DeliveriesFilter {
+            state: DeliveryState::Dead,
+            webhook: webhook.map(str::to_owned),
+            after: None,
+            limit: PAGE_MAX,
+        };
+        let count = async |conn: &mut Conn| Ok(dead.matching().select(count_star()).first::<i64>(conn).await?);
+        let there = usize::try_from(self.db.patient().run("webhooks_dead_count", count).await?).unwrap_or(0);
+        let mut replayed = 0;
+        while replayed < there {
+            let ids: Vec<u64> = self
+                .db
+                .run("webhooks_dead", async |conn| {
+                    let first = dead.matching().select(webhook_deliveries::delivery_id).limit(BATCH_MAX);
+                    Ok(first.load(conn).await?)
+                })
+                .await?;
+            if ids.is_empty() {
+                break;
+            }
+            replayed += self
+                .db
+                .run("webhooks_replay", async |conn| {
+                    let same = webhook_deliveries::table
+                        .filter(webhook_deliveries::delivery_id.eq_any(&ids))
+                        .filter(webhook_deliveries::state.eq(DeliveryState::Dead.code()));
+                    Ok(diesel::update(same).set(waits_again()).execute(conn).await?)
+                })
+                .await?;
+            progress(replayed);
+        }
+        Ok(replayed)
+    }
 }

@@ -9,20 +9,24 @@ mod due;
 mod listed;
 pub mod subscriptions;
 
-pub use due::{DueDelivery, TriedDelivery, WebhookFigures, delete_old, due, figures, record_tries, webhooks_with_rows};
-pub(crate) use listed::begin_replay;
+pub use due::{DueDelivery, TriedDelivery, WebhookFigures};
 pub use listed::{
     DELIVERIES_COUNTED_MAX, DeliveriesFilter, DeliveryPlace, FoundDeliveries, ListedDelivery, PAGE_MAX, ReplayedRows,
-    get, list, replay, replay_dead,
 };
-pub use subscriptions::{StoredSubscription, Subscriptions, stored, subscribe};
-pub(crate) use subscriptions::{disable, is_of_before};
+pub(crate) use subscriptions::is_of_before;
+pub use subscriptions::{StoredSubscription, Subscriptions};
 
 use crate::domain::webhook::WebhookSubscriptions;
 use crate::store::mysql::fault::DbError;
+use crate::store::mysql::mysql_handle;
 use crate::store::mysql::pool::Conn;
 use crate::store::mysql::values::Values;
 use diesel_async::SimpleAsyncConnection;
+
+mysql_handle! {
+    /// Deliveries of webhooks and who wants them.
+    WebhookRows
+}
 
 const DELIVERY_COLUMNS: &str =
     "/* webhooks::write */ INSERT INTO webhook_deliveries (webhook, request_id, event_key, body) VALUES ";

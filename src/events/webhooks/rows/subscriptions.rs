@@ -7,6 +7,7 @@
 //! before the first leader, a process writes for the webhooks of its own configuration, too: union, so that nothing is lost.
 
 use crate::domain::webhook::{WebhookSubscription, WebhookSubscriptions};
+use crate::events::webhooks::rows::WebhookRows;
 use crate::store::mysql::columns::{ByteText, MaybeUnixMs};
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::{Conn, Db};
@@ -26,7 +27,7 @@ const ROWS_MAX: i64 = 100;
 /// Who gets a row for each event that a process writes. Clones share what was read last.
 #[derive(Clone)]
 pub struct Subscriptions {
-    db: Db,
+    rows: WebhookRows,
     own: WebhookSubscriptions,
     read: Cache<(), WebhookSubscriptions>,
 }
@@ -35,13 +36,13 @@ impl Subscriptions {
     /// For a process that has these webhooks in its configuration.
     #[must_use]
     pub fn new(db: Db, own: WebhookSubscriptions) -> Self {
-        Self { db, own, read: Cache::builder().max_capacity(1).time_to_live(FRESH).build() }
+        Self { rows: WebhookRows::new(db), own, read: Cache::builder().max_capacity(1).time_to_live(FRESH).build() }
     }
 
     /// The webhooks of the leader, and those of this process's configuration. Not to be called while a connection is held.
     pub(crate) async fn wanted(&self) -> Result<WebhookSubscriptions, DbError> {
         let read = async {
-            match stored(&self.db).await {
+            match self.rows.stored().await {
                 // The table is newer than the database or its account: each process writes by its own configuration, as before.
                 Err(error) if is_of_before(&error) => Ok(WebhookSubscriptions::default()),
                 rows => rows.map(|rows| WebhookSubscriptions::new(rows.iter().map(of_row).collect())),
@@ -78,66 +79,77 @@ fn of_row(row: &StoredSubscription) -> WebhookSubscription {
     WebhookSubscription { name: row.webhook.clone(), events }
 }
 
-/// The rows, in the order of names.
-pub async fn stored(db: &Db) -> Result<Vec<StoredSubscription>, DbError> {
-    db.run("webhook_subscriptions", async |conn| {
-        let all = webhook_subscriptions::table.order(webhook_subscriptions::webhook).limit(ROWS_MAX);
-        Ok(all.select(StoredSubscription::as_select()).load(conn).await?)
-    })
-    .await
-}
-
-/// Makes the rows those of this configuration, all of them open: a receiver that answered 410 to another leader is tried again.
-pub async fn subscribe(db: &Db, wanted: &WebhookSubscriptions) -> Result<(), DbError> {
-    let rows: Vec<(&str, String)> = wanted.all().iter().map(|of| (of.name.as_str(), of.events.join(" "))).collect();
-    let there = stored(db).await?;
-    let is_as_wanted = |row: &StoredSubscription| {
-        let events = rows.iter().find(|(name, _)| *name == row.webhook).map_or("", |(_, events)| events);
-        row.events == events && row.disabled_at_ms.is_none()
-    };
-    if rows.iter().all(|(name, _)| there.iter().any(|row| row.webhook == *name)) && there.iter().all(is_as_wanted) {
-        return Ok(());
+impl WebhookRows {
+    /// The rows, in the order of names.
+    pub async fn stored(&self) -> Result<Vec<StoredSubscription>, DbError> {
+        self.db
+            .run("webhook_subscriptions", async |conn| {
+                let all = webhook_subscriptions::table.order(webhook_subscriptions::webhook).limit(ROWS_MAX);
+                Ok(all.select(StoredSubscription::as_select()).load(conn).await?)
+            })
+            .await
     }
-    let removed: Vec<&str> = there.iter().map(|row| row.webhook.as_str()).collect();
-    let removed: Vec<&[u8]> =
-        removed.into_iter().filter(|name| rows.iter().all(|(wanted, _)| wanted != name)).map(str::as_bytes).collect();
-    db.run("webhooks_subscribe", async |conn| {
-        conn.transaction(async |conn| {
-            for (name, events) in &rows {
-                diesel::sql_query(SUBSCRIBE)
-                    .bind::<Binary, _>(name.as_bytes())
-                    .bind::<Text, _>(events)
-                    .execute(conn)
-                    .await?;
-            }
-            let gone = webhook_subscriptions::table.filter(webhook_subscriptions::webhook.eq_any(&removed));
-            let nothing = (
-                webhook_subscriptions::events.eq(""),
-                webhook_subscriptions::disabled_at.eq(None::<chrono::NaiveDateTime>),
-            );
-            diesel::update(gone).set(nothing).execute(conn).await?;
-            Ok(())
-        })
-        .await
-    })
-    .await
+
+    /// Makes the rows those of this configuration, all of them open: a receiver that answered 410 to another leader is tried again.
+    pub async fn subscribe(&self, wanted: &WebhookSubscriptions) -> Result<(), DbError> {
+        let rows: Vec<(&str, String)> = wanted.all().iter().map(|of| (of.name.as_str(), of.events.join(" "))).collect();
+        let there = self.stored().await?;
+        let is_as_wanted = |row: &StoredSubscription| {
+            let events = rows.iter().find(|(name, _)| *name == row.webhook).map_or("", |(_, events)| events);
+            row.events == events && row.disabled_at_ms.is_none()
+        };
+        if rows.iter().all(|(name, _)| there.iter().any(|row| row.webhook == *name)) && there.iter().all(is_as_wanted) {
+            return Ok(());
+        }
+        let removed: Vec<&str> = there.iter().map(|row| row.webhook.as_str()).collect();
+        let removed: Vec<&[u8]> = removed
+            .into_iter()
+            .filter(|name| rows.iter().all(|(wanted, _)| wanted != name))
+            .map(str::as_bytes)
+            .collect();
+        self.db
+            .run("webhooks_subscribe", async |conn| {
+                conn.transaction(async |conn| {
+                    for (name, events) in &rows {
+                        diesel::sql_query(SUBSCRIBE)
+                            .bind::<Binary, _>(name.as_bytes())
+                            .bind::<Text, _>(events)
+                            .execute(conn)
+                            .await?;
+                    }
+                    let gone = webhook_subscriptions::table.filter(webhook_subscriptions::webhook.eq_any(&removed));
+                    let nothing = (
+                        webhook_subscriptions::events.eq(""),
+                        webhook_subscriptions::disabled_at.eq(None::<chrono::NaiveDateTime>),
+                    );
+                    diesel::update(gone).set(nothing).execute(conn).await?;
+                    Ok(())
+                })
+                .await
+            })
+            .await
+    }
 }
 
 const SUBSCRIBE: &str = "/* webhooks::subscribe */ INSERT INTO webhook_subscriptions (webhook, events) VALUES (?, ?) \
     ON DUPLICATE KEY UPDATE events = VALUES(events), disabled_at = NULL";
 
-/// Notes that a receiver answers 410: nothing is sent to it until a replay or another leader opens it again.
-pub(crate) async fn disable(db: &Db, webhook: &str) -> Result<(), DbError> {
-    db.run("webhook_disable", async |conn| {
-        let open =
-            webhook_subscriptions::table.find(webhook.as_bytes()).filter(webhook_subscriptions::disabled_at.is_null());
-        diesel::update(open)
-            .set(webhook_subscriptions::disabled_at.eq(diesel::dsl::sql("NOW(3)")))
-            .execute(conn)
-            .await?;
-        Ok(())
-    })
-    .await
+impl WebhookRows {
+    /// Notes that a receiver answers 410: nothing is sent to it until a replay or another leader opens it again.
+    pub(crate) async fn disable(&self, webhook: &str) -> Result<(), DbError> {
+        self.db
+            .run("webhook_disable", async |conn| {
+                let open = webhook_subscriptions::table
+                    .find(webhook.as_bytes())
+                    .filter(webhook_subscriptions::disabled_at.is_null());
+                diesel::update(open)
+                    .set(webhook_subscriptions::disabled_at.eq(diesel::dsl::sql("NOW(3)")))
+                    .execute(conn)
+                    .await?;
+                Ok(())
+            })
+            .await
+    }
 }
 
 /// Opens receivers that answered 410 again, of these webhooks or of all, in the caller's transaction; their names.

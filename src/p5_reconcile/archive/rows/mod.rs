@@ -14,9 +14,14 @@ pub(crate) use tables::{ArchiveTable, Section};
 use crate::domain::ids::SaleId;
 use crate::sales::rows::archived;
 use crate::store::mysql::fault::DbError;
-use crate::store::mysql::pool::Db;
+use crate::store::mysql::mysql_handle;
 use diesel::sql_types::{BigInt, Binary, Nullable, Text, Unsigned};
 use diesel_async::{AsyncConnection, RunQueryDsl, SimpleAsyncConnection};
+
+mysql_handle! {
+    /// The rows of a sale that is archived.
+    ArchiveRows
+}
 
 /// Keys of one page. A few thousand: no transaction holds locks for long, and replicas follow.
 pub(crate) const PAGE: u32 = 2_000;
@@ -118,134 +123,144 @@ struct LineRow {
     units: i64,
 }
 
-/// Where the page behind `after` ends; `None` when there is nothing behind it.
-pub(crate) async fn page_end(
-    db: &Db,
-    sale_id: &SaleId,
-    table: &ArchiveTable,
-    section: &Section,
-    after: &PageKey,
-) -> Result<Option<PageKey>, DbError> {
-    let (sale, Section { filter, key, order }) = (sale_id.as_str().as_bytes(), section);
-    let (of, spine, above) = (table.of, table.spine, after.literal());
-    let query = format!(
-        "/* archive::page_end */ SELECT MAX(k) AS at FROM (SELECT {key} AS k FROM {spine} \
+impl ArchiveRows {
+    /// Where the page behind `after` ends; `None` when there is nothing behind it.
+    pub(crate) async fn page_end(
+        &self,
+        sale_id: &SaleId,
+        table: &ArchiveTable,
+        section: &Section,
+        after: &PageKey,
+    ) -> Result<Option<PageKey>, DbError> {
+        let (sale, Section { filter, key, order }) = (sale_id.as_str().as_bytes(), section);
+        let (of, spine, above) = (table.of, table.spine, after.literal());
+        let query = format!(
+            "/* archive::page_end */ SELECT MAX(k) AS at FROM (SELECT {key} AS k FROM {spine} \
          WHERE {of}.sale_id >= ? AND {of}.sale_id <= ? AND {filter} AND {key} > {above} ORDER BY {order}, {key} LIMIT {PAGE}) AS page"
-    );
-    let text = table.text;
-    db.patient()
-        .run("archive_page_end", async |conn| {
-            let query = diesel::sql_query(query).bind::<Binary, _>(sale).bind::<Binary, _>(sale);
-            if text {
-                let row: BytesRow = query.get_result(conn).await?;
-                return Ok(row.at.map(PageKey::Bytes));
-            }
-            let row: NumberRow = query.get_result(conn).await?;
-            Ok(row.at.map(PageKey::Number))
-        })
-        .await
-}
-
-/// The rows of a page, each a JSON object in one line, and their sum.
-pub(crate) async fn lines(
-    db: &Db,
-    sale_id: &SaleId,
-    page: ArchivePage<'_>,
-) -> Result<(Vec<String>, ArchiveSum), DbError> {
-    let (sale, table) = (sale_id.as_str().as_bytes(), page.table);
-    let query = format!(
-        "/* archive::lines */ SELECT {} AS line, CAST({} AS SIGNED) AS units FROM {} WHERE {} ORDER BY {}, {}",
-        table.line(),
-        table.units_of_row(),
-        table.from,
-        page.matching(),
-        page.section.order,
-        page.section.key
-    );
-    let rows: Vec<LineRow> = db
-        .patient()
-        .run("archive_lines", async |conn| {
-            Ok(diesel::sql_query(query).bind::<Binary, _>(sale).bind::<Binary, _>(sale).load(conn).await?)
-        })
-        .await?;
-    let sum = ArchiveSum { rows: rows.len() as u64, units: rows.iter().map(|row| row.units).sum() };
-    Ok((rows.into_iter().map(|row| row.line).collect(), sum))
-}
-
-/// The sum of a page.
-pub(crate) async fn sum(db: &Db, sale_id: &SaleId, page: ArchivePage<'_>) -> Result<ArchiveSum, DbError> {
-    let sale = sale_id.as_str().as_bytes();
-    let (units, from, matching) = (page.table.units_of_row(), page.table.from, page.matching());
-    let query = format!(
-        "/* archive::sum */ SELECT COUNT(*) AS counted, CAST(COALESCE(SUM({units}), 0) AS SIGNED) AS units FROM {from} WHERE {matching}"
-    );
-    let row: SumRow = db
-        .patient()
-        .run("archive_sum", async |conn| {
-            Ok(diesel::sql_query(query).bind::<Binary, _>(sale).bind::<Binary, _>(sale).get_result(conn).await?)
-        })
-        .await?;
-    Ok(row.read())
-}
-
-/// All rows of a sale in a table, counted without the walk: what the walk does not meet shows in the difference.
-pub(crate) async fn count(db: &Db, sale_id: &SaleId, table: &ArchiveTable) -> Result<u64, DbError> {
-    let sale = sale_id.as_str().as_bytes();
-    let query =
-        format!("/* archive::count */ SELECT COUNT(*) AS counted, 0 AS units FROM {} WHERE sale_id = ?", table.name);
-    let row: SumRow = db
-        .patient()
-        .run("archive_count", async |conn| {
-            Ok(diesel::sql_query(query).bind::<Binary, _>(sale).get_result(conn).await?)
-        })
-        .await?;
-    Ok(row.read().rows)
-}
-
-/// Removes the rows of a page, of a sale that has its row in `archived_sales`; how many went.
-///
-/// # Errors
-/// [`DbError`], [`DbError::Other`] when the sale is not being removed or the table's rows stay; repeating the call is safe.
-pub(crate) async fn remove(db: &Db, sale_id: &SaleId, page: ArchivePage<'_>) -> Result<usize, DbError> {
-    if page.table.stays {
-        return Err(DbError::Other(format!("rows of {} are never removed", page.table.name)));
-    }
-    let sale = sale_id.as_str().as_bytes();
-    let query = format!("/* archive::remove */ DELETE t FROM {} WHERE {}", page.table.from, page.matching());
-    db.patient()
-        .run("archive_remove", async |conn| {
-            conn.transaction(async |conn| {
-                if !archived::is_there(conn, sale).await? {
-                    return Err(DbError::Other(
-                        "the sale is not being removed, so nothing of it is deleted".to_owned(),
-                    ));
+        );
+        let text = table.text;
+        self.db
+            .patient()
+            .run("archive_page_end", async |conn| {
+                let query = diesel::sql_query(query).bind::<Binary, _>(sale).bind::<Binary, _>(sale);
+                if text {
+                    let row: BytesRow = query.get_result(conn).await?;
+                    return Ok(row.at.map(PageKey::Bytes));
                 }
-                Ok(diesel::sql_query(query).bind::<Binary, _>(sale).bind::<Binary, _>(sale).execute(conn).await?)
+                let row: NumberRow = query.get_result(conn).await?;
+                Ok(row.at.map(PageKey::Number))
             })
             .await
-        })
-        .await
-}
+    }
 
-/// Whether this account may delete the rows of a sale.
-///
-/// # Errors
-/// [`DbError::Other`] with the first table where it may not, [`DbError`].
-pub(crate) async fn may_remove(db: &Db) -> Result<(), DbError> {
-    db.run("archive_may_remove", async |conn| {
-        for table in &TABLES {
-            if table.stays {
-                continue;
-            }
-            let asked = conn.batch_execute(&format!("EXPLAIN DELETE FROM {} WHERE 1 = 0", table.name)).await;
-            asked.map_err(|error| {
+    /// The rows of a page, each a JSON object in one line, and their sum.
+    pub(crate) async fn lines(
+        &self,
+        sale_id: &SaleId,
+        page: ArchivePage<'_>,
+    ) -> Result<(Vec<String>, ArchiveSum), DbError> {
+        let (sale, table) = (sale_id.as_str().as_bytes(), page.table);
+        let query = format!(
+            "/* archive::lines */ SELECT {} AS line, CAST({} AS SIGNED) AS units FROM {} WHERE {} ORDER BY {}, {}",
+            table.line(),
+            table.units_of_row(),
+            table.from,
+            page.matching(),
+            page.section.order,
+            page.section.key
+        );
+        let rows: Vec<LineRow> = self
+            .db
+            .patient()
+            .run("archive_lines", async |conn| {
+                Ok(diesel::sql_query(query).bind::<Binary, _>(sale).bind::<Binary, _>(sale).load(conn).await?)
+            })
+            .await?;
+        let sum = ArchiveSum { rows: rows.len() as u64, units: rows.iter().map(|row| row.units).sum() };
+        Ok((rows.into_iter().map(|row| row.line).collect(), sum))
+    }
+
+    /// The sum of a page.
+    pub(crate) async fn sum(&self, sale_id: &SaleId, page: ArchivePage<'_>) -> Result<ArchiveSum, DbError> {
+        let sale = sale_id.as_str().as_bytes();
+        let (units, from, matching) = (page.table.units_of_row(), page.table.from, page.matching());
+        let query = format!(
+            "/* archive::sum */ SELECT COUNT(*) AS counted, CAST(COALESCE(SUM({units}), 0) AS SIGNED) AS units FROM {from} WHERE {matching}"
+        );
+        let row: SumRow = self
+            .db
+            .patient()
+            .run("archive_sum", async |conn| {
+                Ok(diesel::sql_query(query).bind::<Binary, _>(sale).bind::<Binary, _>(sale).get_result(conn).await?)
+            })
+            .await?;
+        Ok(row.read())
+    }
+
+    /// All rows of a sale in a table, counted without the walk: what the walk does not meet shows in the difference.
+    pub(crate) async fn count(&self, sale_id: &SaleId, table: &ArchiveTable) -> Result<u64, DbError> {
+        let sale = sale_id.as_str().as_bytes();
+        let query = format!(
+            "/* archive::count */ SELECT COUNT(*) AS counted, 0 AS units FROM {} WHERE sale_id = ?",
+            table.name
+        );
+        let row: SumRow = self
+            .db
+            .patient()
+            .run("archive_count", async |conn| {
+                Ok(diesel::sql_query(query).bind::<Binary, _>(sale).get_result(conn).await?)
+            })
+            .await?;
+        Ok(row.read().rows)
+    }
+
+    /// Removes the rows of a page, of a sale that has its row in `archived_sales`; how many went.
+    ///
+    /// # Errors
+    /// [`DbError`], [`DbError::Other`] when the sale is not being removed or the table's rows stay; repeating the call is safe.
+    pub(crate) async fn remove(&self, sale_id: &SaleId, page: ArchivePage<'_>) -> Result<usize, DbError> {
+        if page.table.stays {
+            return Err(DbError::Other(format!("rows of {} are never removed", page.table.name)));
+        }
+        let sale = sale_id.as_str().as_bytes();
+        let query = format!("/* archive::remove */ DELETE t FROM {} WHERE {}", page.table.from, page.matching());
+        self.db
+            .patient()
+            .run("archive_remove", async |conn| {
+                conn.transaction(async |conn| {
+                    if !archived::is_there(conn, sale).await? {
+                        return Err(DbError::Other(
+                            "the sale is not being removed, so nothing of it is deleted".to_owned(),
+                        ));
+                    }
+                    Ok(diesel::sql_query(query).bind::<Binary, _>(sale).bind::<Binary, _>(sale).execute(conn).await?)
+                })
+                .await
+            })
+            .await
+    }
+
+    /// Whether this account may delete the rows of a sale.
+    ///
+    /// # Errors
+    /// [`DbError::Other`] with the first table where it may not, [`DbError`].
+    pub(crate) async fn may_remove(&self) -> Result<(), DbError> {
+        self.db
+            .run("archive_may_remove", async |conn| {
+                for table in &TABLES {
+                    if table.stays {
+                        continue;
+                    }
+                    let asked = conn.batch_execute(&format!("EXPLAIN DELETE FROM {} WHERE 1 = 0", table.name)).await;
+                    asked.map_err(|error| {
                 let name = table.name;
                 DbError::Other(format!(
                     "this account may not remove rows of {name} ({error}); use one that may, see docs/operations.md"
                 ))
             })?;
-        }
-        Ok(())
-    })
-    .await
+                }
+                Ok(())
+            })
+            .await
+    }
 }

@@ -9,10 +9,10 @@ use super::side::{OrdersBesideOutcomes, SeriesCounted};
 use crate::domain::balance::LifeCounts;
 use crate::domain::ids::SaleId;
 use crate::p5_reconcile::context::ReconcileError;
+use crate::p5_reconcile::rows::BookRows;
 use crate::p5_reconcile::rows::books::{
-    self, Books, BooksQuery, GrantsSum, JournalSum, OrdersTurn, PIECE, Piece, Series, SeriesQuery, SeriesRead, Tally,
+    Books, BooksQuery, GrantsSum, JournalSum, OrdersTurn, PIECE, Piece, Series, SeriesQuery, SeriesRead, Tally,
 };
-use crate::store::mysql::Db;
 use std::collections::HashMap;
 
 /// Runs of numbers without an outcome that are remembered of a series; beyond that the rest is counted each time.
@@ -126,7 +126,7 @@ impl SeriesWanted {
 
 impl CountedOutcomes {
     /// Counts one old piece again, each time another one. If it has changed, everything is forgotten.
-    pub(crate) async fn recheck_one(&mut self, db: &Db, sale: &SaleId) -> Result<(), ReconcileError> {
+    pub(crate) async fn recheck_one(&mut self, books: &BookRows, sale: &SaleId) -> Result<(), ReconcileError> {
         let pieces: usize = self.series.values().map(|counted| counted.whole.len()).sum();
         if pieces == 0 {
             return Ok(());
@@ -143,7 +143,7 @@ impl CountedOutcomes {
         }
         let Some((series, after, before)) = chosen else { return Ok(()) };
         let asked = SeriesQuery { series, after, to: after + PIECE, holes: Vec::new(), above: false };
-        let now = books::count(db, sale, &asked).await?.pieces.first().map(|piece| piece.tally).unwrap_or_default();
+        let now = books.count(sale, &asked).await?.pieces.first().map(|piece| piece.tally).unwrap_or_default();
         // The held units of a piece change with each reclaim.
         let same = (now.count, now.ordered, now.failed) == (before.count, before.ordered, before.failed);
         if !same {
@@ -155,7 +155,7 @@ impl CountedOutcomes {
     /// Counts the wanted series in one snapshot with the rest of the books; `None` when there is no such sale.
     pub(super) async fn read(
         &mut self,
-        db: &Db,
+        books: &BookRows,
         sale: &SaleId,
         wants: &[SeriesWanted],
     ) -> Result<Option<(Books, Vec<SeriesCounted>)>, ReconcileError> {
@@ -165,7 +165,7 @@ impl CountedOutcomes {
         let counts_all = self.counts_all(wants);
         for _ in 0..TRIES {
             for want in wants {
-                self.catch_up(db, sale, want).await?;
+                self.catch_up(books, sale, want).await?;
             }
             let asked: Vec<SeriesQuery> =
                 wants.iter().map(|want| self.series.entry(want.series).or_default().asked(want)).collect();
@@ -174,7 +174,7 @@ impl CountedOutcomes {
                 false => OrdersTurn::Unpaid(self.life),
             };
             let query = BooksQuery { asked: &asked, flow_before: self.flow, grants_before: self.grants, orders };
-            let Some(books) = books::read(db, sale, query).await? else { return Ok(None) };
+            let Some(books) = books.read(sale, query).await? else { return Ok(None) };
             let mut agrees = true;
             for (want, read) in wants.iter().zip(&books.series) {
                 agrees &= self.series.entry(want.series).or_default().agrees(read);
@@ -225,7 +225,7 @@ impl CountedOutcomes {
     }
 
     /// Counts whole pieces in calls of their own, to keep the snapshot short.
-    async fn catch_up(&mut self, db: &Db, sale: &SaleId, want: &SeriesWanted) -> Result<(), ReconcileError> {
+    async fn catch_up(&mut self, books: &BookRows, sale: &SaleId, want: &SeriesWanted) -> Result<(), ReconcileError> {
         let counted = self.series.entry(want.series).or_default();
         if want.to < counted.to() {
             *counted = SeriesMemory::default();
@@ -234,7 +234,7 @@ impl CountedOutcomes {
             let before = counted.to();
             let to = (before + PIECES_MAX * PIECE).min(want.quiet_to() / PIECE * PIECE);
             let asked = SeriesQuery { to, holes: Vec::new(), above: false, ..counted.asked(want) };
-            counted.take(&books::count(db, sale, &asked).await?.pieces);
+            counted.take(&books.count(sale, &asked).await?.pieces);
             if counted.to() < to {
                 return Ok(());
             }

@@ -6,11 +6,10 @@ use super::side::{DatabaseBefore, DatabaseSide, OwnedUnitsDiffer, OwnedUnitsSide
 use super::void_numbers::VoidNumbers;
 use crate::domain::sale::Sale;
 use crate::faults::slow_audit;
-use crate::orders::rows::purchases;
 use crate::p5_reconcile::audit::redis_side::RedisSide;
 use crate::p5_reconcile::audit::stage::AuditStage;
 use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
-use crate::p5_reconcile::rows::books::{self, Series};
+use crate::p5_reconcile::rows::books::Series;
 use crate::sales::rows::grants;
 use std::collections::BTreeMap;
 
@@ -27,8 +26,8 @@ pub(crate) struct DatabaseReader<'a> {
 /// Reads what has to be read before Redis.
 pub(crate) async fn read_before(reader: DatabaseReader<'_>) -> Result<DatabaseBefore, ReconcileError> {
     let DatabaseReader { context, sale } = reader;
-    let known = books::known(&context.db, &sale.sale_id).await?;
-    let of_epoch = grants::of_epoch(&context.db, &sale.sale_id, sale.epoch).await?;
+    let known = context.rows.books.known(&sale.sale_id).await?;
+    let of_epoch = context.rows.giving.grants.of_epoch(&sale.sale_id, sale.epoch).await?;
     let marked = of_epoch.into_iter().filter(|grant| grant.applied_at_ms.is_some()).collect();
     Ok(DatabaseBefore { known, marked })
 }
@@ -44,7 +43,7 @@ pub(crate) async fn read(
     let wanted = wanted(&before, redis, sale.epoch);
     context.stage.send_replace(AuditStage::Outcomes);
     slow_audit().await;
-    let read = counted.read(&context.db, &sale.sale_id, &wanted).await?;
+    let read = counted.read(&context.rows.books, &sale.sale_id, &wanted).await?;
     let snapshot = read.map(|(books, series)| {
         let series: BTreeMap<Series, SeriesCounted> = wanted.iter().map(|wanted| wanted.series).zip(series).collect();
         let (void, orders) = (VoidNumbers::of(&books), counted.orders_beside_outcomes());
@@ -77,7 +76,7 @@ impl DatabaseReader<'_> {
     ) -> Result<BTreeMap<Series, Vec<Option<i64>>>, ReconcileError> {
         let mut ages = BTreeMap::new();
         for (series, numbers) in asked {
-            let of_series = books::ages_above_ms(&self.context.db, &self.sale.sale_id, *series, numbers).await?;
+            let of_series = self.context.rows.books.ages_above_ms(&self.sale.sale_id, *series, numbers).await?;
             ages.insert(*series, of_series);
         }
         Ok(ages)
@@ -85,14 +84,14 @@ impl DatabaseReader<'_> {
 
     /// The grants of the epoch; `None` when they are too many to be compared one by one.
     pub(crate) async fn grants(self) -> Result<Option<Vec<grants::GrantMark>>, ReconcileError> {
-        let known = grants::of_epoch(&self.context.db, &self.sale.sale_id, self.sale.epoch).await?;
+        let known = self.context.rows.giving.grants.of_epoch(&self.sale.sale_id, self.sale.epoch).await?;
         let too_many = i64::try_from(known.len()).is_ok_and(|count| count >= grants::OF_EPOCH_MAX);
         Ok((!too_many).then_some(known))
     }
 
     /// The units that buyers own, compared.
     pub(crate) async fn owned_units(self) -> Result<OwnedUnitsSide, ReconcileError> {
-        let (units, buyers) = purchases::compare(&self.context.db, &self.sale.sale_id, DIFFERING_MAX).await?;
+        let (units, buyers) = self.context.rows.orders.compare(&self.sale.sale_id, DIFFERING_MAX).await?;
         let differ = (units.noted != units.ordered).then_some(OwnedUnitsDiffer { units, buyers });
         Ok(OwnedUnitsSide { differ, is_new: true })
     }

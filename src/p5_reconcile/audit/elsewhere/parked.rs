@@ -58,7 +58,7 @@ pub(crate) async fn parked_requests(
     };
     parked.ids.extend(&mq_dlq.ids);
     parked.unseen_count = mq_dlq.unseen_count;
-    let mut pages = OpenFailurePages::new(&context.db, Some(sale.clone()));
+    let mut pages = OpenFailurePages::new(&context.rows.register, Some(sale.clone()));
     for _ in 0..PAGES_MAX {
         let Some(page) = pages.next().await? else { break };
         parked.ids.extend(page.iter().map(|row| row.request_id));

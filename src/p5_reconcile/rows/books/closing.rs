@@ -3,36 +3,42 @@
 //! Rows are added and never changed, so a repeat writes nothing twice. A crash leaves the row or no row.
 
 use crate::domain::ids::SaleId;
+use crate::p5_reconcile::rows::BookRows;
 use crate::p5_reconcile::rows::books::Series;
 use crate::store::mysql::codes::cut;
 use crate::store::mysql::fault::DbError;
-use crate::store::mysql::pool::{Conn, Db};
+use crate::store::mysql::pool::Conn;
 use crate::store::mysql::schema::{closed_findings, sale_epochs};
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 
-/// Writes down where the acceptance numbers of a series ended: `accepted` is Redis' own sum of units, if Redis can still be
-/// believed. The first row stays. Repeating is safe.
-pub(crate) async fn end(
-    db: &Db,
-    sale_id: &SaleId,
-    series: Series,
-    number: u64,
-    accepted: Option<i64>,
-) -> Result<(), DbError> {
-    let row = (
-        sale_epochs::sale_id.eq(sale_id.as_str().as_bytes()),
-        sale_epochs::epoch.eq(series.epoch),
-        sale_epochs::shard.eq(series.shard),
-        sale_epochs::number.eq(number),
-        sale_epochs::accepted.eq(accepted),
-    );
-    let written = db
-        .run("books_end", async |conn| Ok(diesel::insert_into(sale_epochs::table).values(row).execute(conn).await?))
-        .await;
-    match written {
-        Ok(_) | Err(DbError::Duplicate(_)) => Ok(()),
-        Err(error) => Err(error),
+impl BookRows {
+    /// Writes down where the acceptance numbers of a series ended: `accepted` is Redis' own sum of units, if Redis can still be
+    /// believed. The first row stays. Repeating is safe.
+    pub(crate) async fn end(
+        &self,
+        sale_id: &SaleId,
+        series: Series,
+        number: u64,
+        accepted: Option<i64>,
+    ) -> Result<(), DbError> {
+        let row = (
+            sale_epochs::sale_id.eq(sale_id.as_str().as_bytes()),
+            sale_epochs::epoch.eq(series.epoch),
+            sale_epochs::shard.eq(series.shard),
+            sale_epochs::number.eq(number),
+            sale_epochs::accepted.eq(accepted),
+        );
+        let written = self
+            .db
+            .run("books_end", async |conn| {
+                Ok(diesel::insert_into(sale_epochs::table).values(row).execute(conn).await?)
+            })
+            .await;
+        match written {
+            Ok(_) | Err(DbError::Duplicate(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -52,29 +58,32 @@ pub(crate) struct Closing<'a> {
     pub by: &'a str,
 }
 
-/// Writes a closing down. `false`: these very numbers were closed before. Repeating is safe for numbers.
-pub(crate) async fn close(db: &Db, sale_id: &SaleId, closing: &Closing<'_>) -> Result<bool, DbError> {
-    let numbers = closing.numbers;
-    let row = (
-        closed_findings::sale_id.eq(sale_id.as_str().as_bytes()),
-        closed_findings::code.eq(closing.code),
-        closed_findings::epoch.eq(numbers.map(|(series, ..)| series.epoch).or(closing.epoch)),
-        closed_findings::shard.eq(numbers.map(|(series, ..)| series.shard)),
-        closed_findings::first_number.eq(numbers.map(|(_, first, _)| first)),
-        closed_findings::last_number.eq(numbers.map(|(.., last)| last)),
-        closed_findings::units.eq(closing.units),
-        closed_findings::reason.eq(cut(closing.reason, 1000)),
-        closed_findings::closed_by.eq(cut(closing.by, 64)),
-    );
-    let written = db
-        .run("books_close", async |conn| {
-            Ok(diesel::insert_into(closed_findings::table).values(row).execute(conn).await?)
-        })
-        .await;
-    match written {
-        Ok(_) => Ok(true),
-        Err(DbError::Duplicate(_)) => Ok(false),
-        Err(error) => Err(error),
+impl BookRows {
+    /// Writes a closing down. `false`: these very numbers were closed before. Repeating is safe for numbers.
+    pub(crate) async fn close(&self, sale_id: &SaleId, closing: &Closing<'_>) -> Result<bool, DbError> {
+        let numbers = closing.numbers;
+        let row = (
+            closed_findings::sale_id.eq(sale_id.as_str().as_bytes()),
+            closed_findings::code.eq(closing.code),
+            closed_findings::epoch.eq(numbers.map(|(series, ..)| series.epoch).or(closing.epoch)),
+            closed_findings::shard.eq(numbers.map(|(series, ..)| series.shard)),
+            closed_findings::first_number.eq(numbers.map(|(_, first, _)| first)),
+            closed_findings::last_number.eq(numbers.map(|(.., last)| last)),
+            closed_findings::units.eq(closing.units),
+            closed_findings::reason.eq(cut(closing.reason, 1000)),
+            closed_findings::closed_by.eq(cut(closing.by, 64)),
+        );
+        let written = self
+            .db
+            .run("books_close", async |conn| {
+                Ok(diesel::insert_into(closed_findings::table).values(row).execute(conn).await?)
+            })
+            .await;
+        match written {
+            Ok(_) => Ok(true),
+            Err(DbError::Duplicate(_)) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 }
 

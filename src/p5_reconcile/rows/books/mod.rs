@@ -12,21 +12,21 @@ pub mod movement;
 pub mod series;
 pub mod void;
 
-pub use ages::ages_above_ms;
+use crate::p5_reconcile::rows::BookRows;
 pub use closing::Closed;
 pub use given::GrantsSum;
 pub use journal::JournalSum;
 use journal::journal;
-pub use movement::{Movement, movements};
+pub use movement::Movement;
 pub(crate) use series::of_series;
-pub use series::{PIECE, Series, SeriesQuery, count};
+pub use series::{PIECE, Series, SeriesQuery};
 pub(crate) use series::{Piece, SeriesRead, Tally};
 
 use crate::domain::balance::LifeCounts;
 use crate::domain::ids::SaleId;
 use crate::domain::outcome::FailReason;
 use crate::store::mysql::fault::DbError;
-use crate::store::mysql::pool::{Conn, Db};
+use crate::store::mysql::pool::Conn;
 use crate::store::mysql::schema::{sale_epochs, sales};
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Binary, Integer, Nullable, SmallInt, Text, Unsigned};
@@ -133,53 +133,57 @@ struct KnownRow {
     number: Option<u64>,
 }
 
-/// The series of a sale that the database knows of: those with outcomes, and those whose end was written down.
-pub async fn known(db: &Db, sale_id: &SaleId) -> Result<Vec<KnownSeries>, DbError> {
-    let sale = sale_id.as_str().as_bytes();
-    let (ended, counted) = db
-        .patient()
-        .run("books_known", async |conn| {
-            let ended: Vec<(u32, u16, u64, Option<i64>)> = sale_epochs::table
-                .filter(sale_epochs::sale_id.eq(sale))
-                .select((sale_epochs::epoch, sale_epochs::shard, sale_epochs::number, sale_epochs::accepted))
+impl BookRows {
+    /// The series of a sale that the database knows of: those with outcomes, and those whose end was written down.
+    pub async fn known(&self, sale_id: &SaleId) -> Result<Vec<KnownSeries>, DbError> {
+        let sale = sale_id.as_str().as_bytes();
+        let (ended, counted) = self
+            .db
+            .patient()
+            .run("books_known", async |conn| {
+                let ended: Vec<(u32, u16, u64, Option<i64>)> = sale_epochs::table
+                    .filter(sale_epochs::sale_id.eq(sale))
+                    .select((sale_epochs::epoch, sale_epochs::shard, sale_epochs::number, sale_epochs::accepted))
+                    .load(conn)
+                    .await?;
+                // One lookup for each series, however long: its highest number is at its end of the index. With "=", or without
+                // the sale among the groups, MariaDB reads every number of the sale.
+                let counted: Vec<KnownRow> = diesel::sql_query(
+                    "/* books::known */ SELECT epoch, shard, MAX(number) AS number FROM request_outcome \
+                 WHERE sale_id >= ? AND sale_id <= ? GROUP BY sale_id, shard, epoch",
+                )
+                .bind::<Binary, _>(sale)
+                .bind::<Binary, _>(sale)
                 .load(conn)
                 .await?;
-            // One lookup for each series, however long: its highest number is at its end of the index. With "=", or without
-            // the sale among the groups, MariaDB reads every number of the sale.
-            let counted: Vec<KnownRow> = diesel::sql_query(
-                "/* books::known */ SELECT epoch, shard, MAX(number) AS number FROM request_outcome \
-                 WHERE sale_id >= ? AND sale_id <= ? GROUP BY sale_id, shard, epoch",
-            )
-            .bind::<Binary, _>(sale)
-            .bind::<Binary, _>(sale)
-            .load(conn)
+                Ok((ended, counted))
+            })
             .await?;
-            Ok((ended, counted))
-        })
-        .await?;
-    let mut known: std::collections::BTreeMap<Series, KnownSeries> = ended
-        .into_iter()
-        .map(|(epoch, shard, number, accepted)| (Series { epoch, shard }, number, accepted))
-        .map(|(series, number, accepted)| (series, KnownSeries { series, number, accepted }))
-        .collect();
-    for KnownRow { epoch, shard, number } in counted {
-        let series = Series { epoch, shard };
-        let known = known.entry(series).or_insert(KnownSeries { series, number: 0, accepted: None });
-        known.number = known.number.max(number.unwrap_or(0));
+        let mut known: std::collections::BTreeMap<Series, KnownSeries> = ended
+            .into_iter()
+            .map(|(epoch, shard, number, accepted)| (Series { epoch, shard }, number, accepted))
+            .map(|(series, number, accepted)| (series, KnownSeries { series, number, accepted }))
+            .collect();
+        for KnownRow { epoch, shard, number } in counted {
+            let series = Series { epoch, shard };
+            let known = known.entry(series).or_insert(KnownSeries { series, number: 0, accepted: None });
+            known.number = known.number.max(number.unwrap_or(0));
+        }
+        Ok(known.into_values().collect())
     }
-    Ok(known.into_values().collect())
-}
 
-/// Reads everything of one sale in one snapshot; `None` when there is no such sale.
-pub async fn read(db: &Db, sale_id: &SaleId, query: BooksQuery<'_>) -> Result<Option<Books>, DbError> {
-    let sale = sale_id.as_str().as_bytes();
-    db.patient()
-        .run("books_read", async |conn| {
-            // For the next transaction only: its first read makes the snapshot that all others share.
-            conn.batch_execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ").await?;
-            conn.transaction(async |conn| in_snapshot(conn, sale, query).await).await
-        })
-        .await
+    /// Reads everything of one sale in one snapshot; `None` when there is no such sale.
+    pub async fn read(&self, sale_id: &SaleId, query: BooksQuery<'_>) -> Result<Option<Books>, DbError> {
+        let sale = sale_id.as_str().as_bytes();
+        self.db
+            .patient()
+            .run("books_read", async |conn| {
+                // For the next transaction only: its first read makes the snapshot that all others share.
+                conn.batch_execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ").await?;
+                conn.transaction(async |conn| in_snapshot(conn, sale, query).await).await
+            })
+            .await
+    }
 }
 
 async fn in_snapshot(conn: &mut Conn, sale: &[u8], query: BooksQuery<'_>) -> Result<Option<Books>, DbError> {

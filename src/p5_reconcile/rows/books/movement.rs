@@ -1,8 +1,8 @@
 //! The newest that the database has of sales, to know whether anything was written since. Reads only, the ends of two indexes.
 
 use crate::domain::ids::SaleId;
+use crate::p5_reconcile::rows::BookRows;
 use crate::store::mysql::fault::DbError;
-use crate::store::mysql::pool::Db;
 use diesel::QueryableByName;
 use diesel::sql_types::{BigInt, Binary, Unsigned};
 use diesel_async::RunQueryDsl;
@@ -29,39 +29,42 @@ struct Newest {
     newest: u64,
 }
 
-/// What the database has of each of `sales`.
-pub async fn movements(db: &Db, sales: &[SaleId]) -> Result<HashMap<SaleId, Movement>, DbError> {
-    let mut found = HashMap::with_capacity(sales.len());
-    for page in sales.chunks(SALES_MAX) {
-        let mut movements = vec![Movement::default(); page.len()];
-        for row in newest(db, page, last_flow).await? {
-            if let Some(movement) = usize::try_from(row.at).ok().and_then(|at| movements.get_mut(at)) {
-                movement.flow_id = row.newest;
+impl BookRows {
+    /// What the database has of each of `sales`.
+    pub async fn movements(&self, sales: &[SaleId]) -> Result<HashMap<SaleId, Movement>, DbError> {
+        let mut found = HashMap::with_capacity(sales.len());
+        for page in sales.chunks(SALES_MAX) {
+            let mut movements = vec![Movement::default(); page.len()];
+            for row in self.newest(page, last_flow).await? {
+                if let Some(movement) = usize::try_from(row.at).ok().and_then(|at| movements.get_mut(at)) {
+                    movement.flow_id = row.newest;
+                }
             }
-        }
-        for row in newest(db, page, last_numbers).await? {
-            if let Some(movement) = usize::try_from(row.at).ok().and_then(|at| movements.get_mut(at)) {
-                movement.numbers += row.newest;
+            for row in self.newest(page, last_numbers).await? {
+                if let Some(movement) = usize::try_from(row.at).ok().and_then(|at| movements.get_mut(at)) {
+                    movement.numbers += row.newest;
+                }
             }
+            found.extend(page.iter().cloned().zip(movements));
         }
-        found.extend(page.iter().cloned().zip(movements));
+        Ok(found)
     }
-    Ok(found)
-}
 
-/// The rows of one statement that has a part for each sale.
-async fn newest(db: &Db, sales: &[SaleId], part: fn(usize) -> String) -> Result<Vec<Newest>, DbError> {
-    let parts: Vec<String> = (0..sales.len()).map(part).collect();
-    let query = format!("/* books::movements */ {}", parts.join(" UNION ALL "));
-    db.run("books_movements", async |conn| {
-        let mut query = diesel::sql_query(query.clone()).into_boxed();
-        for sale in sales {
-            let sale = sale.as_str().as_bytes();
-            query = query.bind::<Binary, _>(sale).bind::<Binary, _>(sale);
-        }
-        Ok(query.load(conn).await?)
-    })
-    .await
+    /// The rows of one statement that has a part for each sale.
+    async fn newest(&self, sales: &[SaleId], part: fn(usize) -> String) -> Result<Vec<Newest>, DbError> {
+        let parts: Vec<String> = (0..sales.len()).map(part).collect();
+        let query = format!("/* books::movements */ {}", parts.join(" UNION ALL "));
+        self.db
+            .run("books_movements", async |conn| {
+                let mut query = diesel::sql_query(query.clone()).into_boxed();
+                for sale in sales {
+                    let sale = sale.as_str().as_bytes();
+                    query = query.bind::<Binary, _>(sale).bind::<Binary, _>(sale);
+                }
+                Ok(query.load(conn).await?)
+            })
+            .await
+    }
 }
 
 /// The bounds instead of "=": see `series`.

@@ -1,9 +1,10 @@
 //! Outcomes counted along their acceptance numbers, in pieces of [`PIECE`] on `uk_acceptance`: no query grows with the sale.
 
 use crate::domain::ids::SaleId;
+use crate::p5_reconcile::rows::BookRows;
 use crate::store::mysql::codes::reasons_with_unit;
 use crate::store::mysql::fault::DbError;
-use crate::store::mysql::pool::{Conn, Db};
+use crate::store::mysql::pool::Conn;
 use diesel::mysql::Mysql;
 use diesel::prelude::*;
 use diesel::query_builder::{BoxedSqlQuery, SqlQuery};
@@ -111,10 +112,12 @@ pub(crate) fn of_series<'a>(
         .bind::<Unsigned<Integer>, _>(series.epoch)
 }
 
-/// Counts `wanted` in pieces, outside of any snapshot: for numbers that do not change any more.
-pub async fn count(db: &Db, sale_id: &SaleId, asked: &SeriesQuery) -> Result<SeriesRead, DbError> {
-    let sale = sale_id.as_str().as_bytes();
-    db.patient().run("books_count", async |conn| read(conn, sale, asked).await).await
+impl BookRows {
+    /// Counts `wanted` in pieces, outside of any snapshot: for numbers that do not change any more.
+    pub async fn count(&self, sale_id: &SaleId, asked: &SeriesQuery) -> Result<SeriesRead, DbError> {
+        let sale = sale_id.as_str().as_bytes();
+        self.db.patient().run("books_count", async |conn| read(conn, sale, asked).await).await
+    }
 }
 
 #[derive(QueryableByName)]

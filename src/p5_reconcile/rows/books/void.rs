@@ -5,11 +5,12 @@
 
 use crate::domain::ids::SaleId;
 use crate::domain::sale::SaleStatus;
+use crate::p5_reconcile::rows::BookRows;
 use crate::p5_reconcile::rows::books::Series;
 use crate::sales::rows::grants;
 use crate::store::mysql::codes::{GrantKind, cut};
 use crate::store::mysql::fault::DbError;
-use crate::store::mysql::pool::{Conn, Db};
+use crate::store::mysql::pool::Conn;
 use crate::store::mysql::schema::{closed_findings, request_outcome, sales};
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Binary};
@@ -45,14 +46,19 @@ pub(crate) enum Voided {
     Not,
 }
 
-/// Closes the number and offers its units again. Repeating is safe.
-pub(crate) async fn close(db: &Db, sale_id: &SaleId, void: &VoidNumber<'_>) -> Result<Voided, DbError> {
-    let written = db
-        .run("books_void", async |conn| conn.transaction(async |conn| in_transaction(conn, sale_id, void).await).await)
-        .await;
-    match written {
-        Err(DbError::Duplicate(_)) => Ok(Voided::Not),
-        written => written,
+impl BookRows {
+    /// Closes the number and offers its units again. Repeating is safe.
+    pub(crate) async fn close_void(&self, sale_id: &SaleId, void: &VoidNumber<'_>) -> Result<Voided, DbError> {
+        let written = self
+            .db
+            .run("books_void", async |conn| {
+                conn.transaction(async |conn| in_transaction(conn, sale_id, void).await).await
+            })
+            .await;
+        match written {
+            Err(DbError::Duplicate(_)) => Ok(Voided::Not),
+            written => written,
+        }
     }
 }
 
@@ -86,21 +92,24 @@ async fn in_transaction(conn: &mut Conn, sale_id: &SaleId, void: &VoidNumber<'_>
     Ok(Voided::Offered)
 }
 
-/// Whether nothing more is to be learned of a number: it has an outcome, or is closed.
-pub(crate) async fn is_settled(db: &Db, sale_id: &SaleId, series: Series, number: u64) -> Result<bool, DbError> {
-    let sale = sale_id.as_str().as_bytes();
-    let closed = closed_findings::table
-        .filter(closed_findings::sale_id.eq(sale))
-        .filter(closed_findings::code.eq(CODE))
-        .filter(closed_findings::epoch.eq(series.epoch))
-        .filter(closed_findings::shard.eq(series.shard))
-        .filter(closed_findings::first_number.le(number))
-        .filter(closed_findings::last_number.ge(number));
-    db.run("books_is_settled", async |conn| {
-        let settled = has_outcome(conn, sale, series, number).await?;
-        Ok(settled || closed.count().get_result::<i64>(conn).await? > 0)
-    })
-    .await
+impl BookRows {
+    /// Whether nothing more is to be learned of a number: it has an outcome, or is closed.
+    pub(crate) async fn is_settled(&self, sale_id: &SaleId, series: Series, number: u64) -> Result<bool, DbError> {
+        let sale = sale_id.as_str().as_bytes();
+        let closed = closed_findings::table
+            .filter(closed_findings::sale_id.eq(sale))
+            .filter(closed_findings::code.eq(CODE))
+            .filter(closed_findings::epoch.eq(series.epoch))
+            .filter(closed_findings::shard.eq(series.shard))
+            .filter(closed_findings::first_number.le(number))
+            .filter(closed_findings::last_number.ge(number));
+        self.db
+            .run("books_is_settled", async |conn| {
+                let settled = has_outcome(conn, sale, series, number).await?;
+                Ok(settled || closed.count().get_result::<i64>(conn).await? > 0)
+            })
+            .await
+    }
 }
 
 async fn has_outcome(conn: &mut Conn, sale: &[u8], series: Series, number: u64) -> Result<bool, DbError> {

@@ -5,7 +5,7 @@
 
 mod reclaim;
 
-pub use reclaim::{Reclaimed, reclaim};
+pub use reclaim::Reclaimed;
 
 use crate::domain::ids::SaleId;
 use crate::domain::order_life::ReturnedPurchase;
@@ -15,10 +15,16 @@ use crate::sales::rows::error::SaleError;
 use crate::store::mysql::codes::GrantKind;
 use crate::store::mysql::columns::{ByteText, MaybeUnixMs};
 use crate::store::mysql::fault::{DbError, Halt};
-use crate::store::mysql::pool::{Conn, Db};
+use crate::store::mysql::mysql_handle;
+use crate::store::mysql::pool::Conn;
 use crate::store::mysql::schema::{sales, stock_flow, stock_grants};
 use diesel::prelude::*;
 use diesel_async::{AsyncConnection, RunQueryDsl};
+
+mysql_handle! {
+    /// Units that were given to sales, and whether Redis has them.
+    GrantRows
+}
 
 /// The grant a sale is created with; the first warm-up applies it.
 pub(crate) const FIRST_GRANT: &str = "first";
@@ -118,52 +124,55 @@ pub(crate) async fn write_with_buyers(
     Ok(())
 }
 
-/// Releases more units under `grant_id` (1 to 64 bytes). `false`: this very grant was made before, nothing changed.
-/// Repeating is safe.
-pub async fn top_up(db: &Db, sale_id: &SaleId, grant_id: &str, quantity: u32) -> Result<bool, SaleError> {
-    let sale = sale_id.as_str().as_bytes();
-    let quantity = i64::from(quantity);
-    if RESERVED.iter().any(|prefix| grant_id.starts_with(prefix)) {
-        return Err(SaleError::GrantReserved(grant_id.to_owned()));
-    }
-    let moved = db
-        .run("grant_top_up", async |conn| {
-            conn.transaction(async |conn| {
-                // Its epoch cannot change between here and the commit: a rebuild that is under way waits for this row.
-                let locked = sales::table.find(sale).select(sales::epoch).for_update();
-                let Some(epoch) = locked.first(conn).await.optional()? else {
-                    return Err(Halt::Because(NotOffered::Unknown));
-                };
-                insert(conn, sale_id, grant_id, (quantity, epoch)).await?;
-                let room = sales::table.find(sale).filter(sales::granted.le(STOCK_MAX - quantity));
-                let more = (sales::granted.eq(sales::granted + quantity), sales::stock.eq(sales::stock + quantity));
-                let matched = diesel::update(room).set(more).execute(conn).await?;
-                if matched != 1 {
-                    return Err(Halt::Because(NotOffered::NoRoom));
-                }
-                acts::insert_pending(conn, sale_id).await?;
-                Ok(None)
-            })
-            .await
-            .or_else(|halted| match halted {
-                Halt::Because(NotOffered::NoRoom) => Ok(Some(SaleError::TooMuch(sale_id.clone()))),
-                Halt::Because(NotOffered::Unknown) => Ok(Some(SaleError::Unknown(sale_id.clone()))),
-                Halt::Db(error) => Err(error),
-            })
-        })
-        .await;
-    match moved {
-        Ok(None) => {
-            acts::pending_is_written();
-            Ok(true)
+impl GrantRows {
+    /// Releases more units under `grant_id` (1 to 64 bytes). `false`: this very grant was made before, nothing changed.
+    /// Repeating is safe.
+    pub async fn top_up(&self, sale_id: &SaleId, grant_id: &str, quantity: u32) -> Result<bool, SaleError> {
+        let sale = sale_id.as_str().as_bytes();
+        let quantity = i64::from(quantity);
+        if RESERVED.iter().any(|prefix| grant_id.starts_with(prefix)) {
+            return Err(SaleError::GrantReserved(grant_id.to_owned()));
         }
-        Ok(Some(refusal)) => Err(refusal),
-        Err(DbError::Duplicate(_)) => {
-            let there = get(db, sale_id, grant_id).await?;
-            let same = |grant: Grant| grant.quantity == quantity && grant.kind == GrantKind::Grant;
-            if there.is_some_and(same) { Ok(false) } else { Err(SaleError::GrantConflict(grant_id.to_owned())) }
+        let moved = self
+            .db
+            .run("grant_top_up", async |conn| {
+                conn.transaction(async |conn| {
+                    // Its epoch cannot change between here and the commit: a rebuild that is under way waits for this row.
+                    let locked = sales::table.find(sale).select(sales::epoch).for_update();
+                    let Some(epoch) = locked.first(conn).await.optional()? else {
+                        return Err(Halt::Because(NotOffered::Unknown));
+                    };
+                    insert(conn, sale_id, grant_id, (quantity, epoch)).await?;
+                    let room = sales::table.find(sale).filter(sales::granted.le(STOCK_MAX - quantity));
+                    let more = (sales::granted.eq(sales::granted + quantity), sales::stock.eq(sales::stock + quantity));
+                    let matched = diesel::update(room).set(more).execute(conn).await?;
+                    if matched != 1 {
+                        return Err(Halt::Because(NotOffered::NoRoom));
+                    }
+                    acts::insert_pending(conn, sale_id).await?;
+                    Ok(None)
+                })
+                .await
+                .or_else(|halted| match halted {
+                    Halt::Because(NotOffered::NoRoom) => Ok(Some(SaleError::TooMuch(sale_id.clone()))),
+                    Halt::Because(NotOffered::Unknown) => Ok(Some(SaleError::Unknown(sale_id.clone()))),
+                    Halt::Db(error) => Err(error),
+                })
+            })
+            .await;
+        match moved {
+            Ok(None) => {
+                acts::pending_is_written();
+                Ok(true)
+            }
+            Ok(Some(refusal)) => Err(refusal),
+            Err(DbError::Duplicate(_)) => {
+                let there = self.get(sale_id, grant_id).await?;
+                let same = |grant: Grant| grant.quantity == quantity && grant.kind == GrantKind::Grant;
+                if there.is_some_and(same) { Ok(false) } else { Err(SaleError::GrantConflict(grant_id.to_owned())) }
+            }
+            Err(error) => Err(error.into()),
         }
-        Err(error) => Err(error.into()),
     }
 }
 
@@ -173,67 +182,74 @@ pub(crate) enum NotOffered {
     Unknown,
 }
 
-pub(crate) async fn get(db: &Db, sale_id: &SaleId, grant_id: &str) -> Result<Option<Grant>, DbError> {
-    db.run("grant_get", async |conn| {
-        let grant = stock_grants::table.find((sale_id.as_str().as_bytes(), grant_id.as_bytes()));
-        Ok(grant.select(Grant::as_select()).first(conn).await.optional()?)
-    })
-    .await
-}
+impl GrantRows {
+    pub(crate) async fn get(&self, sale_id: &SaleId, grant_id: &str) -> Result<Option<Grant>, DbError> {
+        self.db
+            .run("grant_get", async |conn| {
+                let grant = stock_grants::table.find((sale_id.as_str().as_bytes(), grant_id.as_bytes()));
+                Ok(grant.select(Grant::as_select()).first(conn).await.optional()?)
+            })
+            .await
+    }
 
-/// The newest [`GRANTS_MAX`] grants of a sale, newest first.
-pub(crate) async fn list(db: &Db, sale_id: &SaleId) -> Result<Vec<GrantMark>, DbError> {
-    db.run("grant_list", async |conn| {
-        let grants = stock_grants::table.filter(stock_grants::sale_id.eq(sale_id.as_str().as_bytes()));
-        let newest = grants.order((stock_grants::created_at.desc(), stock_grants::grant_id)).limit(GRANTS_MAX);
-        Ok(newest.select(GrantMark::as_select()).load(conn).await?)
-    })
-    .await
-}
+    /// The newest [`GRANTS_MAX`] grants of a sale, newest first.
+    pub(crate) async fn list(&self, sale_id: &SaleId) -> Result<Vec<GrantMark>, DbError> {
+        self.db
+            .run("grant_list", async |conn| {
+                let grants = stock_grants::table.filter(stock_grants::sale_id.eq(sale_id.as_str().as_bytes()));
+                let newest = grants.order((stock_grants::created_at.desc(), stock_grants::grant_id)).limit(GRANTS_MAX);
+                Ok(newest.select(GrantMark::as_select()).load(conn).await?)
+            })
+            .await
+    }
 
-/// Grants of a sale's epoch that Redis is not known to have, oldest first; at most a hundred, more when those are applied.
-/// One of another epoch is among the units of a rebuild, whatever its mark says.
-pub async fn unapplied(db: &Db, sale_id: &SaleId, epoch: u32) -> Result<Vec<Grant>, DbError> {
-    db.run("grant_unapplied", async |conn| {
-        let grants = stock_grants::table
-            .filter(stock_grants::sale_id.eq(sale_id.as_str().as_bytes()))
-            .filter(stock_grants::epoch.eq(epoch))
-            .filter(stock_grants::applied_at.is_null())
-            .order((stock_grants::created_at, stock_grants::grant_id))
-            .limit(UNAPPLIED_MAX);
-        Ok(grants.select(Grant::as_select()).load(conn).await?)
-    })
-    .await
-}
+    /// Grants of a sale's epoch that Redis is not known to have, oldest first; at most a hundred, more when those are applied.
+    /// One of another epoch is among the units of a rebuild, whatever its mark says.
+    pub async fn unapplied(&self, sale_id: &SaleId, epoch: u32) -> Result<Vec<Grant>, DbError> {
+        self.db
+            .run("grant_unapplied", async |conn| {
+                let grants = stock_grants::table
+                    .filter(stock_grants::sale_id.eq(sale_id.as_str().as_bytes()))
+                    .filter(stock_grants::epoch.eq(epoch))
+                    .filter(stock_grants::applied_at.is_null())
+                    .order((stock_grants::created_at, stock_grants::grant_id))
+                    .limit(UNAPPLIED_MAX);
+                Ok(grants.select(Grant::as_select()).load(conn).await?)
+            })
+            .await
+    }
 
-/// A grant of a sale's epoch that Redis is not known to have; `None` when there is no such one.
-pub(crate) async fn unapplied_one(
-    db: &Db,
-    sale_id: &SaleId,
-    epoch: u32,
-    grant_id: &str,
-) -> Result<Option<Grant>, DbError> {
-    db.run("grant_unapplied_one", async |conn| {
-        let grant = stock_grants::table
-            .find((sale_id.as_str().as_bytes(), grant_id.as_bytes()))
-            .filter(stock_grants::epoch.eq(epoch))
-            .filter(stock_grants::applied_at.is_null());
-        Ok(grant.select(Grant::as_select()).first(conn).await.optional()?)
-    })
-    .await
-}
+    /// A grant of a sale's epoch that Redis is not known to have; `None` when there is no such one.
+    pub(crate) async fn unapplied_one(
+        &self,
+        sale_id: &SaleId,
+        epoch: u32,
+        grant_id: &str,
+    ) -> Result<Option<Grant>, DbError> {
+        self.db
+            .run("grant_unapplied_one", async |conn| {
+                let grant = stock_grants::table
+                    .find((sale_id.as_str().as_bytes(), grant_id.as_bytes()))
+                    .filter(stock_grants::epoch.eq(epoch))
+                    .filter(stock_grants::applied_at.is_null());
+                Ok(grant.select(Grant::as_select()).first(conn).await.optional()?)
+            })
+            .await
+    }
 
-/// Selling sales with a grant that Redis is not known to have, at most [`GRANTS_MAX`].
-pub(crate) async fn sales_with_unapplied(db: &Db) -> Result<Vec<SaleId>, DbError> {
-    db.run("grant_sales_unapplied", async |conn| {
-        let selling = sales::table
-            .filter(sales::status.eq_any([SaleStatus::Warmed.code(), SaleStatus::Paused.code()]))
-            .select(sales::sale_id);
-        let open = stock_grants::table.filter(stock_grants::sale_id.eq_any(selling));
-        let open = open.filter(stock_grants::applied_at.is_null());
-        Ok(open.select(stock_grants::sale_id).distinct().limit(GRANTS_MAX).load(conn).await?)
-    })
-    .await
+    /// Selling sales with a grant that Redis is not known to have, at most [`GRANTS_MAX`].
+    pub(crate) async fn sales_with_unapplied(&self) -> Result<Vec<SaleId>, DbError> {
+        self.db
+            .run("grant_sales_unapplied", async |conn| {
+                let selling = sales::table
+                    .filter(sales::status.eq_any([SaleStatus::Warmed.code(), SaleStatus::Paused.code()]))
+                    .select(sales::sale_id);
+                let open = stock_grants::table.filter(stock_grants::sale_id.eq_any(selling));
+                let open = open.filter(stock_grants::applied_at.is_null());
+                Ok(open.select(stock_grants::sale_id).distinct().limit(GRANTS_MAX).load(conn).await?)
+            })
+            .await
+    }
 }
 
 /// A grant as listings and the audit need it: without its buyers, who may be hundreds.
@@ -248,22 +264,25 @@ pub(crate) struct GrantMark {
     pub(crate) applied_at_ms: Option<i64>,
 }
 
-/// The grants of a sale's epoch, and which of them Redis is known to have; at most [`OF_EPOCH_MAX`].
-pub(crate) async fn of_epoch(db: &Db, sale_id: &SaleId, epoch: u32) -> Result<Vec<GrantMark>, DbError> {
-    db.run("grant_of_epoch", async |conn| {
-        let grants = stock_grants::table
-            .filter(stock_grants::sale_id.eq(sale_id.as_str().as_bytes()))
-            .filter(stock_grants::epoch.eq(epoch));
-        Ok(grants.limit(OF_EPOCH_MAX).select(GrantMark::as_select()).load(conn).await?)
-    })
-    .await
-}
+impl GrantRows {
+    /// The grants of a sale's epoch, and which of them Redis is known to have; at most [`OF_EPOCH_MAX`].
+    pub(crate) async fn of_epoch(&self, sale_id: &SaleId, epoch: u32) -> Result<Vec<GrantMark>, DbError> {
+        self.db
+            .run("grant_of_epoch", async |conn| {
+                let grants = stock_grants::table
+                    .filter(stock_grants::sale_id.eq(sale_id.as_str().as_bytes()))
+                    .filter(stock_grants::epoch.eq(epoch));
+                Ok(grants.limit(OF_EPOCH_MAX).select(GrantMark::as_select()).load(conn).await?)
+            })
+            .await
+    }
 
-/// Notes that Redis has a grant. `false`: it was noted before, or there is no such grant.
-pub async fn mark_applied(db: &Db, sale_id: &SaleId, grant_id: &str) -> Result<bool, DbError> {
-    let sale = sale_id.as_str().as_bytes();
-    let matched = db.run("grant_mark_applied", async |conn| mark(conn, sale, grant_id).await).await?;
-    Ok(matched > 0)
+    /// Notes that Redis has a grant. `false`: it was noted before, or there is no such grant.
+    pub async fn mark_applied(&self, sale_id: &SaleId, grant_id: &str) -> Result<bool, DbError> {
+        let sale = sale_id.as_str().as_bytes();
+        let matched = self.db.run("grant_mark_applied", async |conn| mark(conn, sale, grant_id).await).await?;
+        Ok(matched > 0)
+    }
 }
 
 /// As [`mark_applied`], in the caller's transaction.

@@ -3,77 +3,80 @@
 //! One transaction: the failures and gaps are marked with the grant that has their units, so each is offered once. A crash leaves
 //! all of it or nothing; the grant is given to Redis like any other.
 
+use super::GrantRows;
 use crate::domain::ids::SaleId;
 use crate::sales::rows::acts;
 use crate::sales::rows::error::SaleError;
 use crate::sales::rows::grants::{NotOffered, write};
 use crate::store::mysql::codes::{GrantKind, reasons_with_unit};
 use crate::store::mysql::fault::Halt;
-use crate::store::mysql::pool::Db;
 use crate::store::mysql::schema::sales;
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Binary};
 use diesel_async::{AsyncConnection, RunQueryDsl};
 
-/// Offers units again: those of final failures that Redis had taken and that were not offered yet, and those of numbers that
-/// a person wrote off. One grant holds all of them. `sales` does not change, because these units never left `sales.stock`.
-/// Failures for lack of units have none. Returns the grant, if there was anything to offer.
-///
-/// # Errors
-/// [`SaleError::Unknown`]; [`SaleError::BooksDisagree`] when `sales.stock` has less than that; repeating the call is safe.
-pub async fn reclaim(db: &Db, sale_id: &SaleId) -> Result<Option<Reclaimed>, SaleError> {
-    let sale = sale_id.as_str().as_bytes();
-    let grant_id = format!("reclaim-{:016x}", rand::random::<u64>());
-    let made = db
-        .run("grant_reclaim", async |conn| {
-            conn.transaction(async |conn| {
-                let row: Option<(i64, u32)> = sales::table
-                    .find(sale)
-                    .select((sales::stock, sales::epoch))
-                    .for_update()
-                    .first(conn)
-                    .await
-                    .optional()?;
-                let Some((stock, epoch)) = row else { return Err(Halt::Because(NotOffered::Unknown)) };
-                let claim = |query: &str| {
-                    diesel::sql_query(query).bind::<Binary, _>(grant_id.as_bytes()).bind::<Binary, _>(sale)
-                };
-                let failures = format!("{CLAIM_FAILURES} ({})", reasons_with_unit());
-                let requests = claim(&failures).execute(conn).await?;
-                claim(CLAIM_WRITTEN_OFF).execute(conn).await?;
-                let units: Units = claim(CLAIMED)
-                    .bind::<Binary, _>(sale)
-                    .bind::<Binary, _>(grant_id.as_bytes())
-                    .bind::<Binary, _>(sale)
-                    .get_result(conn)
-                    .await?;
-                if units.claimed == 0 {
-                    return Ok(None);
-                }
-                if units.claimed > stock - units.waiting {
-                    return Err(Halt::Because(NotOffered::NoRoom));
-                }
-                write(conn, sale_id, &grant_id, (GrantKind::Reclaim, units.claimed, epoch)).await?;
-                acts::insert_pending(conn, sale_id).await?;
-                Ok(Some(Reclaimed { grant_id: grant_id.clone(), requests, units: units.claimed }))
+impl GrantRows {
+    /// Offers units again: those of final failures that Redis had taken and that were not offered yet, and those of numbers that
+    /// a person wrote off. One grant holds all of them. `sales` does not change, because these units never left `sales.stock`.
+    /// Failures for lack of units have none. Returns the grant, if there was anything to offer.
+    ///
+    /// # Errors
+    /// [`SaleError::Unknown`]; [`SaleError::BooksDisagree`] when `sales.stock` has less than that; repeating the call is safe.
+    pub async fn reclaim(&self, sale_id: &SaleId) -> Result<Option<Reclaimed>, SaleError> {
+        let sale = sale_id.as_str().as_bytes();
+        let grant_id = format!("reclaim-{:016x}", rand::random::<u64>());
+        let made = self
+            .db
+            .run("grant_reclaim", async |conn| {
+                conn.transaction(async |conn| {
+                    let row: Option<(i64, u32)> = sales::table
+                        .find(sale)
+                        .select((sales::stock, sales::epoch))
+                        .for_update()
+                        .first(conn)
+                        .await
+                        .optional()?;
+                    let Some((stock, epoch)) = row else { return Err(Halt::Because(NotOffered::Unknown)) };
+                    let claim = |query: &str| {
+                        diesel::sql_query(query).bind::<Binary, _>(grant_id.as_bytes()).bind::<Binary, _>(sale)
+                    };
+                    let failures = format!("{CLAIM_FAILURES} ({})", reasons_with_unit());
+                    let requests = claim(&failures).execute(conn).await?;
+                    claim(CLAIM_WRITTEN_OFF).execute(conn).await?;
+                    let units: Units = claim(CLAIMED)
+                        .bind::<Binary, _>(sale)
+                        .bind::<Binary, _>(grant_id.as_bytes())
+                        .bind::<Binary, _>(sale)
+                        .get_result(conn)
+                        .await?;
+                    if units.claimed == 0 {
+                        return Ok(None);
+                    }
+                    if units.claimed > stock - units.waiting {
+                        return Err(Halt::Because(NotOffered::NoRoom));
+                    }
+                    write(conn, sale_id, &grant_id, (GrantKind::Reclaim, units.claimed, epoch)).await?;
+                    acts::insert_pending(conn, sale_id).await?;
+                    Ok(Some(Reclaimed { grant_id: grant_id.clone(), requests, units: units.claimed }))
+                })
+                .await
+                .or_else(|halted| match halted {
+                    Halt::Db(error) => Err(error),
+                    Halt::Because(NotOffered::NoRoom) => {
+                        Ok(Some(Reclaimed { grant_id: String::new(), requests: 0, units: 0 }))
+                    }
+                    Halt::Because(NotOffered::Unknown) => Ok(None),
+                })
             })
-            .await
-            .or_else(|halted| match halted {
-                Halt::Db(error) => Err(error),
-                Halt::Because(NotOffered::NoRoom) => {
-                    Ok(Some(Reclaimed { grant_id: String::new(), requests: 0, units: 0 }))
+            .await?;
+        match made {
+            Some(refused) if refused.units == 0 => Err(SaleError::BooksDisagree(sale_id.clone())),
+            made => {
+                if made.is_some() {
+                    acts::pending_is_written();
                 }
-                Halt::Because(NotOffered::Unknown) => Ok(None),
-            })
-        })
-        .await?;
-    match made {
-        Some(refused) if refused.units == 0 => Err(SaleError::BooksDisagree(sale_id.clone())),
-        made => {
-            if made.is_some() {
-                acts::pending_is_written();
+                Ok(made)
             }
-            Ok(made)
         }
     }
 }
