@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_nobody_signed_in_for_is_refused_even_without_the_guard() {
+    fn a_call_without_a_sign_in_is_refused_even_without_the_guard() {
         let bare = TestRequest::default().to_http_request();
         assert_eq!(judged::<ViewRole>(&bare).err().map(|problem| problem.kind()), Some(Kind::Unauthorized));
         let viewer = request(Some(OperatorRole::View));

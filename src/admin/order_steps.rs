@@ -35,7 +35,7 @@ pub(super) struct PaidBody {
     /// ISO 4217 code.
     #[schema(pattern = "^[A-Z]{3}$", example = "CNY")]
     currency: String,
-    /// Who tells it, for the record.
+    /// Who reports it, for the record.
     by: Option<String>,
 }
 
@@ -54,7 +54,7 @@ pub(super) struct PaidAnswer {
     order: Option<OrderDocument>,
 }
 
-/// Tell that an order was paid.
+/// Report that an order was paid.
 #[utoipa::path(
     post, path = "/admin/v1/orders/{request_id}/paid", operation_id = "order_paid", tag = "orders",
     params(OrderPath), request_body = PaidBody,
@@ -76,9 +76,9 @@ pub(super) async fn paid(
     let PaidBody { payment_id, amount, currency, by } = body;
     let (actor, request_id) = (call.actor(by.as_deref())?, path.request_id);
     let price = Price { amount_cents: amount, currency };
-    let told = PaymentForm { payment_id, price }.of(request_id)?;
+    let payment = PaymentForm { payment_id, price }.of(request_id)?;
     let work = OrderWork { context: &admin.fulfil, request_id, actor: &actor };
-    let PaymentAnswer { row, .. } = p6_fulfil::receive_payment(work, &told).await?;
+    let PaymentAnswer { row, .. } = p6_fulfil::receive_payment(work, &payment).await?;
     let state = p6_fulfil::payment_state(&row);
     let order = admin.servers.rows.orders.get(request_id).await?.map(OrderDocument::with_buyer);
     let (reason, payment) = (row.reason.clone(), PaymentDocument::of(row));
@@ -88,11 +88,11 @@ pub(super) async fn paid(
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PayingBody {
-    /// Who tells it, for the record.
+    /// Who reports it, for the record.
     by: Option<String>,
 }
 
-/// Tell that a buyer has begun to pay: the deadline moves, once.
+/// Report that a buyer has begun to pay: the deadline moves, once.
 #[utoipa::path(
     post, path = "/admin/v1/orders/{request_id}/paying", operation_id = "order_paying", tag = "orders",
     params(OrderPath), request_body = PayingBody,
@@ -203,7 +203,7 @@ impl RefundedAnswer {
     }
 }
 
-/// Tell that the money of a payment went back.
+/// Report that the money of a payment went back.
 #[utoipa::path(
     post, path = "/admin/v1/orders/{request_id}/refunded", operation_id = "order_refunded", tag = "orders",
     params(OrderPath), request_body = RefundedBody,

@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn queues_are_told_apart_by_name() {
+    fn queues_are_distinguished_by_name() {
         let kind = |name: &str| Queue::of(&QueueDepth { queue: name.to_owned(), ready: 0, consumers: 0 }).kind;
         assert_eq!(
             ["sk.orders.0", "a.b.orders.12", "sk.retry.200", "sk.dlq", "a.dlq"].map(kind),

@@ -92,7 +92,7 @@ fn judge_age(need: &mut ServerProbe) {
     need.problem = Some(format!("last probed {} s ago: this process stood still, or is overloaded", age.as_secs()));
 }
 
-/// A process without keys lets nobody in. With old ones it sells, however long the issuer is away.
+/// A process without keys refuses every buyer. With old ones it sells, however long the issuer is away.
 fn of_keys(keys: &KeyHealth) -> Option<ServerProbe> {
     let problem = keys.problem().or_else(|| (!keys.has_keys()).then(|| "not read yet".to_owned()))?;
     let ok = keys.has_keys();

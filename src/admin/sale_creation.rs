@@ -57,7 +57,7 @@ pub(super) struct NewSaleBody {
     /// Seconds that a buyer has to pay; no payment step when left out.
     #[schema(minimum = 1, maximum = 2_592_000)]
     pay_within_s: Option<u32>,
-    /// Seconds between the deadline that buyers are told and the one that is enforced; 30 when left out.
+    /// Seconds between the deadline that buyers see and the one that is enforced; 30 when left out.
     #[schema(maximum = 86_400, default = 30)]
     pay_grace_s: Option<u32>,
     /// Whether an order that ends unpaid no longer counts against its buyer's limit.

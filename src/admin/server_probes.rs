@@ -141,7 +141,7 @@ impl Worker for Prober {
 }
 
 async fn probe_rabbit(broker: &BrokerProbe) -> ServerProbe {
-    let answered = tokio::time::timeout(PROBE_MAX, broker.look()).await;
+    let answered = tokio::time::timeout(PROBE_MAX, broker.probe()).await;
     result("rabbitmq", in_time(answered.map(|done| done.map_err(|error| error.to_string()))))
 }
 

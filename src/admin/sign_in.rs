@@ -1,6 +1,6 @@
 //! Who calls the admin API (F10): a holder of `admin.token`, who may do everything, or of a named token, who may do what its role says.
 //!
-//! Input: the head of a call. Output: who it is, or a problem. Tokens are 32 random bytes or more, which nobody guesses, so a wrong
+//! Input: the head of a call. Output: who it is, or a problem. Tokens are 32 random bytes or more, which cannot be guessed, so a wrong
 //! one is answered as soon as a right one. Which call a role allows is its handler's type ([`super::calls`]); a write that it does
 //! not allow is on record, and of many within a minute their number. A crash loses that number, for at most a minute.
 
@@ -170,6 +170,6 @@ mod tests {
             assert_eq!(sign_in.holder(wrong.as_bytes()), None, "{wrong}");
         }
         let none = SignIn::new(&defaults());
-        assert_eq!(none.holder(b""), None, "without tokens nobody signs in");
+        assert_eq!(none.holder(b""), None, "without tokens every sign-in is refused");
     }
 }

@@ -85,7 +85,7 @@ impl Admin {
         }
     }
 
-    /// The same, whose `/readyz` looks at the keys of this process's api role, too.
+    /// The same, whose `/readyz` checks the keys of this process's api role, too.
     #[must_use]
     pub(crate) fn with_keys(mut self, keys: Option<KeyHealth>) -> Self {
         self.readiness = self.readiness.with_keys(keys);

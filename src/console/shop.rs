@@ -145,18 +145,18 @@ async fn gather(
                 .because_both(format!("buyers: expected 1 to {CROWD_MAX}"), format!("buyers：应为 1 至 {CROWD_MAX}")));
         }
         shop.send(&wanted)?;
-        Ok(shop.told())
+        Ok(shop.document())
     };
     answer(&request, work())
 }
 
 async fn crowd_now(shop: web::Data<Shop>, request: HttpRequest) -> HttpResponse {
-    answer(&request, Ok(shop.told()))
+    answer(&request, Ok(shop.document()))
 }
 
 impl Shop {
     /// The crowd, and the clock that the countdown goes by.
-    fn told(&self) -> serde_json::Value {
+    fn document(&self) -> serde_json::Value {
         json!({ "buyers_max": CROWD_MAX, "crowd": self.crowd().clone() })
     }
 

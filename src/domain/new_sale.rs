@@ -56,7 +56,7 @@ pub(crate) struct NewSale {
     /// Seconds that a buyer has to pay; none: there is no payment step.
     #[serde(default)]
     pub pay_within_s: Option<u32>,
-    /// Seconds between the deadline that buyers are told and the one that is enforced.
+    /// Seconds between the deadline that buyers see and the one that is enforced.
     #[serde(default = "grace_s")]
     pub pay_grace_s: u32,
     /// Whether an order that ends unpaid no longer counts against its buyer's limit.

@@ -113,7 +113,7 @@ impl EventPublisher {
         rows_of_full(&page)
     }
 
-    /// Whether the broker has it (or nobody wants it).
+    /// Whether the broker has it (or no queue wants it).
     async fn publish(&mut self, waiting: Vec<KeyedEvents<'_>>) -> bool {
         if self.publishes
             && let Err(error) = self.sender.send(bundles(&self.exchange, waiting.into_iter())).await

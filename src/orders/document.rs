@@ -71,7 +71,7 @@ pub(crate) struct PaymentDocument {
     /// The provider's id of it.
     #[schema(example = "pi_3")]
     pub(crate) payment_id: String,
-    /// The order that it is for, as told, a decimal string.
+    /// The order that it is for, as reported, a decimal string.
     #[schema(value_type = String, example = "254385310867492864")]
     pub(crate) request_id: RequestId,
     /// In the smallest unit of the currency.
@@ -86,7 +86,7 @@ pub(crate) struct PaymentDocument {
     /// Why the money has to go back, or went; null while it is APPLIED.
     #[schema(example = "ALREADY_PAID")]
     pub(crate) reason: Option<String>,
-    /// When it was told, RFC 3339.
+    /// When it was reported, RFC 3339.
     pub(crate) told_at: String,
 }
 

@@ -11,7 +11,7 @@ use chrono::{DateTime, Utc};
 /// Clocks of an api process and of Redis may differ by this much: more is found among the orders of the hour before or after.
 const CLOCKS_DIFFER_MS: i64 = 60_000;
 
-/// A payment as it is told.
+/// A payment as it is reported.
 #[derive(Debug, Clone)]
 pub(crate) struct PaymentForm {
     pub(crate) payment_id: String,
@@ -43,7 +43,7 @@ impl PaymentForm {
     }
 }
 
-/// Which orders are asked for, as it is told.
+/// Which orders are asked for, as the caller sends it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OrdersForm {
     pub(crate) sale: Option<SaleId>,

@@ -14,7 +14,7 @@ use serde::Serialize;
 /// Payments of a page when nothing else is asked for.
 pub(crate) const REFUNDS_PAGE: u16 = REFUNDS_PAGE_MAX;
 
-/// Which payments are asked for, as it is told.
+/// Which payments are asked for, as the caller sends it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RefundsForm {
     pub(crate) sale: Option<SaleId>,

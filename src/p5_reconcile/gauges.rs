@@ -5,7 +5,7 @@
 
 use super::context::ReconcileRows;
 use super::rows::BookRows;
-use crate::events::rows::outcome::{UntoldEvents, UntoldFigures};
+use crate::events::rows::outcome::{UnpublishedEvents, UnpublishedFigures};
 use crate::runtime::now_ms;
 use crate::store::rabbit::{RabbitConfig, RabbitError, Topology, queue_depths};
 
@@ -30,10 +30,12 @@ pub(super) async fn measure_backlog(rows: &ReconcileRows, rabbit: &RabbitConfig)
         }
     }
     let open = metrics::gauge!("seckill_p5_reconcile_register_open_count");
-    let (untold, open_now) =
-        futures::future::join(rows.outcome_events.untold_figures(), rows.register.open_count()).await;
-    match untold {
-        Ok(UntoldFigures { outcomes, orders }) => event_gauges(EventGauges::of(&outcomes), EventGauges::of(&orders)),
+    let (unpublished, open_now) =
+        futures::future::join(rows.outcome_events.unpublished_figures(), rows.register.open_count()).await;
+    match unpublished {
+        Ok(UnpublishedFigures { outcomes, orders }) => {
+            event_gauges(EventGauges::of(&outcomes), EventGauges::of(&orders))
+        }
         Err(error) => {
             tracing::debug!(phase = "p5_reconcile", %error, "waiting events cannot be counted");
             event_gauges(EventGauges::UNKNOWN, EventGauges::UNKNOWN);
@@ -57,8 +59,8 @@ struct EventGauges {
 impl EventGauges {
     const UNKNOWN: Self = Self { count: f64::NAN, oldest_s: f64::NAN };
 
-    fn of(untold: &UntoldEvents) -> Self {
-        Self { count: untold.events_count as f64, oldest_s: untold.oldest_ms as f64 / 1000.0 }
+    fn of(unpublished: &UnpublishedEvents) -> Self {
+        Self { count: unpublished.events_count as f64, oldest_s: unpublished.oldest_ms as f64 / 1000.0 }
     }
 }
 

@@ -33,7 +33,7 @@ pub(crate) struct FulfilContext {
 }
 
 impl FulfilContext {
-    /// Whether the sale is being rebuilt. A rebuild looks at the database's stock and at what it kept back, and begins again when they
+    /// Whether the sale is being rebuilt. A rebuild reads the database's stock and at what it kept back, and begins again when they
     /// change meanwhile: orders that expire one after the other would keep it from its end. While a shard does not answer no rebuild
     /// goes on, and the others are not asked: each could keep the caller waiting.
     pub(super) async fn is_frozen(&self, sale_id: &SaleId) -> bool {
@@ -48,7 +48,7 @@ impl FulfilContext {
     }
 
     /// Whether a cancellation has to wait until the sale was rebuilt, as the sweep waits. Never for a closed sale, which is not rebuilt:
-    /// Redis may not have been told of the close yet, and call its keys frozen.
+    /// Redis may not know of the close yet, and call its keys frozen.
     pub(super) async fn waits_for_rebuild(&self, sale_id: &SaleId) -> Result<bool, DbError> {
         if !self.is_frozen(sale_id).await {
             return Ok(false);

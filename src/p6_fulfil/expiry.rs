@@ -25,12 +25,12 @@ const LEFT_OUT: Duration = Duration::from_secs(10);
 /// A sale is tried again after this time when a row of it was waited for in vain: as long as such a wait may take, so that the others
 /// have at least half of the time.
 const AFTER_LOCK_WAIT: Duration = Duration::from_secs(3);
-/// A sale that is being rebuilt is looked at again after this time.
+/// A sale that is being rebuilt is tried again after this time.
 const WHILE_FROZEN: Duration = Duration::from_secs(1);
-/// Turns that one look takes at most until one has orders.
+/// Turns that one search takes at most until one has orders.
 const TURNS_MAX: usize = 20;
-/// Between two looks when one found nothing and other sales have their turn.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
+/// Between two searches when one found nothing and other sales have their turn.
+const BETWEEN_SEARCHES: Duration = Duration::from_millis(50);
 
 /// The sweep of one process.
 pub struct Expiry {
@@ -39,7 +39,7 @@ pub struct Expiry {
     election: LeaderElection,
     next_at: Instant,
     measure_at: Instant,
-    /// Whether the grants that an earlier leader left were looked for.
+    /// Whether the grants that an earlier leader left were searched.
     begun: bool,
     /// Sales with units that Redis was not given yet.
     ungiven: BTreeSet<SaleId>,
@@ -104,7 +104,7 @@ impl Expiry {
     async fn is_frozen(&mut self, sale_id: &SaleId) -> bool {
         let is_frozen = self.context.is_frozen(sale_id).await;
         if is_frozen {
-            // Without room for it, it is found again with the next look.
+            // Without room for it, it is found again with the next search.
             self.walk.leave_out(sale_id.clone(), WHILE_FROZEN);
         }
         is_frozen
@@ -213,7 +213,7 @@ impl Worker for Expiry {
         }
         if expired == 0 {
             let interval = Duration::from_millis(self.settings.interval_ms);
-            self.next_at = started_at + if self.has_more() { BETWEEN_LOOKS.min(interval) } else { interval };
+            self.next_at = started_at + if self.has_more() { BETWEEN_SEARCHES.min(interval) } else { interval };
             return Ok(Progress::Idle);
         }
         // So that as many a second expire as may.

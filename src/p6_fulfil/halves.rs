@@ -19,7 +19,7 @@ const OF_SALE_MAX: usize = 20;
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
 /// Longest time until it is tried again.
 const PAUSE_MAX: Duration = Duration::from_secs(600);
-/// So many tries of a sale may wait for a row in vain one after the other: enough to find a locked row in the largest batch. Of a sale
+/// Tries of a sale that may wait for a row in vain one after the other: enough to find a locked row in the largest batch. Of a sale
 /// with more of them each order would be waited for alone.
 const LOCK_WAITS_MAX: u32 = 12;
 

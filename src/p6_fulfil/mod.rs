@@ -6,7 +6,7 @@
 //!
 //! What became of orders is told to the webhooks by [`WebhookSender`].
 //!
-//! A crash between the two leaves an open grant, which the next sweep, P5 or the api gives. Redis never decides here: it is told.
+//! A crash between the two leaves an open grant, which the next sweep, P5 or the api gives. Redis never decides here: it follows.
 
 mod acceptance;
 mod context;

@@ -11,7 +11,8 @@ use crate::domain::operator::{ActOutcome, ActTarget, Actor, Operation, OperatorA
 use crate::domain::payment::{PaymentState, RefundReason};
 use crate::domain::states::{P6Fulfil, State};
 use crate::orders::rows::{
-    CancelRequest, Cancelled, NewPayment, Payment, PaymentAnswer, PaymentStart, PaymentTold, RefundMark, cancel_grant,
+    CancelRequest, Cancelled, NewPayment, Payment, PaymentAnswer, PaymentRecorded, PaymentStart, RefundMark,
+    cancel_grant,
 };
 use crate::store::mysql::DbError;
 use crate::telemetry::count;
@@ -101,8 +102,8 @@ pub(crate) async fn receive_payment(work: OrderWork<'_>, payment: &NewPayment) -
             }
         }
     };
-    let PaymentAnswer { told, row } = &answer;
-    if *told == PaymentTold::Now {
+    let PaymentAnswer { recorded, row } = &answer;
+    if *recorded == PaymentRecorded::Now {
         count(State::P6(payment_state(row)), 1);
         if row.state != PaymentState::Applied {
             let code = row.reason.as_deref().unwrap_or("REFUND_NEEDED");
@@ -115,7 +116,7 @@ pub(crate) async fn receive_payment(work: OrderWork<'_>, payment: &NewPayment) -
     Ok(answer)
 }
 
-/// What a payment is told as: `P6-F1`, or `P6-F4` also when the money went back.
+/// What a payment is counted as: `P6-F1`, or `P6-F4` also when the money went back.
 pub(crate) const fn payment_state(row: &Payment) -> P6Fulfil {
     match row.state {
         PaymentState::Applied => P6Fulfil::Paid,
@@ -135,7 +136,7 @@ pub(crate) async fn start_payment(work: OrderWork<'_>) -> Result<PaymentStart, P
 
 /// Cancels the order, unless its sale is being rebuilt: units that come back meanwhile make the rebuild begin again, so steady
 /// cancellations would keep the sale from selling. What would change nothing is answered as ever. A freeze that comes right behind the
-/// look costs the rebuild one more beginning.
+/// check costs the rebuild one more beginning.
 async fn cancel(context: &FulfilContext, request: CancelRequest<'_>) -> Result<Cancelled, CancelError> {
     let order = context.orders.get(request.request_id).await?;
     if let Some(order) = order.filter(|order| request.would_cancel(order))

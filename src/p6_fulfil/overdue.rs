@@ -16,9 +16,9 @@ use std::time::{Duration, Instant};
 
 /// Most sales left out at a time; then a fault of the database is everybody's.
 const LEFT_OUT_MAX: usize = 100;
-/// Finding the sales reads an entry of each. It rests so many times as long as it took, and no longer than [`REST_MAX`].
+/// Finding the sales reads an entry of each. It rests this number of times as long as it took, and no longer than [`REST_MAX`].
 const REST: u32 = 20;
-/// Longest time in which no sale is looked for.
+/// Longest time in which no sale is searched.
 const REST_MAX: Duration = Duration::from_secs(10);
 /// A sale that has not come to its end begins again after this time.
 const LONGEST: Duration = Duration::from_secs(60);
@@ -38,7 +38,7 @@ pub(super) struct OverdueWalk {
     turns: VecDeque<SaleTurn>,
     listed_at: Option<Instant>,
     listing_took: Duration,
-    /// How long the oldest overdue order had been so when sales were looked for; 0 when there was none.
+    /// How long the oldest overdue order had been so when sales were last searched; 0 when there was none.
     pub(super) overdue_ms: i64,
 }
 
@@ -48,7 +48,7 @@ impl OverdueWalk {
         Self { left_out, turns, listed_at: None, listing_took: Duration::ZERO, overdue_ms: 0 }
     }
 
-    /// Looks for sales with overdue orders, when it is time: every `interval`, and when no turn is left.
+    /// Finds sales with overdue orders, when it is time: every `interval`, and when no turn is left.
     pub(super) async fn find_sales(&mut self, orders: &OrderRows, interval: Duration) -> Result<(), DbError> {
         let now = Instant::now();
         self.left_out.retain(|_, until| *until > now);

@@ -55,9 +55,9 @@ pub enum SaleControlError {
     /// The change is not one that may be made now.
     #[error(transparent)]
     Refused(#[from] ChangeRefusal),
-    /// The database has the change, and Redis could not be told.
+    /// The database has the change, and Redis could not be changed.
     #[error(
-        "sale {0} is changed in the database, and redis could not be told: {1}; it follows by itself within seconds of its return"
+        "sale {0} is changed in the database, and redis could not be changed: {1}; it follows by itself within seconds of its return"
     )]
     NotFollowed(SaleId, RedisFault),
     /// Redis did not answer, or refused.
@@ -291,7 +291,7 @@ impl SaleControl {
             SaleStatus::Draft => return Err(SaleControlError::NotWarmed(id.clone())),
             SaleStatus::Warmed | SaleStatus::Paused => {}
         }
-        // Each by itself: after a second call for both nobody would know what the first one offered.
+        // Each by itself: after a second call for both no caller would know what the first one offered.
         let reclaimed = again_after_contention(|| async { Ok(self.rows.grants.reclaim(id).await?) }).await?;
         again_after_contention(|| self.apply_grants(id)).await?;
         Ok(reclaimed)

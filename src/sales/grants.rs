@@ -75,7 +75,7 @@ pub(crate) async fn apply_open(
 ) -> Result<GrantProgress, GrantError> {
     let mut finished = 0;
     for _ in 0..LISTS_MAX {
-        // The sale before the list: whoever read an epoch and then a grant as open has read the grant in that epoch or later,
+        // The sale before the list: a process that read an epoch and then a grant as open has read the grant in that epoch or later,
         // and the keys of a rebuilt epoch know all grants that were open when it began.
         let Some(epoch) = selling_epoch(&rows.sales, id).await? else { return Ok(GrantProgress::NotSelling) };
         let open = rows.grants.unapplied(id, epoch).await?;

@@ -32,7 +32,7 @@ pub(super) async fn mysql(db: &Db) -> Vec<DoctorCheck> {
         Err(error) => address_check("mysql", &state.address, error.clone(), false),
     };
     let mut checks: Vec<DoctorCheck> = states.iter().map(check).collect();
-    // The other checks are of the server in use. Any of these is in use after a fail-over, and nobody looks at its settings then.
+    // The other checks are of the server in use. Any of these is in use after a fail-over, and its settings are not checked then.
     checks.extend(states.iter().flat_map(|state| state.of_disk.iter().map(|setting| of_disk(&state.address, setting))));
     checks.push(
         DoctorCheck::new("mysql", "addresses that take writes, without Galera", primaries.to_string(), "one at most")

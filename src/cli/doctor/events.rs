@@ -50,6 +50,6 @@ pub(super) fn published(settings: &Settings) -> DoctorCheck {
         events,
         CheckVerdict::Warning,
         "a single consumer with false deletes the waiting events of all others, which are published nowhere then",
-        "set it to true for every consumer, or to false for every one when nobody reads <prefix>.events",
+        "set it to true for every consumer, or to false for every one when nothing reads <prefix>.events",
     )
 }

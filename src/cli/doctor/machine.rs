@@ -4,7 +4,7 @@ use super::check::{CheckVerdict, DoctorCheck};
 use crate::config::Http;
 use crate::http::public_port::accept_queue_max;
 
-/// Whether the system lets as many connections wait as the settings say. Nothing where it does not tell.
+/// Whether the system lets as many connections wait as the settings say. Nothing where it does not say.
 pub(super) fn accept_queue(settings: &Http) -> Option<DoctorCheck> {
     let (allowed, wanted) = (accept_queue_max()?, settings.listen_backlog);
     let check = DoctorCheck::new("machine", "net.core.somaxconn", allowed.to_string(), format!("{wanted} or more"));

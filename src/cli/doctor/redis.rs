@@ -116,7 +116,7 @@ async fn replicas(redis: &RedisStore) -> Vec<DoctorCheck> {
                 false,
                 CheckVerdict::Warning,
                 &format!("whether it keeps what it has after a fail-over cannot be checked from here: {error}"),
-                "run seckill doctor from a host that reaches it, or look there: CONFIG GET append*",
+                "run seckill doctor from a host that reaches it, or check there: CONFIG GET append*",
             )),
         }
     }

@@ -17,7 +17,7 @@ use std::path::Path;
 pub(super) enum OrderCommand {
     /// Everything known about a request: ledger, outbox, dead-letter queues, outcome, order, payments, register of failures.
     ///
-    /// Looks in all live places, so it also finds requests that have not reached the database. Exit code 1 when nothing
+    /// Searches all live places, so it also finds requests that have not reached the database. Exit code 1 when nothing
     /// knows the request.
     Show {
         /// The request id, as the buyer got it

@@ -112,7 +112,7 @@ fn order_words(database: &RequestRecords) -> (String, String, String) {
             let [by, reason] = [&order.cancelled_by, &order.cancel_reason].map(|text| text.as_deref().unwrap_or("-"));
             format!(", cancelled at {} by {by}: {reason}", shown_time(at_ms))
         });
-        // The currency is the sale's: without its row nobody knows it.
+        // The currency is the sale's: without its row it is unknown.
         let amount = database
             .currency
             .as_ref()

@@ -6,7 +6,7 @@ use crate::config::Layers;
 use crate::domain::ids::RequestId;
 use crate::domain::payment::{PaymentState, Price};
 use crate::orders::forms::PaymentForm;
-use crate::orders::rows::{Cancelled, PaymentAnswer, PaymentTold, RefundMark};
+use crate::orders::rows::{Cancelled, PaymentAnswer, PaymentRecorded, RefundMark};
 use crate::p6_fulfil::{self, OrderWork};
 use std::path::Path;
 
@@ -21,9 +21,9 @@ pub(super) async fn paid(
     layers: &Layers,
     data_dir: &Path,
     request_id: RequestId,
-    told: PaymentArgs<'_>,
+    payment: PaymentArgs<'_>,
 ) -> Result<u8, Failure> {
-    let PaymentArgs { payment_id, amount_cents, currency } = told;
+    let PaymentArgs { payment_id, amount_cents, currency } = payment;
     let price = Price { amount_cents, currency: currency.to_owned() };
     let payment = PaymentForm { payment_id: payment_id.to_owned(), price };
     let payment = payment.of(request_id)?;
@@ -32,14 +32,14 @@ pub(super) async fn paid(
     let (context, actor) = (servers.fulfil_context(&settings), context::operator());
     let done = p6_fulfil::receive_payment(OrderWork { context: &context, request_id, actor: &actor }, &payment).await;
     servers.redis.quit().await;
-    let PaymentAnswer { told, row } = done?;
-    let before = if told == PaymentTold::Before { " (it was on record before)" } else { "" };
+    let PaymentAnswer { recorded, row } = done?;
+    let before = if recorded == PaymentRecorded::Before { " (it was on record before)" } else { "" };
     if row.state == PaymentState::Applied {
         output::line(&format!("the order is paid{before}"));
         return Ok(0);
     }
     let reason = row.reason.unwrap_or_default();
-    // Where another payment has the id that was told, this one has another.
+    // Where another payment has the id that was reported, this one has another.
     Err(Failure::Failed(format!(
         "the payment is on record as {}, no order takes it: {reason}{before}; send the money back, then: seckill order refunded \
          {request_id} --payment-id {}",

@@ -41,7 +41,7 @@ pub(in crate::cli) struct SaleEditArgs {
     /// Seconds that a buyer has to pay, or none for no payment step
     #[arg(long, value_name = "SECONDS|none", value_parser = number_or_none)]
     pay_within_s: Option<Maybe>,
-    /// Seconds between the deadline that buyers are told and the one that is enforced
+    /// Seconds between the deadline that buyers see and the one that is enforced
     #[arg(long, value_name = "SECONDS")]
     pay_grace_s: Option<u32>,
     /// Whether an order that ends unpaid no longer counts against its buyer's limit

@@ -138,7 +138,7 @@ pub(super) struct SaleCreateArgs {
     /// Seconds that a buyer has to pay after the order is written; left out: there is no payment step
     #[arg(long, value_name = "SECONDS")]
     pay_within_s: Option<u32>,
-    /// Seconds between the deadline that buyers are told and the one that is enforced
+    /// Seconds between the deadline that buyers see and the one that is enforced
     #[arg(long, value_name = "SECONDS", default_value_t = PAY_GRACE_S)]
     pay_grace_s: u32,
     /// An order that ends unpaid no longer counts against its buyer's limit

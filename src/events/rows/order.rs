@@ -1,4 +1,4 @@
-//! Events of orders after CONFIRMED (L5): written in the transaction of what they tell, published and deleted by a consumer.
+//! Events of orders after CONFIRMED (L5): written in the transaction of the change, published and deleted by a consumer.
 //!
 //! The body is versioned JSON like that of outcome events. `version` grows with each event of an order, so that a receiver can drop
 //! those that come late. Orders that expire together share rows, up to [`EVENTS_MAX`] each, which say once what they have in common:
@@ -11,9 +11,9 @@ use crate::domain::order_life::REFUND_NEEDED_KEY;
 use crate::domain::payment::RefundReason;
 use crate::domain::webhook::WebhookSubscriptions;
 use crate::events::rows::OrderEventRows;
-use crate::events::rows::shared::{ChangedOrder, SharedChange, told_by};
+use crate::events::rows::shared::{ChangedOrder, SharedChange, full_events};
 use crate::events::rows::waiting_page::WaitingPage;
-use crate::events::webhooks::rows::{self as webhooks, ToldEvent};
+use crate::events::webhooks::rows::{self as webhooks, DeliverableEvent};
 use crate::runtime::now_ms;
 use crate::store::mysql::codes::read_request_id;
 use crate::store::mysql::fault::DbError;
@@ -87,7 +87,7 @@ pub(crate) async fn write(
     }
     let row = |event: &NewOrderEvent| (event.request_id, event.event_key, 1, event.body.clone());
     insert(conn, events.iter().map(row).collect()).await?;
-    tell_webhooks(conn, events, webhooks).await
+    write_deliveries(conn, events, webhooks).await
 }
 
 /// The same of orders that changed together.
@@ -109,7 +109,7 @@ pub(crate) async fn write_shared(
         return Ok(());
     }
     let events: Vec<NewOrderEvent> = change.orders.iter().map(|order| change.event(order, at)).collect();
-    tell_webhooks(conn, &events, webhooks).await
+    write_deliveries(conn, &events, webhooks).await
 }
 
 async fn insert(conn: &mut Conn, rows: Vec<(u64, &'static str, u16, Vec<u8>)>) -> Result<(), DbError> {
@@ -126,17 +126,17 @@ async fn insert(conn: &mut Conn, rows: Vec<(u64, &'static str, u16, Vec<u8>)>) -
     Ok(())
 }
 
-async fn tell_webhooks(
+async fn write_deliveries(
     conn: &mut Conn,
     events: &[NewOrderEvent],
     webhooks: &WebhookSubscriptions,
 ) -> Result<(), DbError> {
-    let told = events.iter().map(|event| ToldEvent {
+    let deliverable = events.iter().map(|event| DeliverableEvent {
         request_id: event.request_id,
         key: event.event_key,
         body: event.body.as_slice(),
     });
-    webhooks::write(conn, webhooks, told).await
+    webhooks::write(conn, webhooks, deliverable).await
 }
 
 impl OrderEventRows {
@@ -164,7 +164,7 @@ impl OrderEventRows {
                 request_id: read_request_id(request)?,
                 key,
                 count,
-                bodies: told_by(row, count)?,
+                bodies: full_events(row, count)?,
             })
         };
         Ok(WaitingPage::of(rows, WAITING_ROWS_MAX, |(event_id, ..)| *event_id, read))
@@ -174,8 +174,8 @@ impl OrderEventRows {
     pub(crate) async fn delete(&self, ids: &[u64]) -> Result<(), DbError> {
         self.db
             .run("order_events_told", async |conn| {
-                let told = order_events::table.filter(order_events::event_id.eq_any(ids));
-                diesel::delete(told).execute(conn).await?;
+                let published = order_events::table.filter(order_events::event_id.eq_any(ids));
+                diesel::delete(published).execute(conn).await?;
                 Ok(())
             })
             .await

@@ -51,7 +51,7 @@ impl OutcomeEventRows {
 
 /// Events that wait in a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, QueryableByName)]
-pub(crate) struct UntoldEvents {
+pub(crate) struct UnpublishedEvents {
     /// How many.
     #[diesel(sql_type = BigInt)]
     pub events_count: i64,
@@ -62,22 +62,22 @@ pub(crate) struct UntoldEvents {
 
 /// What waits in the two tables of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct UntoldFigures {
+pub(crate) struct UnpublishedFigures {
     /// In `outcome_event`.
-    pub outcomes: UntoldEvents,
+    pub outcomes: UnpublishedEvents,
     /// In `order_events`.
-    pub orders: UntoldEvents,
+    pub orders: UnpublishedEvents,
 }
 
-/// Rows of each table that are looked at for the figures. Millions may wait after an outage of the broker.
+/// Rows of each table that are counted for the figures. Millions may wait after an outage of the broker.
 const ROWS_COUNTED_MAX: u32 = 100_000;
 
 impl OutcomeEventRows {
     /// How many events wait, and since when, by the first [`ROWS_COUNTED_MAX`] rows: keys grow with time.
-    pub(crate) async fn untold_figures(&self) -> Result<UntoldFigures, DbError> {
+    pub(crate) async fn unpublished_figures(&self) -> Result<UnpublishedFigures, DbError> {
         let figures = |table: &str, key: &str, columns: &str, events: &str| {
             format!(
-                "/* events::untold_figures */ SELECT CAST(COALESCE({events}, 0) AS SIGNED) AS events_count, \
+                "/* events::unpublished_figures */ SELECT CAST(COALESCE({events}, 0) AS SIGNED) AS events_count, \
              CAST(COALESCE(GREATEST(0, TIMESTAMPDIFF(MICROSECOND, MIN(created_at), NOW(3)) DIV 1000), 0) AS SIGNED) AS oldest_ms \
              FROM (SELECT {columns} FROM {table} ORDER BY {key} LIMIT {ROWS_COUNTED_MAX}) AS counted"
             )
@@ -86,7 +86,7 @@ impl OutcomeEventRows {
         let orders = figures("order_events", "event_id", "created_at, events_count", "SUM(events_count)");
         self.db
             .run("untold_events_figures", async |conn| {
-                Ok(UntoldFigures {
+                Ok(UnpublishedFigures {
                     outcomes: diesel::sql_query(&outcomes).get_result(conn).await?,
                     orders: diesel::sql_query(&orders).get_result(conn).await?,
                 })

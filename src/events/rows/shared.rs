@@ -1,5 +1,5 @@
 //! Events of orders that changed together: in the database a row of up to a message's worth, which says once what they have in
-//! common, and each of them in full where they are told.
+//! common, and each of them in full where they are published.
 //!
 //! Input: a change of several orders of one sale. Output: the body of a row, and of that the events. Nothing here waits or fails on
 //! the way; a row that cannot be read is an error of the database's content.
@@ -105,7 +105,7 @@ impl SharedChange<'_> {
 }
 
 /// The events of a row, with commas between them.
-pub(crate) fn told_by(row: Vec<u8>, count: u16) -> Result<Vec<u8>, DbError> {
+pub(crate) fn full_events(row: Vec<u8>, count: u16) -> Result<Vec<u8>, DbError> {
     if count == 1 {
         check_event("order_events", &row)?;
         return Ok(row);
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_that_share_a_row_are_told_as_each_of_them_alone() {
+    fn events_that_share_a_row_are_published_as_each_of_them_alone() {
         let sale_id = SaleId::parse("s").unwrap();
         let users: Vec<UserId> = ["a\"b", "\u{4e70}\u{5bb6}", "c,d"].map(|user| UserId::parse(user).unwrap()).to_vec();
         let orders = users.iter().zip(1..).map(|(user_id, number)| ChangedOrder {
@@ -149,13 +149,13 @@ mod tests {
         let change =
             SharedChange { sale_id: &sale_id, currency: "CNY", to: OrderState::Expired, orders: orders.collect() };
         let alone: Vec<Vec<u8>> = change.orders.iter().map(|order| change.event(order, 7).body).collect();
-        let together = told_by(change.row(&change.orders, 7), 3).unwrap();
+        let together = full_events(change.row(&change.orders, 7), 3).unwrap();
         assert_eq!(String::from_utf8(together).unwrap(), String::from_utf8(alone.join(&b',')).unwrap());
         let one = &change.orders[..1];
-        assert_eq!(told_by(change.row(one, 7), 1).unwrap(), alone[0]);
-        assert!(told_by(b"{}".to_vec(), 2).is_err());
+        assert_eq!(full_events(change.row(one, 7), 1).unwrap(), alone[0]);
+        assert!(full_events(b"{}".to_vec(), 2).is_err());
         for count in [0, 2, 4] {
-            assert!(told_by(change.row(&change.orders, 7), count).is_err(), "{count} of 3");
+            assert!(full_events(change.row(&change.orders, 7), count).is_err(), "{count} of 3");
         }
     }
 }

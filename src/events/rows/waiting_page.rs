@@ -10,7 +10,7 @@ use serde::de::IgnoredAny;
 pub struct WaitingPage<E> {
     /// Of the rows that can be read.
     pub events: Vec<E>,
-    /// The others: a person has to look at them.
+    /// The others: a person has to check them.
     pub unreadable: Vec<UnreadableRow>,
     /// Whether there may be more rows behind these.
     pub is_full: bool,
@@ -52,7 +52,7 @@ impl<E> WaitingPage<E> {
 
 /// Refuses a body that is no JSON object: a message that holds it could not be read, and neither could the events beside it.
 pub(crate) fn check_event(table: &str, body: &[u8]) -> Result<(), DbError> {
-    // The parser does not look at the bytes of texts that it passes over.
+    // The parser does not check the bytes of texts that it passes over.
     let problem = match std::str::from_utf8(body).map(serde_json::from_str::<IgnoredAny>) {
         Ok(Ok(_)) if body.first() == Some(&b'{') => return Ok(()),
         Ok(Ok(_)) => "it is no JSON object".to_owned(),
@@ -74,7 +74,11 @@ mod tests {
     #[test]
     fn rows_that_cannot_be_read_are_passed_over_and_others_are_not() {
         let part = page(&[1, 2, 4], 4);
-        assert_eq!((part.events, part.is_full, part.next_after), (vec![2, 4], false, 0), "the next look is the first");
+        assert_eq!(
+            (part.events, part.is_full, part.next_after),
+            (vec![2, 4], false, 0),
+            "the next read begins at the first"
+        );
         assert_eq!(part.unreadable.iter().map(|row| row.id).collect::<Vec<_>>(), [1]);
         let full = page(&[1, 2, 4], 3);
         assert_eq!((full.is_full, full.next_after), (true, 4));

@@ -153,7 +153,7 @@ pub(crate) async fn webhooks_overview(
     Ok(documents)
 }
 
-/// Which deliveries are asked for, as it is told.
+/// Which deliveries are asked for, as the caller sends it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DeliveriesForm {
     /// DEAD when left out.
@@ -187,7 +187,7 @@ impl DeliveriesForm {
     }
 }
 
-/// What is to be sent again, as it is told.
+/// What is to be sent again, as the caller sends it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ReplayForm {
     pub(crate) delivery_ids: Vec<u64>,

@@ -27,7 +27,7 @@ pub(crate) struct WebhookEndpoint {
     /// Under way, or not recorded yet.
     pub(crate) under_way: BTreeSet<u64>,
     /// When the database is read again.
-    pub(crate) look_at: Instant,
+    pub(crate) next_read_at: Instant,
     left_alone_until: Instant,
     /// It answered 410.
     pub(crate) is_disabled: bool,
@@ -52,17 +52,17 @@ impl WebhookEndpoint {
             receiver: Arc::new(receiver),
             loaded: VecDeque::new(),
             under_way: BTreeSet::new(),
-            look_at: now,
+            next_read_at: now,
             left_alone_until: now,
             is_disabled: false,
         }
     }
 
     /// Forgets what is loaded and under way: another process may lead.
-    pub(crate) fn let_go(&mut self) {
+    pub(crate) fn stop_leading(&mut self) {
         self.loaded.clear();
         self.under_way.clear();
-        self.look_at = Instant::now();
+        self.next_read_at = Instant::now();
     }
 
     /// Whether anything may be sent to it now.

@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use tokio_util::task::AbortOnDropHandle;
 
-/// Pause between two looks at the figures.
+/// Pause between two readings of the figures.
 const MEASURE: Duration = Duration::from_secs(5);
 /// The same where no webhook is configured: there may be rows of earlier ones.
 const MEASURE_NONE: Duration = Duration::from_secs(60);
@@ -58,9 +58,9 @@ pub(crate) fn log_dead<'a>(webhook: &str, tried: impl Iterator<Item = &'a TriedD
     }
 }
 
-/// What one look came to.
+/// What one reading found.
 #[derive(Default)]
-struct WebhookLook {
+struct FiguresReading {
     /// None: they could not be read.
     found: Option<Vec<WebhookFigures>>,
     /// Old rows that are gone.
@@ -68,18 +68,18 @@ struct WebhookLook {
     took: Duration,
 }
 
-impl WebhookLook {
+impl FiguresReading {
     /// Reads the figures and removes old rows. Trouble is logged.
     async fn at(webhooks: WebhookRows) -> Self {
-        let (begun, mut look) = (Instant::now(), Self::default());
+        let (begun, mut reading) = (Instant::now(), Self::default());
         // Counting has a longer deadline.
-        if let Err(error) = look.read(&webhooks.patient()).await {
+        if let Err(error) = reading.read(&webhooks.patient()).await {
             tracing::warn!(phase = "p6_webhooks", %error, "the figures of the webhooks are not read");
             // Whatever was removed: a database in trouble gets the whole pause.
-            look.removed = 0;
+            reading.removed = 0;
         }
-        look.took = begun.elapsed();
-        look
+        reading.took = begun.elapsed();
+        reading
     }
 
     async fn read(&mut self, webhooks: &WebhookRows) -> Result<(), DbError> {
@@ -96,10 +96,10 @@ pub(crate) struct WebhookGauges {
     /// The configured webhooks.
     names: BTreeSet<String>,
     next_at: Instant,
-    /// The look that is under way. It ends with this value.
-    looking: Option<AbortOnDropHandle<WebhookLook>>,
+    /// The reading that is under way. It ends with this value.
+    under_way: Option<AbortOnDropHandle<FiguresReading>>,
     /// Webhooks with waiting rows that are not configured, as they were logged last.
-    strangers: BTreeSet<String>,
+    unconfigured: BTreeSet<String>,
 }
 
 impl WebhookGauges {
@@ -108,36 +108,36 @@ impl WebhookGauges {
             let labels = [("webhook", name.clone()), ("outcome", outcome.to_owned())];
             metrics::counter!("seckill_p6_webhook_tries_total", &labels).increment(0);
         }
-        Self { names, next_at: Instant::now(), looking: None, strangers: BTreeSet::new() }
+        Self { names, next_at: Instant::now(), under_way: None, unconfigured: BTreeSet::new() }
     }
 
-    /// Shows what a look has found, and begins the next one when it is time. Never waits: neither trouble with it nor the time that it
+    /// Shows what a reading has found, and begins the next one when it is time. Never waits: neither trouble with it nor the time that it
     /// takes must keep deliveries from being sent.
     pub(crate) fn measure(&mut self, webhooks: &WebhookRows, disabled: &[&str]) {
-        let Some(looking) = &mut self.looking else {
+        let Some(under_way) = &mut self.under_way else {
             if Instant::now() >= self.next_at {
-                self.looking = Some(AbortOnDropHandle::new(tokio::spawn(WebhookLook::at(webhooks.clone()))));
+                self.under_way = Some(AbortOnDropHandle::new(tokio::spawn(FiguresReading::at(webhooks.clone()))));
             }
             return;
         };
-        let Some(looked) = looking.now_or_never() else { return };
-        self.looking = None;
-        let looked = looked.unwrap_or_else(|error| {
-            tracing::error!(phase = "p6_webhooks", %error, "a look at the figures died");
-            WebhookLook::default()
+        let Some(ended) = under_way.now_or_never() else { return };
+        self.under_way = None;
+        let reading = ended.unwrap_or_else(|error| {
+            tracing::error!(phase = "p6_webhooks", %error, "reading the figures of the webhooks panicked");
+            FiguresReading::default()
         });
-        if let Some(found) = &looked.found {
+        if let Some(found) = &reading.found {
             self.show(found, disabled);
         }
         // A full batch: there may be more.
         let pause = if self.names.is_empty() { MEASURE_NONE } else { MEASURE };
-        let pause = if looked.removed > 0 { Duration::ZERO } else { pause };
-        self.next_at = Instant::now() + pause.max(looked.took * SHARE);
+        let pause = if reading.removed > 0 { Duration::ZERO } else { pause };
+        self.next_at = Instant::now() + pause.max(reading.took * SHARE);
     }
 
     /// Another process may lead: its figures count.
-    pub(crate) fn let_go(&mut self) {
-        self.looking = None;
+    pub(crate) fn stop_leading(&mut self) {
+        self.under_way = None;
     }
 
     fn show(&mut self, found: &[WebhookFigures], disabled: &[&str]) {
@@ -157,10 +157,10 @@ impl WebhookGauges {
         let unknown = found.iter().filter(|of| of.waiting + of.dead > 0 && !self.names.contains(&of.webhook));
         let kept: i64 = unknown.clone().map(|of| of.waiting + of.dead).sum();
         metrics::gauge!("seckill_p6_webhook_unconfigured_count").set(kept as f64);
-        let strangers: BTreeSet<String> = unknown.map(|of| of.webhook.clone()).collect();
-        if strangers != self.strangers && !strangers.is_empty() {
-            tracing::warn!(phase = "p6_webhooks", webhooks = ?strangers, rows = kept, "deliveries of webhooks that are not configured are kept, not sent");
+        let unconfigured: BTreeSet<String> = unknown.map(|of| of.webhook.clone()).collect();
+        if unconfigured != self.unconfigured && !unconfigured.is_empty() {
+            tracing::warn!(phase = "p6_webhooks", webhooks = ?unconfigured, rows = kept, "deliveries of webhooks that are not configured are kept, not sent");
         }
-        self.strangers = strangers;
+        self.unconfigured = unconfigured;
     }
 }

@@ -32,8 +32,8 @@ use std::panic::AssertUnwindSafe;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
-/// A webhook without due deliveries is looked at again after this time.
-const LOOK: Duration = Duration::from_millis(200);
+/// A webhook without due deliveries is read again after this time.
+const READ_AGAIN: Duration = Duration::from_millis(200);
 /// Whether a replay has opened a receiver is read again after this time.
 const OPENED: Duration = Duration::from_millis(500);
 /// Longest wait for the end of a try in one step.
@@ -113,13 +113,13 @@ impl WebhookSender {
     }
 
     /// Another process may lead: what is under way is cut off and sent by that one.
-    fn let_go(&mut self) {
+    fn stop_leading(&mut self) {
         self.tries = JoinSet::new();
         self.unrecorded.clear();
         self.gone.clear();
         self.is_subscribed = false;
-        self.endpoints.iter_mut().for_each(WebhookEndpoint::let_go);
-        self.gauges.let_go();
+        self.endpoints.iter_mut().for_each(WebhookEndpoint::stop_leading);
+        self.gauges.stop_leading();
     }
 
     /// Takes the tries that have ended, after a short wait for the first one.
@@ -153,7 +153,7 @@ impl WebhookSender {
         self.unrecorded.push((ended.endpoint, tried));
     }
 
-    /// What a new leader does first: whoever changes an order writes for the webhooks of its configuration.
+    /// What a new leader does first: a process that changes an order writes for the webhooks of its configuration.
     async fn subscribe(&mut self) -> Result<(), DbError> {
         if self.is_subscribed {
             return Ok(());
@@ -235,13 +235,13 @@ impl WebhookSender {
         if free == 0 || !endpoint.is_open(now) {
             return Ok(0);
         }
-        if endpoint.loaded.is_empty() && now >= endpoint.look_at {
+        if endpoint.loaded.is_empty() && now >= endpoint.next_read_at {
             let places = each_max.saturating_mul(PAGE_FACTOR);
             let page = self.webhooks.due(&endpoint.name, places.saturating_add(each_max)).await?;
             let new = page.into_iter().filter(|due| !endpoint.under_way.contains(&due.delivery_id));
             endpoint.loaded.extend(new);
             if endpoint.loaded.is_empty() {
-                endpoint.look_at = now + LOOK;
+                endpoint.next_read_at = now + READ_AGAIN;
             } else {
                 crash_point!(WebhookChosen);
             }
@@ -270,9 +270,9 @@ impl Worker for WebhookSender {
 
     async fn step(&mut self) -> Result<Progress, Fault> {
         // An election that failed may have another winner.
-        let elected = self.election.run().await.inspect_err(|_| self.let_go()).map_err(Fault::back_off)?;
+        let elected = self.election.run().await.inspect_err(|_| self.stop_leading()).map_err(Fault::back_off)?;
         if !elected {
-            self.let_go();
+            self.stop_leading();
             return Ok(Progress::Idle);
         }
         self.subscribe().await.map_err(Fault::back_off)?;
@@ -294,6 +294,6 @@ impl Worker for WebhookSender {
         if let Err(error) = self.record().await {
             tracing::warn!(phase = "p6_webhooks", %error, "the last results are not recorded, these events are sent again");
         }
-        self.let_go();
+        self.stop_leading();
     }
 }

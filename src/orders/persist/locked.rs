@@ -129,7 +129,7 @@ impl LockedSales {
     }
 
     /// The database is in trouble. What was found before says nothing any more, and the next call has to ask: orders that are sent
-    /// back unasked would look like answers of a database that is well (D6).
+    /// back unasked would seem answers of a database that is well (D6).
     pub(crate) fn forget(&self) {
         self.lock().clear();
     }

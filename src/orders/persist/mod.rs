@@ -1,10 +1,10 @@
-//! P4 (and P5's compensation): accepted requests become orders or recorded failures.
+//! How orders are written, by P4 and by P5's compensation: accepted requests become orders or recorded failures.
 //!
 //! Input: [`OrderMessage`] requests, any number of times, in any order, from any number of processes at once. Output: one
 //! [`Verdict`] each. A crash before COMMIT leaves nothing; after it, the repeat finds `request_outcome` and answers
 //! [`Verdict::Already`]. A failure is recorded before its verdict is returned, so a verdict may always be acknowledged.
 //!
-//! [`Persister::persist_all`] tries everything as one transaction. A surprise sends it looking for repeats, then it halves what is left
+//! [`Persister::persist_all`] tries everything as one transaction. After a surprise it finds the repeats, then it halves what is left
 //! until each request stands alone in [`Persister::persist_one`], where every obstacle has a name.
 
 mod call;
@@ -39,7 +39,7 @@ use write::Blocked;
 pub(crate) const GROUP_MAX: usize = 1000;
 /// How often a group that lost a deadlock is tried again as it is; deadlocks between such transactions are normal.
 const DEADLOCK_TRIES: u32 = 3;
-/// Row-lock waits (3 s each) that one call of [`Persister::persist_all`] sits out while it looks for the locked row. After them what is open is
+/// Row-lock waits (3 s each) that one call of [`Persister::persist_all`] sits out while it finds the locked row. After them what is open is
 /// tried once more as it stands, and what meets another lock is left to the next call.
 const LOCK_WAITS_MAX: u32 = 8;
 

@@ -2,7 +2,7 @@
 
 use crate::domain::message::{self, OrderMessage};
 use crate::domain::outcome::{FailReason, NextStep, Obstacle, Outcome, Verdict, after_obstacle};
-use crate::events::webhooks::rows::{self as webhooks, ToldEvent};
+use crate::events::webhooks::rows::{self as webhooks, DeliverableEvent};
 use crate::faults::left_out;
 use crate::orders::persist::Persister;
 use crate::orders::persist::plan::{NewEventRow, NewOutcomeRow, WritePlan};
@@ -221,8 +221,9 @@ impl Persister {
                     if is_published_later {
                         diesel::insert_into(outcome_event::table).values(&event).execute(conn).await?;
                     }
-                    let told = ToldEvent { request_id: event.request_id, key: event.event_key, body: &event.body };
-                    webhooks::write(conn, &webhooks, std::iter::once(told)).await?;
+                    let event =
+                        DeliverableEvent { request_id: event.request_id, key: event.event_key, body: &event.body };
+                    webhooks::write(conn, &webhooks, std::iter::once(event)).await?;
                     write_register(conn, accepted, failure).await
                 })
                 .await

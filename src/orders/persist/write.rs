@@ -120,7 +120,7 @@ async fn write(conn: &mut Conn, plan: &WritePlan<'_>) -> Result<(), Halt<Blocked
     Ok(())
 }
 
-/// Adds what each buyer gets and looks whether anyone passed the limit. The rows are locked by the upsert, so the look
+/// Adds what each buyer gets and checks whether anyone passed the limit. The rows are locked by the upsert, so the check
 /// sees what will be committed; its row count is not used, because this driver counts matched rows (window 70).
 async fn count_buyers(conn: &mut Conn, sale_id: &SaleId, share: &SaleShare) -> Result<(), Halt<Blocked>> {
     let Some((limit, buyers)) = &share.buyers else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! Acts on an order (F10), written in the transaction of what they tell: a crash leaves both or neither.
+//! Acts on an order (F10), written in the transaction of the change: a crash leaves both or neither.
 
 use crate::domain::ids::SaleId;
 use crate::domain::operator::{ActOutcome, OperatorAct};
@@ -12,7 +12,7 @@ use crate::store::mysql::pool::Conn;
 use serde_json::{Value, json};
 
 /// What came of an act.
-pub(crate) struct DoneToOrder<'a> {
+pub(crate) struct OrderActResult<'a> {
     /// Stable code of it.
     pub(crate) code: &'a str,
     /// Whether what was asked for was done.
@@ -26,7 +26,7 @@ pub(super) async fn write(
     conn: &mut Conn,
     act: Option<&OperatorAct>,
     order: Option<&LockedOrder>,
-    done: DoneToOrder<'_>,
+    done: OrderActResult<'_>,
 ) -> Result<(), DbError> {
     let before = order.map(|order| json!({ "status": order.state.map_or("CONFIRMED", OrderState::code) }));
     complete(conn, act, order.map(|order| order.sale_id.clone()), before, done).await
@@ -39,7 +39,7 @@ pub(crate) async fn write_refunded(
     sale_id: Option<&[u8]>,
 ) -> Result<(), DbError> {
     let before = json!({ "payment": PaymentState::RefundNeeded.code() });
-    let done = DoneToOrder { code: PaymentState::Refunded.code(), ok: true, after: None };
+    let done = OrderActResult { code: PaymentState::Refunded.code(), ok: true, after: None };
     complete(conn, act, sale_id.map(read_sale_id).transpose()?, Some(before), done).await
 }
 
@@ -48,7 +48,7 @@ async fn complete(
     act: Option<&OperatorAct>,
     sale_id: Option<SaleId>,
     before: Option<Value>,
-    done: DoneToOrder<'_>,
+    done: OrderActResult<'_>,
 ) -> Result<(), DbError> {
     let Some(act) = act else { return Ok(()) };
     let mut act = act.clone();

@@ -10,7 +10,7 @@ use crate::domain::payment::{PaymentState, RefundReason};
 use crate::domain::webhook::WebhookSubscriptions;
 use crate::events::rows::order::{self as events, NewOrderEvent, RefundNeeded};
 use crate::faults::crash_point;
-use crate::orders::rows::acts::{self, DoneToOrder};
+use crate::orders::rows::acts::{self, OrderActResult};
 use crate::orders::rows::lists::ListedOrder;
 use crate::orders::rows::units::{ReturnedUnits, give_back};
 use crate::orders::rows::{LockedOrder, OrderRows, lock, movable, moved_away, retried};
@@ -23,7 +23,8 @@ use diesel::sql_types::{Bool, Text};
 use diesel_async::{AsyncConnection, RunQueryDsl};
 use serde_json::json;
 
-/// So many orders of a buyer and a sale give their limit back when they end unpaid; from then on those that the buyer cancels do not.
+/// Number of orders of a buyer and a sale that give their limit back when they end unpaid; from then on those that the buyer cancels
+/// do not.
 /// Else one account could keep units off sale by buying and cancelling. Expired orders are not counted: `pay_within_s` slows them.
 const RETURNS_MAX: i64 = 10;
 
@@ -140,10 +141,10 @@ async fn in_transaction(
         Some(_) => format!("state IN {}", movable(event)),
         None => "state IS NULL AND cancelled_at IS NULL".to_owned(),
     };
-    // Money that has to go back is told for itself, and has a version of its own.
+    // Money that has to go back has an event of its own, and has a version of its own.
     let steps = if order.state == Some(OrderState::Paid) { 2 } else { 1 };
     let set = format!(
-        "/* order_life::cancel */ UPDATE orders SET state = 'CANCELLED', state_at = NOW(3), cancelled_at = NOW(3), \
+        "/* orders::cancel */ UPDATE orders SET state = 'CANCELLED', state_at = NOW(3), cancelled_at = NOW(3), \
          cancelled_by = ?, cancel_reason = ?, limit_returned = ?, version = version + {steps}, \
          one_per_user_id = IF(?, NULL, one_per_user_id) WHERE request_id = {} AND {condition}",
         order.request_id
@@ -158,10 +159,10 @@ async fn in_transaction(
     if matched != 1 {
         return Err(moved_away(order.request_id, matched));
     }
-    let mut told = vec![order.state_event(OrderState::Cancelled)];
+    let mut events = vec![order.state_event(OrderState::Cancelled)];
     let refunds =
-        if order.state == Some(OrderState::Paid) { to_refund(conn, order, &mut told).await? } else { Vec::new() };
-    events::write(conn, &told, webhooks).await?;
+        if order.state == Some(OrderState::Paid) { to_refund(conn, order, &mut events).await? } else { Vec::new() };
+    events::write(conn, &events, webhooks).await?;
     let limits = match limit_returned {
         true => vec![ReturnedPurchase(order.user_id.clone(), order.request_id, order.quantity)],
         false => Vec::new(),
@@ -177,7 +178,7 @@ async fn in_transaction(
     };
     give_back(conn, &returned).await?;
     let after = json!({ "units_back": order.quantity, "refunds_needed": refunds, "reason": request.reason });
-    let done = DoneToOrder { code: OrderState::Cancelled.code(), ok: true, after: Some(after) };
+    let done = OrderActResult { code: OrderState::Cancelled.code(), ok: true, after: Some(after) };
     acts::write(conn, request.act, Some(order), done).await?;
     crash_point!(CancelWritten);
     Ok(refunds)
@@ -187,7 +188,7 @@ async fn in_transaction(
 async fn to_refund(
     conn: &mut Conn,
     order: &LockedOrder,
-    told: &mut Vec<NewOrderEvent>,
+    events: &mut Vec<NewOrderEvent>,
 ) -> Result<Vec<String>, DbError> {
     let applied = payments::table
         .filter(payments::request_id.eq(order.request_id.get()))
@@ -209,7 +210,7 @@ async fn to_refund(
         let (reason, currency) = (RefundReason::Cancelled, currency.as_str());
         let refund = RefundNeeded { payment_id: &payment_id, reason, amount_cents, currency };
         let changed = Some((&order.sale_id, order.changed(order.version + 2)));
-        told.push(NewOrderEvent::of_refund(order.request_id, changed, &refund));
+        events.push(NewOrderEvent::of_refund(order.request_id, changed, &refund));
         ids.push(payment_id);
     }
     Ok(ids)

@@ -25,7 +25,7 @@ use diesel_async::{AsyncConnection, RunQueryDsl};
 /// Most orders of one transaction: bounds its locks and what a replica has to follow.
 pub const BATCH_MAX: u16 = 1000;
 
-/// An order that may change, and what an event tells of it.
+/// An order that may change, and what an event reports of it.
 #[derive(Debug, Clone, PartialEq, Eq, QueryableByName)]
 #[diesel(table_name = orders)]
 struct DueOrder {
@@ -69,7 +69,7 @@ impl OrderRows {
     }
 }
 
-/// Those of the batch that are still due and that nobody else holds. All that changes is locked by the one read, by ascending id, and
+/// Those of the batch that are still due and that no other session holds. All that changes is locked by the one read, by ascending id, and
 /// what another transaction holds is waited for by none of it. The index is forced: along another one it would lock what is not asked
 /// for.
 async fn in_transaction(
@@ -82,7 +82,7 @@ async fn in_transaction(
         return Ok(None);
     }
     let query = format!(
-        "/* order_life::still_due */ SELECT request_id, user_id, quantity, amount_cents, version, \
+        "/* orders::still_due */ SELECT request_id, user_id, quantity, amount_cents, version, \
          ({CANCELLED}) AS is_cancelled FROM orders FORCE INDEX (PRIMARY) \
          WHERE request_id IN ({}) AND ({} OR ({CANCELLED})) ORDER BY request_id FOR UPDATE{}",
         listed(asked.iter()),
@@ -109,7 +109,7 @@ async fn in_transaction(
 async fn mark(conn: &mut Conn, due: &[DueOrder], limit_returns: bool) -> Result<usize, DbError> {
     let limit = if limit_returns { ", limit_returned = 1, one_per_user_id = NULL" } else { "" };
     let set = format!(
-        "/* order_life::expire */ UPDATE orders FORCE INDEX (PRIMARY) SET state = 'EXPIRED', state_at = NOW(3), \
+        "/* orders::expire */ UPDATE orders FORCE INDEX (PRIMARY) SET state = 'EXPIRED', state_at = NOW(3), \
          version = version + 1{limit} WHERE request_id IN ({}) AND {}",
         listed(due.iter().map(|order| &order.request_id)),
         due_condition()
@@ -125,7 +125,7 @@ fn due_condition() -> String {
     format!("state IN {} AND expire_at <= NOW(3) AND cancelled_at IS NULL", movable(OrderEvent::DeadlinePassed))
 }
 
-/// An order that is cancelled and still looks unpaid, in SQL.
+/// An order that is cancelled and is still marked unpaid, in SQL.
 const CANCELLED: &str = "state = 'UNPAID' AND cancelled_at IS NOT NULL";
 
 /// A build that knew no states cancels an order beside this one: it gives the unit back and leaves the state. The state follows,
@@ -135,7 +135,7 @@ async fn close_cancelled(conn: &mut Conn, cancelled: &[DueOrder]) -> Result<(), 
         return Ok(());
     }
     let set = format!(
-        "/* order_life::close_cancelled */ UPDATE orders FORCE INDEX (PRIMARY) SET state = 'CANCELLED', state_at = cancelled_at \
+        "/* orders::close_cancelled */ UPDATE orders FORCE INDEX (PRIMARY) SET state = 'CANCELLED', state_at = cancelled_at \
          WHERE request_id IN ({}) AND {CANCELLED}",
         listed(cancelled.iter().map(|order| &order.request_id))
     );

@@ -1,6 +1,6 @@
-//! A payment that was recorded before its order was there, told again: the order takes it if it can.
+//! A payment that was recorded before its order was there, reported again: the order takes it if it can.
 //!
-//! Input: the payment as it is told, and on record as one without an order. Output: its order is paid, or nothing changes. A crash before
+//! Input: the payment as it is reported, and on record as one without an order. Output: its order is paid, or nothing changes. A crash before
 //! COMMIT leaves nothing, after it a repeat finds what was decided.
 
 use crate::domain::operator::OperatorAct;
@@ -9,9 +9,9 @@ use crate::domain::webhook::WebhookSubscriptions;
 use crate::events::rows::order as events;
 use crate::faults::crash_point;
 use crate::orders::rows::OrderRows;
-use crate::orders::rows::acts::{self, DoneToOrder};
+use crate::orders::rows::acts::{self, OrderActResult};
 use crate::orders::rows::lock;
-use crate::orders::rows::payments::{NewPayment, PaymentAnswer, PaymentStep, PaymentTold, is_written, pay};
+use crate::orders::rows::payments::{NewPayment, PaymentAnswer, PaymentRecorded, PaymentStep, is_written, pay};
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Conn;
 use crate::store::mysql::schema::payments;
@@ -47,9 +47,9 @@ pub(crate) async fn again(
     if diesel::update(early).set(set).execute(conn).await? == 0 {
         return Ok(PaymentStep::Unchanged);
     }
-    let told = pay(conn, &order).await?;
-    events::write(conn, &[told], webhooks).await?;
-    let done = DoneToOrder { code: PaymentState::Applied.code(), ok: true, after: None };
+    let event = pay(conn, &order).await?;
+    events::write(conn, &[event], webhooks).await?;
+    let done = OrderActResult { code: PaymentState::Applied.code(), ok: true, after: None };
     acts::write(conn, act, Some(&order), done).await?;
     crash_point!(PaymentWritten);
     Ok(PaymentStep::Decided)
@@ -62,6 +62,6 @@ impl OrderRows {
     /// [`DbError`]; repeating is safe.
     pub(crate) async fn recorded(&self, payment: &NewPayment) -> Result<Option<PaymentAnswer>, DbError> {
         let row = self.by_id(&payment.payment_id).await?.filter(|row| payment.is_on_record_as(row));
-        Ok(row.map(|row| PaymentAnswer { told: PaymentTold::Before, row }))
+        Ok(row.map(|row| PaymentAnswer { recorded: PaymentRecorded::Before, row }))
     }
 }

@@ -1,10 +1,10 @@
-//! Orders listed and looked up, for buyers, operators and the shop's backend. Reads only.
+//! Orders listed and found, for buyers, operators and the shop's backend. Reads only.
 //!
 //! Each walk names its index: for a page deep in a sale MariaDB took the primary key, and read 1,500,000 rows.
 //! Newest first, by request id: ids grow with time, so a page begins where the last one ended. Each question has an index that
 //! answers it in this order (ix_orders_user, ix_orders_sale or the primary key). Orders of a sale in one state are found among its
 //! newest, or, where these are not enough, by the state (ix_orders_deadline), whose entries are sorted. Orders that were accepted in a
-//! time are no range of ids: an id is made when a purchase token is issued. They are looked for among the ids that the time may have,
+//! time are no range of ids: an id is made when a purchase token is issued. They are searched among the ids that the time may have,
 //! a bounded number of orders for a page, which may have fewer orders than it could and say where the next one begins.
 
 use crate::domain::ids::{RequestId, SaleId, UserId};
@@ -53,7 +53,7 @@ pub struct ListedOrder {
     /// When it got its state.
     pub state_at_ms: Option<i64>,
     #[diesel(deserialize_as = MaybeUnixMs)]
-    /// The deadline that the buyer is told.
+    /// The deadline that the buyer sees.
     pub pay_by_ms: Option<i64>,
     /// ISO 4217 code.
     pub currency: String,
@@ -91,14 +91,14 @@ pub struct FoundOrders {
     pub next: Option<RequestId>,
 }
 
-/// For a page of orders in one state so many times as many orders of the sale are read over.
+/// For a page of orders in one state this number of times as many orders of the sale are read over.
 const READ_OVER: u32 = 50;
 /// What is read of an order.
 const COLUMNS: &str = "o.request_id, o.sale_id, o.user_id, o.quantity, o.amount_cents, o.state, o.accepted_at, o.created_at, o.state_at, o.pay_by";
 
 impl OrderRows {
     /// One page, newest first. Where no time is asked for it comes from one statement, so that an order that changes meanwhile is neither
-    /// missed nor told twice.
+    /// missed nor listed twice.
     pub async fn find(&self, query: &OrdersQuery) -> Result<FoundOrders, DbError> {
         let limit = query.limit.clamp(1, PAGE_MAX);
         let of_sale = query.sale.is_some() && query.buyer.is_none();
@@ -125,7 +125,7 @@ impl OrdersQuery {
     }
 }
 
-/// The request id so many places behind the first one that is asked for; `None` where there are fewer.
+/// The request id this number of places behind the first one that is asked for; `None` where there are fewer.
 pub(crate) async fn last_of(conn: &mut Conn, query: &OrdersQuery, offset: u32) -> Result<Option<RequestId>, DbError> {
     let text = format!("SELECT o.request_id {} ORDER BY o.request_id DESC LIMIT 1 OFFSET {offset}", chosen(query));
     let row: Option<IdRow> = bound(query, &text).get_result(conn).await.optional()?;
@@ -191,7 +191,7 @@ type BoundQuery = diesel::query_builder::BoxedSqlQuery<'static, Mysql, diesel::q
 
 /// A statement with the values of its [`conditions`].
 fn bound(query: &OrdersQuery, text: &str) -> BoundQuery {
-    let mut page = diesel::sql_query(format!("/* order_life::find */ {text}")).into_boxed::<Mysql>();
+    let mut page = diesel::sql_query(format!("/* orders::find */ {text}")).into_boxed::<Mysql>();
     for name in query.buyer.iter().map(UserId::as_str).chain(query.sale.iter().map(SaleId::as_str)) {
         page = page.bind::<Binary, _>(name.as_bytes().to_vec());
     }

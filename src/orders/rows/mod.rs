@@ -1,7 +1,7 @@
-//! P6: what happens to an order after it was confirmed. Each change is one conditional UPDATE, whose condition is made from the
+//! The rows of orders and payments: what happens to an order after it was confirmed (P6), and how its rows are read. Each change is one conditional UPDATE, whose condition is made from the
 //! table of domain/order_life.rs, in one transaction with everything that follows from it: stock, journal, grant, payment, event.
 //!
-//! Input: a payment, a start of one, a cancellation, a passed deadline. Output: what became of it; who loses a race hears the state
+//! Input: a payment, a start of one, a cancellation, a passed deadline. Output: what became of it; the loser of a race gets the state
 //! that holds. A crash before COMMIT leaves nothing; after it, a repeat finds what was decided, the grant is open until the api or
 //! P5 gives it to Redis, and the event waits in `order_events`.
 //!
@@ -30,7 +30,7 @@ pub use deadline::{BATCH_MAX, ExpiredBatch};
 pub use lists::{FoundOrders, ListedOrder, OrdersQuery, PAGE_MAX};
 pub use overdue::{OverdueOrder, OverdueSale};
 pub use paying::PaymentStart;
-pub use payments::{NewPayment, Payment, PaymentAnswer, PaymentTold};
+pub use payments::{NewPayment, Payment, PaymentAnswer, PaymentRecorded};
 pub use refunds::{NeededRefunds, REFUNDS_COUNTED_MAX, REFUNDS_PAGE_MAX, RefundMark, RefundPlace, RefundsFilter};
 
 use crate::domain::ids::{RequestId, SaleId, UserId};

@@ -1,6 +1,6 @@
 //! Orders whose deadline has passed, read along an index: the sales that have some, and those of one sale. Reads only.
 //!
-//! Input: the clock of the database. Output: what [`crate::orders::rows::expire`] may try; it looks again, so what moved meanwhile does no harm.
+//! Input: the clock of the database. Output: what [`crate::orders::rows::expire`] may try; it reads again, so what moved meanwhile does no harm.
 
 use crate::domain::ids::{RequestId, SaleId};
 use crate::orders::rows::OrderRows;
@@ -81,7 +81,7 @@ impl OrderRows {
                     let Some(last) = asked.last() else { return Ok(listed) };
                     after.clone_from(last);
                     let each: Vec<String> = asked.iter().map(oldest_of).collect();
-                    let text = format!("/* order_life::overdue_sales */ {}", each.join(" UNION ALL "));
+                    let text = format!("/* orders::overdue_sales */ {}", each.join(" UNION ALL "));
                     listed.extend(diesel::sql_query(text).load(conn).await?);
                     if asked.len() < usize::from(SALES_ASKED) {
                         return Ok(listed);
@@ -105,7 +105,7 @@ impl OrderRows {
         // Two ranges of one index. Any number of orders may have the same deadline.
         let behind = if after.is_some() { "AND (expire_at > ? OR (expire_at = ? AND request_id > ?)) " } else { "" };
         let text = format!(
-            "/* order_life::overdue */ SELECT expire_at, request_id FROM orders FORCE INDEX (ix_orders_deadline) \
+            "/* orders::overdue */ SELECT expire_at, request_id FROM orders FORCE INDEX (ix_orders_deadline) \
          WHERE sale_id = ? AND state = 'UNPAID' AND expire_at <= NOW(3) {behind}\
          ORDER BY expire_at, request_id LIMIT {limit}"
         );

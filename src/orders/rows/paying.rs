@@ -8,7 +8,7 @@ use crate::domain::operator::OperatorAct;
 use crate::domain::order_life::{OrderEvent, OrderState, OrderTransition};
 use crate::faults::crash_point;
 use crate::orders::rows::OrderRows;
-use crate::orders::rows::acts::{self, DoneToOrder};
+use crate::orders::rows::acts::{self, OrderActResult};
 use crate::orders::rows::{lock, movable, retried};
 use crate::store::mysql::columns::UnixMs;
 use crate::store::mysql::fault::DbError;
@@ -50,19 +50,19 @@ impl OrderRows {
             );
             // `expire_at` first: it is made from the `pay_by` of before.
             let set = format!(
-                "/* order_life::start */ UPDATE orders SET expire_at = {later} + INTERVAL {grace} SECOND, pay_by = {later}, \
+                "/* orders::start */ UPDATE orders SET expire_at = {later} + INTERVAL {grace} SECOND, pay_by = {later}, \
                  paying_at = NOW(3) WHERE request_id = {request_id} AND state IN {} AND paying_at IS NULL AND expire_at > NOW(3)",
                 movable(OrderEvent::PaymentStarted)
             );
             let moved = diesel::sql_query(set).execute(conn).await?;
-            // Read whether or not it moved: a repeat hears the same deadline.
+            // Read whether or not it moved: a repeat gets the same deadline.
             let payable = orders::table.find(request_id.get()).filter(orders::expire_at.gt(diesel::dsl::sql("NOW(3)")));
             let pay_by: Option<UnixMs> =
                 payable.select(orders::pay_by.assume_not_null()).first(conn).await.optional()?;
             let Some(pay_by) = pay_by else { return Ok(PaymentStart::Refused(Some(state))) };
             let pay_by_ms: i64 = pay_by.into();
             if moved > 0 {
-                let done = DoneToOrder { code: "DEADLINE_MOVED", ok: true, after: Some(json!({ "pay_by_ms": pay_by_ms })) };
+                let done = OrderActResult { code: "DEADLINE_MOVED", ok: true, after: Some(json!({ "pay_by_ms": pay_by_ms })) };
                 acts::write(conn, act, Some(&order), done).await?;
                 crash_point!(PayingWritten);
             }

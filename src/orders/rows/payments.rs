@@ -1,8 +1,8 @@
-//! Payments as a provider tells of them (L3). The money is recorded first and in any case; then the order is tried.
+//! Payments as a provider reports them (L3). The money is recorded first and in any case; then the order is tried.
 //!
 //! One transaction: the order is locked, the payment gets its row, the order becomes PAID or the row says why the money has to go
 //! back. Of an order that is still to be written nothing is recorded, see [`receive`]. The provider's id is unique, so a repeat finds what was decided; other money under the same id gets a row beside it. There is
-//! no look at the clock: as long as an order is UNPAID its units are held, and the sweep decides when they are not.
+//! no check of the clock: as long as an order is UNPAID its units are held, and the sweep decides when they are not.
 
 use crate::domain::ids::RequestId;
 use crate::domain::operator::OperatorAct;
@@ -12,7 +12,7 @@ use crate::domain::webhook::WebhookSubscriptions;
 use crate::events::rows::order::{self as events, NewOrderEvent, RefundNeeded};
 use crate::faults::crash_point;
 use crate::orders::rows::RequestRows;
-use crate::orders::rows::acts::{self, DoneToOrder};
+use crate::orders::rows::acts::{self, OrderActResult};
 use crate::orders::rows::early_payments::again;
 use crate::orders::rows::{LockedOrder, OrderRows, lock, movable, moved_away, retried};
 use crate::store::mysql::columns::{ByteText, UnixMs};
@@ -25,7 +25,7 @@ use diesel_async::{AsyncConnection, RunQueryDsl};
 /// Most payments of one order that are shown.
 const PAYMENTS_MAX: i64 = 1000;
 
-/// Money that a provider tells of.
+/// Money that a provider reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewPayment {
     /// Identity given by the provider, 1 to 128 bytes.
@@ -43,7 +43,7 @@ pub struct Payment {
     /// Identity given by the provider.
     #[diesel(deserialize_as = ByteText)]
     pub payment_id: String,
-    /// The order that it is for, as told.
+    /// The order that it is for, as reported.
     pub request_id: RequestId,
     /// Amount in the smallest unit of the currency.
     #[serde(rename = "amount")]
@@ -55,7 +55,7 @@ pub struct Payment {
     pub state: PaymentState,
     /// Why the money has to go back, or went.
     pub reason: Option<String>,
-    /// When it was told, Unix milliseconds by the database's clock.
+    /// When it was reported, Unix milliseconds by the database's clock.
     #[diesel(column_name = created_at, deserialize_as = UnixMs)]
     #[serde(skip)]
     pub created_at_ms: i64,
@@ -71,7 +71,7 @@ fn code_of<S: serde::Serializer>(state: &PaymentState, serializer: S) -> Result<
 
 /// Whether a payment was new.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PaymentTold {
+pub enum PaymentRecorded {
     /// It was recorded now, or got its order now.
     Now,
     /// It was recorded before; nothing changed.
@@ -103,8 +103,8 @@ impl NewPayment {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PaymentAnswer {
     /// Whether it was new.
-    pub told: PaymentTold,
-    /// The payment. Its id is another one than was told where another payment has that one.
+    pub recorded: PaymentRecorded,
+    /// The payment. Its id is another one than was reported where another payment has that one.
     pub row: Payment,
 }
 
@@ -162,19 +162,19 @@ impl OrderRows {
         act: Option<&OperatorAct>,
     ) -> Result<Option<PaymentAnswer>, DbError> {
         let mut known = self.by_id(&payment.payment_id).await?;
-        let mut told = PaymentTold::Before;
+        let mut recorded = PaymentRecorded::Before;
         let is_new = known.is_none();
         if is_new || known.as_ref().is_some_and(|row| payment.came_too_early(row)) {
             let webhooks = self.subscriptions.wanted().await?;
-            let recorded = retried!(self.db.run("payment_receive", async |conn| {
+            let step = retried!(self.db.run("payment_receive", async |conn| {
                 let work = async |conn: &mut Conn| match is_new {
                     true => in_transaction(conn, (payment, reasons), act, &webhooks).await,
                     false => again(conn, payment, act, &webhooks).await,
                 };
                 conn.transaction(work).await
             }));
-            match recorded {
-                Ok(PaymentStep::Decided) => told = PaymentTold::Now,
+            match step {
+                Ok(PaymentStep::Decided) => recorded = PaymentRecorded::Now,
                 Ok(PaymentStep::Unchanged) => {}
                 Ok(PaymentStep::NoOrder) if reasons.orderless.is_none() => return Ok(None),
                 Ok(PaymentStep::NoOrder) => {}
@@ -186,7 +186,7 @@ impl OrderRows {
             known = self.by_id(&payment.payment_id).await?;
         }
         let row = known.ok_or_else(|| DbError::Other(format!("payment {} is not on record", payment.payment_id)))?;
-        Ok(Some(PaymentAnswer { told, row }))
+        Ok(Some(PaymentAnswer { recorded, row }))
     }
 }
 
@@ -226,7 +226,7 @@ async fn in_transaction(
         payments::reason.eq(reason.map(RefundReason::code)),
     );
     diesel::insert_into(payments::table).values(row).execute(conn).await?;
-    let told = match (reason, &order) {
+    let event = match (reason, &order) {
         (None, Some(order)) => pay(conn, order).await?,
         (reason, order) => {
             if let Some(order) = order {
@@ -242,8 +242,9 @@ async fn in_transaction(
             NewOrderEvent::of_refund(payment.request_id, order, &refund)
         }
     };
-    events::write(conn, &[told], webhooks).await?;
-    let done = DoneToOrder { code: reason.map_or(state.code(), RefundReason::code), ok: reason.is_none(), after: None };
+    events::write(conn, &[event], webhooks).await?;
+    let done =
+        OrderActResult { code: reason.map_or(state.code(), RefundReason::code), ok: reason.is_none(), after: None };
     acts::write(conn, act, order.as_ref(), done).await?;
     crash_point!(PaymentWritten);
     Ok(PaymentStep::Decided)
@@ -265,7 +266,7 @@ pub(crate) async fn is_written(conn: &mut Conn, request_id: RequestId) -> Result
 /// One step of an order that this transaction holds.
 async fn step(conn: &mut Conn, order: &LockedOrder, set: &str, condition: &str) -> Result<(), DbError> {
     let update = format!(
-        "/* order_life::payment */ UPDATE orders SET {set}version = version + 1 WHERE request_id = {} AND {condition}",
+        "/* orders::payment */ UPDATE orders SET {set}version = version + 1 WHERE request_id = {} AND {condition}",
         order.request_id
     );
     match diesel::sql_query(update).execute(conn).await? {

@@ -95,7 +95,7 @@ async fn count(conn: &mut Conn, sale: Option<&SaleId>) -> Result<i64, DbError> {
     }
     let of_sale = if sale.is_some() { " AND sale_id = ?" } else { "" };
     let text = format!(
-        "/* order_life::refunds_needed_count */ SELECT COUNT(*) AS n FROM (SELECT 1 FROM payments WHERE state = '{}'{of_sale} \
+        "/* orders::refunds_needed_count */ SELECT COUNT(*) AS n FROM (SELECT 1 FROM payments WHERE state = '{}'{of_sale} \
          LIMIT {REFUNDS_COUNTED_MAX}) AS first",
         PaymentState::RefundNeeded.code()
     );

@@ -49,7 +49,7 @@ pub struct OrderRecord {
     /// When it got its state, Unix milliseconds by the database's clock.
     #[diesel(column_name = state_at, deserialize_as = MaybeUnixMs)]
     pub(crate) state_at_ms: Option<i64>,
-    /// The deadline that its buyer is told, Unix milliseconds.
+    /// The deadline that its buyer sees, Unix milliseconds.
     #[diesel(column_name = pay_by, deserialize_as = MaybeUnixMs)]
     pub(crate) pay_by_ms: Option<i64>,
 }

@@ -46,7 +46,7 @@ pub(crate) async fn give_back(conn: &mut Conn, returned: &ReturnedUnits<'_>) -> 
         give_limits_back(conn, sale, returned.limits).await?;
     }
     let more = sales::stock.eq(sales::stock + returned.units);
-    // Whoever holds this row holds up the whole sale, whichever order ends.
+    // A session that holds this row holds up the whole sale, whichever order ends.
     let of_the_sale = |error: diesel::result::Error| {
         let error = DbError::from(error);
         if matches!(error, DbError::LockWait) { DbError::SaleLocked(returned.sale_id.clone()) } else { error }
@@ -81,7 +81,7 @@ async fn give_limits_back(conn: &mut Conn, sale: &[u8], limits: &[ReturnedPurcha
         users.bytes(user);
     }
     let less = format!(
-        "/* order_life::limits */ UPDATE purchases SET quantity = quantity - CASE user_id{cases} END \
+        "/* orders::limits */ UPDATE purchases SET quantity = quantity - CASE user_id{cases} END \
          WHERE sale_id = {} AND user_id IN {} ORDER BY user_id",
         named.finish(),
         users.finish()

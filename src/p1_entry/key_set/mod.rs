@@ -234,9 +234,9 @@ fn log_keys(set: &KeySet, skipped: &[String], from: &'static str) {
     }
 }
 
-/// What is found where the keys come from, for a person who looks before anything runs: the name of the setting and the keys.
+/// What is found where the keys come from, for a person who checks before anything runs: the name of the setting and the keys.
 /// `None` with HS256.
-pub(crate) async fn look(settings: &Auth) -> Option<(&'static str, Result<String, String>)> {
+pub(crate) async fn check(settings: &Auth) -> Option<(&'static str, Result<String, String>)> {
     let source = match KeySource::of(settings) {
         Ok(source) => source?,
         Err(error) => return Some(("auth", Err(error.to_string()))),

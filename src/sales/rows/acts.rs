@@ -110,7 +110,7 @@ impl ActRows {
     }
 }
 
-/// Writes one act in the caller's transaction: it is there if what it tells of is.
+/// Writes one act in the caller's transaction: it is there if its change is.
 pub(crate) async fn insert(conn: &mut Conn, act: &OperatorAct) -> Result<(), DbError> {
     diesel::insert_into(operator_acts::table).values(ActRow::of(act)).execute(conn).await?;
     Ok(())
@@ -125,7 +125,7 @@ pub(crate) struct PendingAct {
 
 tokio::task_local! {
     /// The act of the work that this task does. By the task and not by an argument: a verb makes its change several calls deep, and
-    /// what it does for nobody (a warm-up that is due) has no act.
+    /// what it does without a person (a warm-up that is due) has no act.
     static PENDING: Arc<PendingAct>;
 }
 

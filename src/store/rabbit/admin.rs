@@ -1,4 +1,4 @@
-//! Looking at the broker over connections of their own: for `doctor`, `audit`, the admin pages and readiness. Changes nothing.
+//! Reading from the broker over connections of their own: for `doctor`, `audit`, the admin pages and readiness. Changes nothing.
 
 use super::config::RabbitConfig;
 use super::error::RabbitError;
@@ -62,14 +62,14 @@ pub(crate) struct BrokerProbe {
 }
 
 impl BrokerProbe {
-    /// Connects with the first look.
+    /// Connects with the first probe.
     #[must_use]
     pub(crate) fn new(config: RabbitConfig) -> Self {
         Self { config, kept: Mutex::default() }
     }
 
     /// Lets the broker answer one call. A kept connection that fails is replaced, within `connect_timeout_ms` each.
-    pub(crate) async fn look(&self) -> Result<(), RabbitError> {
+    pub(crate) async fn probe(&self) -> Result<(), RabbitError> {
         let mut kept = self.kept.lock().await;
         // Out of its place while it is used: a caller that stops waiting leaves no link of unknown state behind.
         if let Some(link) = kept.take() {

@@ -23,7 +23,7 @@ fn without_the_condition_a_paid_order_expires_and_the_audit_says_so() {
         payer.batch_execute(&pays).await.unwrap();
         let broken = world.process("reconcile", "expiry_condition=return", &[]);
         let waiting =
-            "SELECT COUNT(*) AS n FROM information_schema.PROCESSLIST WHERE INFO LIKE '/* order_life::still_due */%'";
+            "SELECT COUNT(*) AS n FROM information_schema.PROCESSLIST WHERE INFO LIKE '/* orders::still_due */%'";
         eventually("the sweep waits", async || world.number(waiting).await > 0).await;
         payer.batch_execute("COMMIT").await.unwrap();
         eventually("both expired", async || world.rows("orders", "state = 'EXPIRED'").await == 2).await;

@@ -5,7 +5,7 @@ use crate::support::orders::LONG;
 use crate::support::world::{World, run};
 use seckill::domain::ids::RequestId;
 use seckill::domain::payment::{PaymentState, Price};
-use seckill::orders::rows::{CancelRequest, Cancelled, NewPayment, PaymentAnswer, PaymentTold};
+use seckill::orders::rows::{CancelRequest, Cancelled, NewPayment, PaymentAnswer, PaymentRecorded};
 use seckill::roles::Role::{Api, Consumer, Relay};
 
 fn payment(id: &str, request_id: RequestId) -> NewPayment {
@@ -70,7 +70,7 @@ fn one_payment_told_many_times_at_once_is_one_payment() {
             futures::future::join_all((0..8).map(|_| world.servers.rows.orders.receive(&told, None, None))).await;
         let answers: Vec<PaymentAnswer> = answers.into_iter().map(|answer| answer.unwrap().unwrap()).collect();
         assert!(answers.iter().all(applied), "{answers:?}");
-        let new = answers.iter().filter(|answer| answer.told == PaymentTold::Now).count();
+        let new = answers.iter().filter(|answer| answer.recorded == PaymentRecorded::Now).count();
         assert_eq!((new, world.rows("payments", "TRUE").await), (1, 1));
         world.finish().await;
     });

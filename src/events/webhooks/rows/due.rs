@@ -17,7 +17,7 @@ use diesel_async::{AsyncConnection, RunQueryDsl};
 
 /// `webhook_deliveries.problem`, in characters.
 const PROBLEM_CHARS_MAX: usize = 255;
-/// Most webhooks whose delivered rows are looked for: those that are configured, and former ones.
+/// Most webhooks whose delivered rows are searched: those that are configured, and former ones.
 const NAMES_MAX: usize = 100;
 /// Results in one transaction: a distant database answers them within the deadline of one call.
 const RECORDED_MAX: usize = 64;
@@ -90,14 +90,14 @@ fn by_turns(oldest: Vec<DueDelivery>, newest: Vec<DueDelivery>, limit: usize) ->
 /// What a try came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TriedDelivery {
-    /// The receiver has it; its row may be deleted after so many seconds.
+    /// The receiver has it; its row may be deleted after this number of seconds.
     Delivered {
         /// The delivery.
         delivery_id: u64,
         /// Seconds that the row is kept.
         keep_s: u64,
     },
-    /// It failed, and is tried again after so many milliseconds.
+    /// It failed, and is tried again after this number of milliseconds.
     Again {
         /// The delivery.
         delivery_id: u64,

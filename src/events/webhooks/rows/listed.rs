@@ -1,4 +1,4 @@
-//! Deliveries as people see them: listed, looked up, and replayed.
+//! Deliveries as people see them: listed, read one by one, and replayed.
 //!
 //! Input: a state and perhaps a webhook, or ids. Output: rows along `ix_webhook_due`; replayed ones wait again, with all their tries.
 //! The act of a replay is there before its first row or with it. A crash between two batches leaves the rest dead, and a repeat takes it.

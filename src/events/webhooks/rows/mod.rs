@@ -1,5 +1,5 @@
 //! Deliveries of webhooks (`webhook_deliveries`): a row for each event and each webhook that wants it, written in the transaction of
-//! what it tells, so that neither is there without the other.
+//! the change, so that neither is there without the other.
 //!
 //! Input: events of one transaction. Output: rows that the leader of `events/webhooks` sends (`due`), and that people list and
 //! replay (`listed`), for the webhooks of `subscriptions`. A crash before COMMIT leaves no row, after it a row that waits. Without a
@@ -33,7 +33,7 @@ const DELIVERY_COLUMNS: &str =
 
 /// An event of an order, as it is published.
 #[derive(Clone, Copy)]
-pub(crate) struct ToldEvent<'a> {
+pub(crate) struct DeliverableEvent<'a> {
     pub(crate) request_id: u64,
     /// Routing key.
     pub(crate) key: &'static str,
@@ -64,7 +64,7 @@ impl<'a> DeliveryRows<'a> {
     pub(crate) fn add(&mut self, request_id: u64, body: &[u8]) {
         let Some(rows) = &mut self.rows else { return };
         for webhook in &self.wanting {
-            add_row(rows, webhook, &ToldEvent { request_id, key: self.event_key, body });
+            add_row(rows, webhook, &DeliverableEvent { request_id, key: self.event_key, body });
         }
     }
 
@@ -77,7 +77,7 @@ impl<'a> DeliveryRows<'a> {
     }
 }
 
-fn add_row(rows: &mut Values, webhook: &str, event: &ToldEvent<'_>) {
+fn add_row(rows: &mut Values, webhook: &str, event: &DeliverableEvent<'_>) {
     rows.row();
     rows.bytes(webhook.as_bytes());
     rows.number(event.request_id);
@@ -89,7 +89,7 @@ fn add_row(rows: &mut Values, webhook: &str, event: &ToldEvent<'_>) {
 pub(crate) async fn write<'a>(
     conn: &mut Conn,
     webhooks: &WebhookSubscriptions,
-    events: impl Iterator<Item = ToldEvent<'a>>,
+    events: impl Iterator<Item = DeliverableEvent<'a>>,
 ) -> Result<(), DbError> {
     let mut insert: Option<Values> = None;
     for event in events {

@@ -1,5 +1,5 @@
 //! Which webhooks want which events (`webhook_subscriptions`): written by the leader of the webhooks from its configuration, read by
-//! each process that changes an order. So what is told does not depend on who changes the order: the command line, or a process with
+//! each process that changes an order. So what is delivered does not depend on who changes the order: the command line, or a process with
 //! an older configuration, writes for the same webhooks.
 //!
 //! Input: the leader's configuration. Output: rows; here, what a process read last, at most a second old. Within this second a process
