@@ -88,7 +88,7 @@ impl Catalog {
     }
 
     pub(super) async fn with_stock(&self, sale: Sale, mark: Option<SoldOutMark>) -> SaleView {
-        let reads = (0..self.shards).map(|shard| timeout(STOCK_WAIT, self.redis.stock.units(&sale.sale_id, shard)));
+        let reads = (0..self.shards).map(|shard| timeout(STOCK_WAIT, self.redis.stock.on_sale(&sale.sale_id, shard)));
         let stocks = join_all(reads).await.into_iter().flatten().flatten().flatten();
         let remaining = stocks.reduce(|sum, stock| sum + stock);
         // A mark of an earlier epoch, or from before a top-up, is void.

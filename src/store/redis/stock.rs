@@ -10,6 +10,7 @@ use crate::domain::message::BUNDLE_MAX;
 use crate::domain::policy::Quantity;
 use crate::domain::request::Purchase;
 use crate::domain::reserve::Reserved;
+use crate::domain::sale::MetaState;
 use fred::types::Value;
 use std::sync::Arc;
 
@@ -164,6 +165,19 @@ impl Stock {
     pub async fn units(&self, sale: &SaleId, shard: u16) -> Result<Option<i64>, RedisFault> {
         let value = self.redis.command("GET", 0, vec![text(self.redis.keys.stock(shard, sale))]).await?;
         if value.is_null() { Ok(None) } else { integer(&value).map(Some) }
+    }
+
+    /// Units on sale in the bucket. `None` when the key is missing, and in a sale that is frozen: a rebuild begins with empty keys, which
+    /// say nothing of its units.
+    pub(crate) async fn on_sale(&self, sale: &SaleId, shard: u16) -> Result<Option<i64>, RedisFault> {
+        let units = self.units(sale, shard).await?;
+        if units != Some(0) {
+            return Ok(units);
+        }
+        let args = vec![text(self.redis.keys.meta(shard, sale)), text("state")];
+        let state = self.redis.command("HGET", 0, args).await?.as_string();
+        let is_frozen = state.is_some_and(|code| code == MetaState::Frozen.code());
+        Ok(units.filter(|_| !is_frozen))
     }
 
     /// The forbidden thing: gives a parked request's units back although the database may still sell them to it (window 90).

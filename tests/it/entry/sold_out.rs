@@ -42,6 +42,32 @@ fn a_holder_is_refused_a_winner_is_answered_and_a_top_up_sells_to_the_holder() {
     });
 }
 
+/// A rebuild begins with empty keys. What they hold is not what is for sale.
+#[test]
+fn a_sale_that_is_being_rebuilt_is_not_called_sold_out() {
+    run(async {
+        let mut world = World::with(&[Role::Api], &["p1_entry.cache_ttl_ms=50"]).await;
+        let sale = world.sale("rebuilt", 10, Some(1)).await;
+        assert_eq!(world.buy(&sale, "alice", 1, None).await.status, 202);
+        let (keys, stock) = (&world.servers.redis.sale_keys, world.servers.redis.keys.stock(0, &sale));
+        keys.set_state(&sale, 0, MetaState::Frozen, &[MetaState::Open]).await.unwrap();
+        world.redis(&["SET", &stock, "0"]).await;
+        eventually("the empty keys were read", async || {
+            let answer = world.buy(&sale, "bob", 1, None).await;
+            assert_eq!(answer.status, 423, "{answer:?}");
+            let shown = world.request(Method::GET, &format!("/v1/sales/{sale}"), "bob");
+            Answer::of(shown).await.json["remaining"].is_null()
+        })
+        .await;
+        world.redis(&["SET", &stock, "9"]).await;
+        keys.set_state(&sale, 0, MetaState::Open, &[MetaState::Frozen]).await.unwrap();
+        assert_eq!(world.buy(&sale, "bob", 1, None).await.status, 202);
+        world.stop_roles().await;
+        world.start_roles(&Role::ALL).await;
+        world.finish().await;
+    });
+}
+
 #[test]
 fn nobody_is_refused_for_good_while_the_ledger_cannot_tell() {
     run(async {
