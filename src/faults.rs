@@ -1,4 +1,4 @@
-//! Places where a test build can be killed, and mechanisms it can be told to leave out.
+//! Places where a test build can be killed, and mechanisms it can leave out.
 //!
 //! Both are there to prove the tests: a crash point shows what a death at exactly this line leaves behind; a mechanism that
 //! is switched off must make the chaos harness find a loss, else the harness proves nothing.
@@ -40,7 +40,7 @@ coded! {
     CrashPoint {
         /// P2: the group is chosen, the script not yet called.
         BeforeScript = "F1",
-        /// P2: the script has run, nobody has been answered.
+        /// P2: the script has run, no buyer has been answered.
         AfterScript = "F2",
         /// P3: entries were read by XREADGROUP.
         AfterRead = "F3",
@@ -78,7 +78,7 @@ coded! {
         AfterRetryPublished = "F18",
         /// P5: the ledger was read.
         AfterLedgerRead = "F19",
-        /// P5: a missing order (or its failure) was written, the ledger not told.
+        /// P5: a missing order (or its failure) was written, the ledger not marked.
         AfterCompensation = "F20",
         /// P5: settled ledger records were forgotten.
         AfterTrim = "F21",
@@ -97,7 +97,7 @@ coded! {
         ExpiryCommitted = "F29",
         /// P6: a payment and what it does are written, not committed.
         PaymentWritten = "F30",
-        /// P6: that is committed, who told of it has no answer.
+        /// P6: that is committed, the caller has no answer.
         PaymentCommitted = "F31",
         /// P6: a cancellation is written, not committed.
         CancelWritten = "F32",
@@ -105,11 +105,11 @@ coded! {
         CancelCommitted = "F33",
         /// P6: the start of a payment and its act are written, not committed.
         PayingWritten = "F34",
-        /// P6: that is committed, who told of it has no answer.
+        /// P6: that is committed, the caller has no answer.
         PayingCommitted = "F35",
         /// P6: money is marked as sent back, with the act, not committed.
         RefundWritten = "F36",
-        /// P6: that is committed, who told of it has no answer.
+        /// P6: that is committed, the caller has no answer.
         RefundCommitted = "F37",
         /// P4: the broker has the events that waited in the database, they are not deleted.
         EventsConfirmed = "F38",
@@ -135,7 +135,7 @@ coded! {
 coded! {
     /// A mechanism that a guarantee rests on.
     Mechanism {
-        /// The reserve script looks a request id up before it decides, and an unanswered call is looked up, not repeated.
+        /// The reserve script reads a request id before it decides, and an unanswered call is looked up, not repeated.
         ReplayCheck = "replay_check",
         /// The ledger record written with the stock.
         Ledger = "ledger",
@@ -175,7 +175,7 @@ coded! {
         OrderEventRow = "order_event_row",
         /// The audit compares the units that Redis holds with those that the database calls unsold.
         UnitBridge = "unit_bridge",
-        /// The audit looks for acceptance numbers without an outcome.
+        /// The audit searches acceptance numbers without an outcome.
         NumberEquation = "number_equation",
     }
 }
@@ -187,7 +187,7 @@ macro_rules! crash_point {
     };
 }
 
-/// Whether this process was told to leave a mechanism out; `false` without the feature `faults`. `if left_out!(Ledger) { … }`
+/// Whether this process is to leave a mechanism out; `false` without the feature `faults`. `if left_out!(Ledger) { … }`
 macro_rules! left_out {
     ($mechanism:ident) => {
         $crate::faults::Mechanism::$mechanism.is_off()
@@ -208,7 +208,7 @@ impl CrashPoint {
 }
 
 impl Mechanism {
-    /// Whether this process was told to leave it out; written as [`left_out!`].
+    /// Whether this process is to leave it out; written as [`left_out!`].
     #[inline]
     #[must_use]
     pub(crate) fn is_off(self) -> bool {
@@ -248,7 +248,7 @@ mod armed {
     }
 
     pub(super) fn die(name: &str) -> ! {
-        tracing::error!(point = name, "dying at a crash point, as told");
+        tracing::error!(point = name, "dying at a crash point, as asked");
         // A test reads that line; what dies here is everything else.
         crate::telemetry::last_words(None);
         // SAFETY: getpid and kill have no preconditions. SIGKILL: no destructor, no flush, as a power cut would.

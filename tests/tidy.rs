@@ -7,6 +7,8 @@ mod imports;
 mod names;
 #[path = "tidy/programs.rs"]
 mod programs;
+#[path = "tidy/words.rs"]
+mod words;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -154,9 +156,9 @@ fn every_script_says_what_it_takes_and_gives() {
         }
         // `KEYS[i]`: any number of keys of one kind, reported as the first.
         let many = usize::from(body.contains("KEYS[i]"));
-        let (told, used) = (highest_key(&header), highest_key(&body).max(many));
-        if told != used {
-            complaints.push(format!("{file}: its header names {told} keys, its code uses {used}"));
+        let (named, used) = (highest_key(&header), highest_key(&body).max(many));
+        if named != used {
+            complaints.push(format!("{file}: its header names {named} keys, its code uses {used}"));
         }
         for word in ["pcall", "redis.replicate"] {
             if body.contains(word) {
@@ -230,7 +232,7 @@ fn nothing_loses_by_a_flag() {
         let comment = if file.ends_with(".lua") { "--" } else { "//" };
         for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with(comment)) {
             for word in forbidden.iter().filter(|word| line.contains(**word)) {
-                complaints.push(format!("{file}:{}: {word} loses what nobody has read", at + 1));
+                complaints.push(format!("{file}:{}: {word} loses what was not read", at + 1));
             }
             if line.contains("CREATE") && line.contains("'$'") {
                 complaints.push(format!("{file}:{}: a group begins at 0", at + 1));

@@ -100,7 +100,7 @@ enum CliCommand {
     /// Reads only; may run while buyers buy. A request is lost when it was accepted, is older than p5_reconcile.window_ms,
     /// has no outcome in the database and is in no dead-letter queue. Parked requests are pending, not lost.
     Audit(audit::AuditArgs),
-    /// What is known about a single order request
+    /// Orders: show where a request is, list and export them, record payments and refunds, cancel
     #[command(subcommand)]
     Order(order::OrderCommand),
     /// Requests that could not be delivered or persisted: list them, replay them, or give them up

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const TOKENS_MAX: usize = 64;
 /// Longest name, characters: it is copied into columns that hold a little more.
 const NAME_CHARS_MAX: usize = 48;
-/// Shortest token, bytes. So many random ones are beyond guessing; wrong ones need not be slowed.
+/// Shortest token, bytes. This number of random ones is beyond guessing; wrong ones need not be slowed.
 pub const TOKEN_BYTES_MIN: usize = 32;
 /// Names that the record of acts has for others: holders of `admin.token`, the console, the command line, the reconciler.
 const RESERVED: [&str; 5] = ["admin", "admin.token", "console", "cli", "p5_reconcile"];

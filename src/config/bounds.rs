@@ -252,8 +252,11 @@ mod tests {
             (1, "in_flight_max = 8\nin_flight_each_max = 9"),
             (0, "in_flight_max = 8\nin_flight_each_max = 9"),
         ] {
-            let told = refused(webhooks, places);
-            assert!(told.contains("webhook_delivery.in_flight_each_max × webhooks"), "{webhooks} {places}: {told}");
+            let complaint = refused(webhooks, places);
+            assert!(
+                complaint.contains("webhook_delivery.in_flight_each_max × webhooks"),
+                "{webhooks} {places}: {complaint}"
+            );
         }
     }
 }

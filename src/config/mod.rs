@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn all_mistakes_are_told_at_once() {
+    fn all_mistakes_are_reported_at_once() {
         let error = load(&["p2_reserve.group_max=0", "http.listen=x"]).unwrap_err();
         assert!(error.contains("group_max") && error.contains("http.listen"), "{error}");
     }

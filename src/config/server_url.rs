@@ -40,7 +40,7 @@ impl ServerUrl {
         self.0.split_once("://").map_or("", |(scheme, _)| scheme)
     }
 
-    /// Why nobody can read it, or would read another address than was meant. Shows nothing of it.
+    /// Why it cannot be read, or would read another address than was meant. Shows nothing of it.
     pub(super) fn problem(&self) -> Option<String> {
         let url = match Url::parse(&self.0) {
             Ok(url) => url,
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn servers_elsewhere_are_told_apart() {
+    fn servers_elsewhere_are_distinguished() {
         for here in ["redis://127.0.0.1:1", "amqp://u:p@localhost/%2f", "mysql://r@[::1]:3306/s", "amqp://[::1]/"] {
             assert!(!ServerUrl::new(here.into()).leaves_the_machine(), "{here}");
         }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeSet;
 use url::Url;
 
-/// Most webhooks: each is a row for every event that it wants, in the transaction of what it tells.
+/// Most webhooks: each is a row for every event that it wants, in the transaction of its change.
 const WEBHOOKS_MAX: usize = 8;
 /// Longest name, characters: its column's.
 const NAME_CHARS_MAX: usize = 48;

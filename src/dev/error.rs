@@ -14,7 +14,7 @@ pub enum DevError {
         "{program} not found: install the Debian package {package} (`make run` and `make test` do), or point {variable} at an existing server"
     )]
     MissingBinary {
-        /// Program that was looked for.
+        /// Program that is missing.
         program: &'static str,
         /// Debian package that brings it.
         package: &'static str,

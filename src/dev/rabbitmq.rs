@@ -122,7 +122,7 @@ impl ServerLauncher for RabbitLauncher {
         }
         // Log to stdout. And exec all the way, so that the child's pid is the node itself and signals reach it.
         command.env("RABBITMQ_LOGS", "-").env("RUNNING_UNDER_SYSTEMD", "true");
-        // With its name and distribution set from the start, the node looks for no epmd and starts none. Its schedulers are
+        // With its name and distribution set from the start, the node needs no epmd and starts none. Its schedulers are
         // set not to spin while they wait: they share this machine with everything else.
         let erl_args = format!(
             "+sbwt none +sbwtdcpu none +sbwtdio none -sname {NODE} -start_epmd false -erl_epmd_port {dist} -kernel inet_dist_use_interface {{127,0,0,1}} \

@@ -22,7 +22,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Dead servers and roles are looked for this often.
+/// Dead servers and roles are searched this often.
 const WATCH: Duration = Duration::from_millis(200);
 
 /// A running local stack.

@@ -55,7 +55,7 @@ pub(crate) fn is_in_use(code: &str) -> bool {
     code.len() == 3 && IN_USE.split(' ').any(|known| known == code)
 }
 
-/// Digits after the point of a currency: two for yuan, none for yen, three for dinars. Two for one that nobody knows.
+/// Digits after the point of a currency: two for yuan, none for yen, three for dinars. Two for an unknown one.
 fn digits(currency: &str) -> usize {
     DIGITS.iter().find(|(code, _)| *code == currency).map_or(DIGITS_USUAL, |(_, digits)| *digits)
 }
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_currency_that_nobody_has_is_not_in_use() {
+    fn a_currency_that_does_not_exist_is_not_in_use() {
         let codes: Vec<&str> = IN_USE.split(' ').collect();
         assert!(codes.is_sorted_by(|code, next| code < next) && codes.iter().all(|code| code.len() == 3), "{codes:?}");
         assert!(DIGITS.iter().all(|(code, _)| is_in_use(code)), "those with other digits are among them");

@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_moment_has_an_offset_and_what_has_none_is_told_so() {
+    fn a_moment_has_an_offset_and_what_has_none_is_refused() {
         let ms = |text| instant(text).map(|time| time.timestamp_millis());
         assert_eq!(ms("2026-11-27T20:00:00+08:00"), ms("2026-11-27T12:00:00Z"));
         for text in ["2026-11-27T20:00:00", "2026-11-27", "20:00", "", "2026-11-27T20:00:00 08:00"] {

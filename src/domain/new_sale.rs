@@ -106,7 +106,7 @@ impl NewSale {
             (
                 self.price_cents > 0 || self.pay_within_s.is_none(),
                 "price_cents",
-                "1 to 1,000,000,000,000 where the sale has a payment step (pay_within_s): nobody pays for what costs nothing",
+                "1 to 1,000,000,000,000 where the sale has a payment step (pay_within_s): what costs nothing needs no payment",
                 "1 至 1,000,000,000,000（有付款环节 pay_within_s 的活动）：免费的订单没有人付款",
             ),
             (

@@ -161,7 +161,7 @@ pub enum Operation {
     FindingClose,
     /// An order was cancelled.
     OrderCancel,
-    /// A payment of an order was told.
+    /// A payment of an order was reported.
     OrderPaid,
     /// A buyer begins to pay: the deadline moved.
     OrderPaying,
@@ -171,7 +171,7 @@ pub enum Operation {
     AdminWrite,
     /// A parked request was persisted, or its entry removed.
     DlqReplay,
-    /// A parked request was recorded as failed, or a stranger's message dropped.
+    /// A parked request was recorded as failed, or a foreign message dropped.
     DlqGiveUp,
     /// Deliveries of webhooks were sent again.
     WebhookReplay,

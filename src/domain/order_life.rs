@@ -7,7 +7,7 @@
 use super::ids::{RequestId, UserId};
 use super::states::P6Fulfil;
 
-/// Routing key of the event that tells of money that has to go back.
+/// Routing key of the event of money that has to go back.
 pub const REFUND_NEEDED_KEY: &str = "order.refund_needed";
 
 /// Where an order is, as stored in `orders.state`.
@@ -45,7 +45,7 @@ pub enum OrderTransition {
     To(OrderState),
     /// Nothing changes; the event is a repeat or came late.
     Already,
-    /// The order cannot take it; who sent it hears the state.
+    /// The order cannot take it; the sender gets the state.
     Refused,
 }
 
@@ -92,7 +92,7 @@ impl OrderState {
         }
     }
 
-    /// Routing key of the event that tells of it.
+    /// Routing key of its event.
     #[must_use]
     pub const fn event_key(self) -> &'static str {
         match self {
@@ -117,12 +117,12 @@ impl OrderState {
     pub const fn after(self, event: OrderEvent) -> OrderTransition {
         use OrderTransition::{Already, Refused, To};
         match (self, event) {
-            // No look at the clock: the units are still held, so the buyer who pays gets them.
+            // No check of the clock: the units are still held, so the buyer who pays gets them.
             (Self::Unpaid, OrderEvent::PaymentReceived) => To(Self::Paid),
             (Self::Unpaid, OrderEvent::PaymentStarted) => To(Self::Unpaid),
             (Self::Unpaid, OrderEvent::DeadlinePassed) => To(Self::Expired),
             (Self::Unpaid, OrderEvent::CancelledByBuyer | OrderEvent::CancelledByOperator) => To(Self::Cancelled),
-            // The second payment is money too much, whoever sent it.
+            // The second payment is money too much, whichever side sent it.
             (Self::Paid, OrderEvent::PaymentReceived | OrderEvent::CancelledByBuyer) => Refused,
             (Self::Paid, OrderEvent::PaymentStarted | OrderEvent::DeadlinePassed) => Already,
             (Self::Paid, OrderEvent::CancelledByOperator) => To(Self::Cancelled),
@@ -164,7 +164,7 @@ impl OrderEvent {
 /// How long buyers of a sale have to pay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct PaymentTerms {
-    /// Seconds from the order to the deadline that the buyer is told.
+    /// Seconds from the order to the deadline that the buyer sees.
     pub pay_within_s: u32,
     /// Seconds from there to the deadline that is enforced.
     pub pay_grace_s: u32,

@@ -8,7 +8,7 @@ use xxhash_rust::xxh64::xxh64;
 pub(crate) const AMOUNT_MAX: i64 = 9_007_199_254_740_991;
 /// Longest id of a payment, bytes.
 pub(crate) const PAYMENT_ID_BYTES_MAX: usize = 128;
-/// What an id gets that tells its payment from another one of the same id: `~` and 16 hexadecimal digits.
+/// What an id gets that distinguishes its payment from another one of the same id: `~` and 16 hexadecimal digits.
 const MARK_BYTES: usize = 17;
 
 /// Where a payment is, as stored in `payments.state`.
@@ -103,7 +103,7 @@ impl RefundReason {
     }
 }
 
-/// What is asked of an order, or told of a payment.
+/// What is asked of an order, or reported of a payment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Price {
     /// In the smallest unit of the currency.
@@ -112,27 +112,27 @@ pub struct Price {
     pub currency: String,
 }
 
-/// Whether an order in `state` that costs `asked` can take a payment of `told`: `None` when it can.
+/// Whether an order in `state` that costs `asked` can take a payment of `reported`: `None` when it can.
 #[must_use]
-pub fn refund_reason(state: Option<OrderState>, asked: &Price, told: &Price) -> Option<RefundReason> {
+pub fn refund_reason(state: Option<OrderState>, asked: &Price, reported: &Price) -> Option<RefundReason> {
     let Some(state) = state else { return Some(RefundReason::NoPaymentStep) };
     match state {
         OrderState::Paid => Some(RefundReason::AlreadyPaid),
         OrderState::Expired => Some(RefundReason::Expired),
         OrderState::Cancelled => Some(RefundReason::Cancelled),
-        OrderState::Unpaid if asked.currency != told.currency => Some(RefundReason::OtherCurrency),
-        OrderState::Unpaid if asked.amount_cents != told.amount_cents => Some(RefundReason::OtherAmount),
+        OrderState::Unpaid if asked.currency != reported.currency => Some(RefundReason::OtherCurrency),
+        OrderState::Unpaid if asked.amount_cents != reported.amount_cents => Some(RefundReason::OtherAmount),
         OrderState::Unpaid => None,
     }
 }
 
-/// The id under which money is recorded when another payment has the id that was told: that one, and a mark made of what this money is.
+/// The id under which money is recorded when another payment has the id that was reported: that one, and a mark made of what this money is.
 /// So a repeat finds it, and a person sees what the provider calls it. An id that would get too long loses its end.
 #[must_use]
-pub(crate) fn id_beside(told: &str, request_id: RequestId, price: &Price) -> String {
+pub(crate) fn id_beside(reported: &str, request_id: RequestId, price: &Price) -> String {
     let Price { amount_cents, currency } = price;
-    let mark = xxh64(format!("{told} {request_id} {amount_cents} {currency}").as_bytes(), 0);
-    let kept: String = told.chars().take(PAYMENT_ID_BYTES_MAX - MARK_BYTES).collect();
+    let mark = xxh64(format!("{reported} {request_id} {amount_cents} {currency}").as_bytes(), 0);
+    let kept: String = reported.chars().take(PAYMENT_ID_BYTES_MAX - MARK_BYTES).collect();
     format!("{kept}~{mark:016x}")
 }
 
@@ -149,9 +149,9 @@ mod tests {
 
     #[test]
     fn the_same_money_always_gets_the_same_id_beside_another_and_other_money_another_one() {
-        let of = |told: &str, request_id, amount_cents, currency: &str| {
+        let of = |reported: &str, request_id, amount_cents, currency: &str| {
             let price = Price { amount_cents, currency: currency.to_owned() };
-            id_beside(told, RequestId::new(request_id).unwrap(), &price)
+            id_beside(reported, RequestId::new(request_id).unwrap(), &price)
         };
         let first = of("pi_1", 7, 500, "CNY");
         assert!(first.starts_with("pi_1~") && first.len() == 4 + MARK_BYTES, "{first}");
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn money_is_applied_to_an_unpaid_order_of_its_amount_only() {
         let price = |amount_cents, currency: &str| Price { amount_cents, currency: currency.to_owned() };
-        let of = |state, told: &Price| refund_reason(state, &price(500, "CNY"), told);
+        let of = |state, reported: &Price| refund_reason(state, &price(500, "CNY"), reported);
         assert_eq!(of(Some(OrderState::Unpaid), &price(500, "CNY")), None);
         assert_eq!(of(Some(OrderState::Unpaid), &price(499, "CNY")), Some(RefundReason::OtherAmount));
         assert_eq!(of(Some(OrderState::Unpaid), &price(500, "USD")), Some(RefundReason::OtherCurrency));

@@ -4,10 +4,10 @@
 //! behind polls so rarely that the whole crowd stays below a rate; a buyer near the front polls when it is his turn.
 
 /// Buyers who came before the start get their drawn places at this rate, a millisecond, all processes together.
-pub(crate) const TOLD_PER_MS: u64 = 10;
+pub(crate) const SPREAD_PER_MS: u64 = 10;
 /// Giving them out takes at most this long, milliseconds, for any number of them; no place is released before. Else the stock of a
 /// small sale would go to the early buyers who came back first, whatever their places.
-pub(crate) const TOLD_MAX_MS: u64 = 30_000;
+pub(crate) const SPREAD_MAX_MS: u64 = 30_000;
 /// The far part of a waiting crowd polls at most this often, times a second, over all processes.
 pub(crate) const POLLS_PER_S: u64 = 5_000;
 /// Longest time between two polls of a waiting buyer, seconds, however large the crowd: the rate may grow meanwhile.
@@ -52,8 +52,8 @@ impl ReleaseProgress {
 /// given out. `arrivals` are those who came so far.
 #[must_use]
 pub(crate) fn come_back_s(starts_in_ms: u64, arrivals: u64, dice: f64) -> u64 {
-    let told_ms = (arrivals / TOLD_PER_MS).min(TOLD_MAX_MS - 1000);
-    (starts_in_ms + part(told_ms, dice)).div_ceil(1000).max(1)
+    let spread_ms = (arrivals / SPREAD_PER_MS).min(SPREAD_MAX_MS - 1000);
+    (starts_in_ms + part(spread_ms, dice)).div_ceil(1000).max(1)
 }
 
 /// `dice` (0 to 1) of `whole`.
@@ -74,9 +74,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whoever_waits_comes_back_by_his_turn_and_the_crowd_below_its_rate(
+        fn who_waits_comes_back_by_his_turn_and_the_crowd_below_its_rate(
             released in 0u64..2_000_000, waiting in 1u64..2_000_000, at in 0u64..2_000_000, rate in 1u32..1_000_000,
-            dice in 0f64..1.0, opens_in_ms in 0u64..TOLD_MAX_MS,
+            dice in 0f64..1.0, opens_in_ms in 0u64..SPREAD_MAX_MS,
         ) {
             let progress = ReleaseProgress { released, arrivals: released + waiting, opens_in_ms };
             let place = released + 1 + at % waiting;
@@ -92,12 +92,12 @@ mod tests {
         }
 
         #[test]
-        fn drawn_places_are_heard_after_the_start_and_before_the_first_release(
+        fn drawn_places_are_answered_after_the_start_and_before_the_first_release(
             starts_in_ms in 0u64..86_400_000, arrivals in 0u64..100_000_000, dice in 0f64..1.0,
         ) {
             let back_ms = come_back_s(starts_in_ms, arrivals, dice) * 1000;
             // As lua/room_release.lua reckons it, with all arrivals of the end.
-            let first_ms = starts_in_ms + TOLD_MAX_MS.min(1000 + arrivals.div_ceil(TOLD_PER_MS));
+            let first_ms = starts_in_ms + SPREAD_MAX_MS.min(1000 + arrivals.div_ceil(SPREAD_PER_MS));
             prop_assert!(back_ms >= starts_in_ms && back_ms >= 1000);
             prop_assert!(back_ms <= first_ms.max(1000), "{} {}", back_ms, first_ms);
         }

@@ -97,7 +97,7 @@ pub enum ChangeRefusal {
     #[error("the sale sells, or starts within {START_SETTLED_S} s; pause it first, then hide it")]
     OnSale,
     /// It has another version than the one that was seen.
-    #[error("the sale was changed since it was read, it has version {0} now; look at it again, then repeat the change")]
+    #[error("the sale was changed since it was read, it has version {0} now; read it again, then repeat the change")]
     Overtaken(u32),
 }
 

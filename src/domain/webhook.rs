@@ -2,7 +2,7 @@
 //! content is put together (Standard Webhooks 1.0.0).
 //!
 //! One receiver gets one delivery for each event that it wants. The order of deliveries is not promised: `version` of the event
-//! tells a receiver which one is later.
+//! shows a receiver which one is later.
 
 use super::ids::RequestId;
 use std::sync::Arc;

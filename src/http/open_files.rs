@@ -1,6 +1,6 @@
 //! How many connections the public server takes, so that buyers never use up the files and sockets the process may have.
 //!
-//! Without room for one more descriptor nothing works: the operators' port accepts nobody, a lost server cannot be connected
+//! Without room for one more descriptor nothing works: the operators' port accepts no connection, a lost server cannot be connected
 //! again, and the accept loop pauses for half a second each time. So it stops earlier; further buyers wait in the accept queue.
 
 use super::worker_count;
@@ -10,8 +10,8 @@ use std::sync::Once;
 /// Kept for the operators' port, the servers, logs and event loops; of a small limit the half.
 const RESERVED: u64 = 256;
 
-/// Said once a process, whoever asks.
-static TOLD: Once = Once::new();
+/// Said once a process, however often it is asked for.
+static SAID: Once = Once::new();
 
 /// Connections for each worker thread: as configured, or fewer where the system allows fewer open files. Raises the process'
 /// limit as far as it may first.
@@ -20,7 +20,7 @@ pub(crate) fn connections_max(settings: &config::Http) -> usize {
     let Some(open) = raised() else { return configured };
     let allowed = for_each(open, worker_count(settings));
     if allowed < configured {
-        TOLD.call_once(|| {
+        SAID.call_once(|| {
             tracing::warn!(
                 open_files = open,
                 allowed,

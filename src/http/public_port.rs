@@ -1,7 +1,7 @@
 //! A port that is bound at the start and opened when it is served.
 //!
 //! Input: an address, the length of the accept queue. Output: a listener. Bound, the port is known and no second process gets
-//! it; connections are refused, so that a balancer sends buyers elsewhere and no request waits in a socket that nobody reads.
+//! it; connections are refused, so that a balancer sends buyers elsewhere and no request waits in a socket that is not read.
 
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::io::{Error, ErrorKind, Result};
@@ -56,7 +56,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_bound_port_is_nobody_elses_and_refuses_connections_until_it_is_open() {
+    fn a_bound_port_is_taken_and_refuses_connections_until_it_is_open() {
         let port = BoundPort::new("127.0.0.1:0").unwrap();
         let address = port.address().unwrap();
         assert_eq!(TcpStream::connect(address).unwrap_err().kind(), ErrorKind::ConnectionRefused);

@@ -142,13 +142,13 @@ mod tests {
     const SETTLE: Duration = Duration::from_secs(60);
     const PIECE: usize = 1 << 10;
 
-    /// An answer of so many pieces, and word of the end of the connection that asked.
+    /// An answer of this number of pieces, and word of the end of the connection that asked.
     async fn pieces(request: HttpRequest, path: web::Path<usize>, ended: web::Data<Sender<usize>>) -> HttpResponse {
         let (pieces, connection) = (*path, request.conn_data::<Rc<ConnectionState>>().map(Rc::downgrade).unwrap());
         actix_web::rt::spawn(async move {
-            let mut looks = interval(Duration::from_millis(10));
+            let mut checks = interval(Duration::from_millis(10));
             while connection.strong_count() > 0 {
-                looks.tick().await;
+                checks.tick().await;
             }
             ended.send(pieces).ok();
         });

@@ -1,6 +1,6 @@
 //! How much of a thread's time forged tokens may take.
 //!
-//! A buyer's first token looks like a forgery until its signature was checked, so no number of checks a second is right: it would
+//! A buyer's first token seems a forgery until its signature was checked, so no number of checks a second is right: it would
 //! turn away the crowd at the start of a sale. What a flood shows is time spent on signatures that were *wrong*. Each thread that
 //! serves requests may spend half of its time on those, and a short burst. Above that, tokens that are new to the process are
 //! answered without a check until the time is made up; which ones is drawn by lot, so that no rhythm of a flood keeps a buyer out:
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn one_check_that_was_kept_waiting_keeps_nobody_out() {
+    fn one_check_that_was_kept_waiting_keeps_no_other_out() {
         let now = Instant::now();
         let mut budget = ForgeryBudget::new(now);
         for _ in 0..9 {

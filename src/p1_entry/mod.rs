@@ -1,7 +1,7 @@
 //! P1 entry & cache: who is asking, for which sale, and whether the purchase may be tried now.
 //!
-//! Input: HTTP requests. Output: purchases handed to P2, and answers to buyers. P1 is the only phase that imports another
-//! (P2). Everything here is a cache or a check: a crash leaves nothing behind but unanswered connections.
+//! Input: HTTP requests. Output: purchases handed to P2, and answers to buyers. P1 is the only phase that imports
+//! others: P2, and P6 for a buyer's own orders. Everything here is a cache or a check: a crash leaves nothing behind but unanswered connections.
 
 pub mod access_tokens;
 pub mod auto_warm;

@@ -1,4 +1,4 @@
-//! A buyer's own orders (L4): listed, shown, cancelled; and the order that a CONFIRMED status tells of.
+//! A buyer's own orders (L4): listed, shown, cancelled; and the order that a CONFIRMED status shows.
 //!
 //! Input: a buyer, an order. Output: what the database says of it; another buyer's order is not there. Status questions are read in
 //! groups, and each answer is kept: for a second while it can change, for minutes when the order has ended. So a crowd that watches
@@ -35,7 +35,7 @@ const GATHER: Duration = Duration::from_millis(5);
 
 /// Longest wait of a status for its sale to be read.
 const SALE_WAIT: Duration = Duration::from_millis(500);
-/// What the next event may change is told for this time.
+/// What the next event may change is answered from memory for this time.
 const CHANGING_TTL: Duration = Duration::from_secs(1);
 /// An order that expired or was cancelled stays so.
 const ENDED_TTL: Duration = Duration::from_secs(300);
@@ -66,7 +66,7 @@ impl StatusOrder {
 
 type Answer = Result<Option<ListedOrder>, ()>;
 
-/// How long an order is told of without another read.
+/// How long an order is answered from memory without another read.
 fn kept_for(order: &Option<StatusOrder>) -> Duration {
     match order.as_ref().and_then(|order| order.state).and_then(OrderState::from_code) {
         Some(OrderState::Expired | OrderState::Cancelled) => ENDED_TTL,
@@ -176,8 +176,8 @@ impl MyOrders {
         self.read(user, request_id).await
     }
 
-    /// A status that is asked for from now on tells what an act of this process made of the order, but for a read that was under way:
-    /// that one is told for a second, as every change is that another process makes.
+    /// A status that is asked for from now on shows what an act of this process made of the order, but for a read that was under way:
+    /// that one is kept for a second, as every change is that another process makes.
     pub(crate) async fn has_changed(&self, request_id: RequestId) {
         self.kept.invalidate(&request_id).await;
     }
@@ -199,7 +199,7 @@ impl MyOrders {
                 .about(request_id, status_url(&sale, request_id)),
             Ok(None) => Kind::OrderNotFound.into(),
             Err(NotSaid) => Kind::Unavailable
-                .because_both("whether there is such an order cannot be told right now", "暂时无法得知是否有该订单"),
+                .because_both("whether there is such an order is not known right now", "暂时无法得知是否有该订单"),
         }
     }
 

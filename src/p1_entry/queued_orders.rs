@@ -1,6 +1,6 @@
 //! Buyers' requests whose orders are not written yet. "There is no such order" would read as if the purchase was lost.
 //!
-//! Input: a buyer, and a request id without an order. Output: the sale that accepted it from this buyer. Only young ids are looked for, in
+//! Input: a buyer, and a request id without an order. Output: the sale that accepted it from this buyer. Only young ids are searched, in
 //! the ledgers of a bounded number of sales that sell, in groups with all other questions. Reads only, a crash leaves nothing.
 
 use super::status::LedgerReads;
@@ -19,7 +19,7 @@ use tokio::time::timeout;
 
 /// An order is written within this time of its request id: a purchase token's time, and a long backlog.
 const YOUNG_MAX_MS: i64 = 3_600_000;
-/// Sales looked at for one question. Of more, a request in the others is not found: its status is to be asked.
+/// Sales searched for one question. Of more, a request in the others is not found: its status is to be asked.
 const SALES_MAX: usize = 64;
 /// Ledgers asked at once for one question.
 const AT_ONCE: usize = 16;
@@ -41,7 +41,7 @@ fn is_to_come(record: &LedgerRecord, user: &UserId) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NotSaid;
 
-/// Looks for requests. One a process.
+/// Finds requests. One a process.
 pub(super) struct QueuedOrders {
     ledger_reads: LedgerReads,
     sales: SaleRows,

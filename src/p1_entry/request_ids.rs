@@ -1,6 +1,6 @@
 //! Request ids for this process (A2): one Snowflake generator on a leased node id.
 //!
-//! The lease is renewed well before its fence. While Redis is away ids go on up to the fence, then requests hear 503 —
+//! The lease is renewed well before its fence. While Redis is away ids go on up to the fence, then requests get 503 —
 //! Redis would have to accept them anyway. Leases lie on all shards: a process whose lease cannot be renewed half way to the
 //! fence, because one of several servers is away, takes another. A crash leaves a lease that ends by its fence.
 
@@ -29,14 +29,14 @@ impl Default for LeaseTerms {
 }
 
 impl LeaseTerms {
-    /// Whether to look for another node id, because the lease could not be renewed for half its time. Ids of the old one go
+    /// Whether to take another node id, because the lease could not be renewed for half its time. Ids of the old one go
     /// on until there is another, or up to its fence.
-    const fn looks_elsewhere(&self, now_ms: i64, fence_ms: i64) -> bool {
+    const fn wants_another_node(&self, now_ms: i64, fence_ms: i64) -> bool {
         fence_ms - now_ms < self.lease_ms / 2
     }
 }
 
-/// Pause between two looks for the first lease.
+/// Pause between two tries for the first lease.
 const READY_POLL: Duration = Duration::from_millis(10);
 /// Node ids tried before giving up for now; with under 1,024 processes a random one is nearly always free.
 const TRIES: u32 = 64;
@@ -153,7 +153,7 @@ impl Leasing {
                 (Ok(None), None) => Duration::from_millis(100),
                 (Err(error), _) => {
                     tracing::debug!(phase = "p1_entry", %error, "node lease");
-                    if self.terms.looks_elsewhere(now_ms(), fence_ms) {
+                    if self.terms.wants_another_node(now_ms(), fence_ms) {
                         held = None;
                     }
                     Duration::from_millis(200)
@@ -188,12 +188,15 @@ mod tests {
     use super::LeaseTerms;
 
     #[test]
-    fn another_node_id_is_looked_for_in_the_second_half_of_the_lease() {
+    fn another_node_id_is_wanted_in_the_second_half_of_the_lease() {
         let terms = LeaseTerms::default();
         let now = 1_800_000_000_000;
-        assert!(!terms.looks_elsewhere(now, now + terms.lease_ms), "just renewed");
-        assert!(!terms.looks_elsewhere(now, now + terms.lease_ms / 2));
-        assert!(terms.looks_elsewhere(now, now + terms.lease_ms / 2 - 1));
-        assert!(terms.looks_elsewhere(now, now - 1) && terms.looks_elsewhere(now, 0), "behind the fence, or none yet");
+        assert!(!terms.wants_another_node(now, now + terms.lease_ms), "just renewed");
+        assert!(!terms.wants_another_node(now, now + terms.lease_ms / 2));
+        assert!(terms.wants_another_node(now, now + terms.lease_ms / 2 - 1));
+        assert!(
+            terms.wants_another_node(now, now - 1) && terms.wants_another_node(now, 0),
+            "behind the fence, or none yet"
+        );
     }
 }

@@ -27,7 +27,7 @@ const TRICKLE_PER_S: NonZeroU32 = NonZeroU32::MIN.saturating_add(49);
 /// What the filter says about a sale id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FilterVerdict {
-    /// CatalogLookup it up: it may exist, or there is room for a look.
+    /// CatalogLookup it up: it may exist, or there is room for a read.
     MayExist,
     /// No sale of that id existed at this time, Unix milliseconds.
     UnknownAt(i64),
@@ -54,7 +54,7 @@ impl Default for SaleIdFilter {
 }
 
 impl SaleIdFilter {
-    /// Whether it is worth looking the sale up.
+    /// Whether it is worth reading the sale.
     #[must_use]
     pub(crate) fn check(&self, id: &SaleId) -> FilterVerdict {
         let unknown_at_ms = {
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn what_exists_always_passes_and_a_flood_of_others_is_a_trickle() {
         let known = SaleIdFilter::default();
-        assert_eq!(known.check(&id("anything")), FilterVerdict::MayExist, "nothing is refused before the first look");
+        assert_eq!(known.check(&id("anything")), FilterVerdict::MayExist, "nothing is refused before the first read");
         known.replace(&[id("a"), id("b")], 7);
         let random = |n: i32| known.check(&id(&format!("random-{n}")));
         let passed = (0..10_000).filter(|n| random(*n) == FilterVerdict::MayExist).count();

@@ -24,8 +24,8 @@ const LISTED_AFTER_END_MS: i64 = 86_400_000;
 /// Sales whose stock is read again for one list, in turn: so Redis sees as many commands a second as these sales have shards,
 /// however many sales there are and however many ask.
 const REFRESHED_MAX: usize = 50;
-/// Looks at the entry's sales under way at once.
-const LOOKS_MAX: usize = 8;
+/// Reads of the entry's sales under way at once.
+const READS_MAX: usize = 8;
 
 /// A sale of the list.
 pub(crate) struct ListedSale {
@@ -140,20 +140,20 @@ impl ListMaker {
             from
         };
         let mut turn = 0;
-        let mut looks = Vec::with_capacity(found.len());
+        let mut reads = Vec::with_capacity(found.len());
         for sale in found {
             let mut is_its_turn = false;
             if is_open(&sale) {
                 is_its_turn = (turn + open_count - from) % open_count < REFRESHED_MAX;
                 turn += 1;
             }
-            looks.push(self.look(sale, is_its_turn));
+            reads.push(self.read_one(sale, is_its_turn));
         }
-        futures::stream::iter(looks).buffered(LOOKS_MAX).collect().await
+        futures::stream::iter(reads).buffered(READS_MAX).collect().await
     }
 
     /// The row as it was read, with the stock as the entry knows it: a view may be older than the row, and the stock is not in it.
-    async fn look(&self, sale: Sale, refresh: bool) -> ListedSale {
+    async fn read_one(&self, sale: Sale, refresh: bool) -> ListedSale {
         let known = match refresh {
             true => self.catalog.shown(&sale.sale_id).await.ok().map(|(view, _age)| view),
             false => self.catalog.listed_stock(&sale.sale_id).await,

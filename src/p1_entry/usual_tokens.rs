@@ -55,7 +55,7 @@ struct UsualClaims<'a> {
     nbf: Option<u64>,
 }
 
-/// Tells `"nbf": null`, which the judge refuses, from no `nbf` at all.
+/// Distinguishes `"nbf": null`, which the judge refuses, from no `nbf` at all.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     u64::deserialize(deserializer).map(Some)
 }
@@ -95,7 +95,7 @@ impl UsualTokens {
         Self { issuer: settings.issuer.clone(), audience: settings.audience.clone(), leeway_s: settings.leeway_s }
     }
 
-    /// What becomes of a token at `now_s`, where one pass can tell.
+    /// What becomes of a token at `now_s`, where one pass decides.
     pub(super) fn check<'k>(&self, keys: &'k KeySet, token: &str, now_s: u64) -> UsualFate<'k> {
         let known = Parts::of(token).and_then(|parts| Some((keys.by_header(parts.header)?, parts)));
         let Some((by, parts)) = known else { return UsualFate::Unusual };

@@ -25,10 +25,10 @@ use tokio::time::timeout;
 
 /// Longest comparison of a few sales.
 const DEADLINE: Duration = Duration::from_secs(10);
-/// So much longer for each live sale and shard: one look-up on each side.
-const DEADLINE_PER_LOOK: Duration = Duration::from_millis(10);
+/// Added for each live sale and shard: one look-up on each side.
+const DEADLINE_PER_CHECK: Duration = Duration::from_millis(10);
 /// Look-ups under way at once; the database's connections are also there for others.
-const LOOKS_AT_ONCE: usize = 8;
+const CHECKS_AT_ONCE: usize = 8;
 /// Sales that ended longer ago are not compared: they sell nothing any more.
 const ENDED_MS: i64 = 7 * 86_400_000;
 
@@ -132,20 +132,20 @@ impl Fence {
         let sales = self.sales.live_sales(now_ms() - ENDED_MS).await?;
         let pairs: Vec<(&Sale, u16)> =
             sales.iter().flat_map(|sale| shards.iter().map(move |shard| (sale, *shard))).collect();
-        let looks = async {
-            for some in pairs.chunks(LOOKS_AT_ONCE) {
+        let checks = async {
+            for some in pairs.chunks(CHECKS_AT_ONCE) {
                 try_join_all(some.iter().map(|(sale, shard)| self.compare_one(sale, *shard))).await?;
             }
             if self.shards > 1 {
-                for some in sales.chunks(LOOKS_AT_ONCE) {
+                for some in sales.chunks(CHECKS_AT_ONCE) {
                     try_join_all(some.iter().map(|sale| self.compare_transfers(sale, shards))).await?;
                 }
             }
             Ok::<(), FenceFault>(())
         };
         let count = u32::try_from(pairs.len()).unwrap_or(u32::MAX);
-        let limit = DEADLINE + DEADLINE_PER_LOOK.saturating_mul(count);
-        timeout(limit, looks).await.map_err(|_| FenceFault::Slow(limit))??;
+        let limit = DEADLINE + DEADLINE_PER_CHECK.saturating_mul(count);
+        timeout(limit, checks).await.map_err(|_| FenceFault::Slow(limit))??;
         tracing::info!(phase = "p2_reserve", ?shards, sales = sales.len(), "boot fence: every live sale was compared");
         Ok(())
     }

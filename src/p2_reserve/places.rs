@@ -32,7 +32,7 @@ struct PlaceSlot {
 
 enum PlaceState {
     Free,
-    /// Nobody asks yet.
+    /// No caller asks yet.
     Entered,
     Asked(Waker),
     Decided(Decision),
@@ -82,7 +82,7 @@ impl Places {
         }
     }
 
-    /// Puts a decision in its place; returns who asks for it. Nobody does where the caller has gone.
+    /// Puts a decision in its place; returns who asks for it. No caller does where the caller has gone.
     pub(super) fn decide(&mut self, place: Place, decision: Decision) -> Option<Waker> {
         let slot = self.slot(place)?;
         waker_of(std::mem::replace(&mut slot.state, PlaceState::Decided(decision)))
@@ -142,7 +142,7 @@ mod tests {
     fn a_decision_is_for_its_own_purchase_even_where_a_place_is_used_again() {
         let (mut places, soon) = (Places::default(), Instant::now());
         let first = places.enter(soon);
-        assert!(places.decide(first, Decision::AllEmpty).is_none(), "nobody asks yet");
+        assert!(places.decide(first, Decision::AllEmpty).is_none(), "no caller asks yet");
         assert_eq!(ask(&mut places, first), Poll::Ready(Decision::AllEmpty));
         let second = places.enter(soon);
         assert_eq!((second.index, places.slots.len()), (first.index, 1));

@@ -191,7 +191,7 @@ impl Future for PendingDecision {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Decision> {
         let polled = self.with_places(|places| places.poll(self.place, context.waker()));
-        // Without its queue nobody will ever wake it. A task does not leave the thread of its HTTP worker.
+        // Without its queue nothing will ever wake it. A task does not leave the thread of its HTTP worker.
         polled.map_or(Poll::Ready(Decision::Unknown), |(polled, _waker_before)| polled)
     }
 }
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn decisions_of_another_thread_reach_those_who_wait_and_nobody_else() {
+    async fn decisions_of_another_thread_reach_those_who_wait_and_no_others() {
         let soon = Instant::now() + Duration::from_secs(60);
         let local = LocalSet::new();
         let got = local.run_until(async {

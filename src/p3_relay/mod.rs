@@ -92,7 +92,7 @@ pub struct Relay {
     first: usize,
     /// Where reading this relay's own pending entries goes on, for each shard; `None`: done.
     own_from: Vec<Option<String>>,
-    /// Where looking for orphans goes on, for each shard.
+    /// Where the search for orphans goes on, for each shard.
     orphans_from: Vec<String>,
     /// When a shard that had nothing new is read again.
     read_at: Vec<Instant>,

@@ -85,7 +85,7 @@ impl PublisherSession {
         }
     }
 
-    /// Whether there is a connection that looks open.
+    /// Whether there is a connection that seems open.
     pub(super) fn is_open(&self) -> bool {
         self.publisher.as_ref().is_some_and(Publisher::is_open)
     }

@@ -7,7 +7,7 @@
 //! A connection for each queue, not a channel: a confirm that does not come ends a connection, because what it carried cannot be
 //! trusted any more, and that must not meet the other queues.
 //!
-//! With one order queue nothing is set aside: there is nobody to make room for, and what is not read costs nothing. Nor with an
+//! With one order queue nothing is set aside: there is no other queue to make room for, and what is not read costs nothing. Nor with an
 //! outbox that is a list: each step walks everything that the relay holds, in the thread that sells. A queue in trouble fills the
 //! window there, and stops the others.
 

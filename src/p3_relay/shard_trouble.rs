@@ -22,7 +22,7 @@ struct Trouble {
     until: Instant,
     /// Errors in a row, each after a pause.
     times: u32,
-    is_told: bool,
+    is_reported: bool,
 }
 
 /// Whether the stream or its group is not there (yet, or any more).
@@ -33,15 +33,15 @@ fn no_group(fault: &RedisFault) -> bool {
 impl ShardTrouble {
     /// Notes that a shard answered with an error, or not at all.
     pub(super) fn note(&mut self, shard: u16, fault: RedisFault, now: Instant) {
-        let (times, is_told) = match self.of.get(&shard) {
+        let (times, is_reported) = match self.of.get(&shard) {
             // One more of the same moment.
             Some(known) if now < known.until => return,
-            Some(known) => (known.times.saturating_add(1), known.is_told),
-            // A missing group is not told: it is made in the next step.
+            Some(known) => (known.times.saturating_add(1), known.is_reported),
+            // A missing group is not reported: it is made in the next step.
             None => (0, no_group(&fault)),
         };
         let until = now + exponential_backoff(FIRST, times, LONGEST);
-        self.of.insert(shard, Trouble { fault, until, times, is_told });
+        self.of.insert(shard, Trouble { fault, until, times, is_reported });
     }
 
     /// Notes that a shard answered.
@@ -57,7 +57,7 @@ impl ShardTrouble {
         self.of.get(&shard).is_some_and(|known| now < known.until)
     }
 
-    /// The fault when no shard works: the pauses are then those of the whole phase. Else the trouble of single shards is told,
+    /// The fault when no shard works: the pauses are then those of the whole phase. Else the trouble of single shards is reported,
     /// once.
     pub(super) fn of_all(&mut self, shards: &[u16]) -> Option<RedisFault> {
         if let Some(first) = shards.first().filter(|_| shards.iter().all(|shard| self.of.contains_key(shard))) {
@@ -65,8 +65,8 @@ impl ShardTrouble {
             self.of.values_mut().for_each(|known| known.until = known.until.min(now));
             return self.of.get(first).map(|known| known.fault.clone());
         }
-        for (shard, known) in self.of.iter_mut().filter(|(_, known)| !known.is_told) {
-            known.is_told = true;
+        for (shard, known) in self.of.iter_mut().filter(|(_, known)| !known.is_reported) {
+            known.is_reported = true;
             // As the loop of a phase counts them.
             if known.fault.is_outage() {
                 metrics::counter!("seckill_faults_total", "phase" => "p3_relay").increment(1);

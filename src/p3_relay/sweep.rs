@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 /// Entries checked for orphans, for each shard and claim interval. Before the last delivered id there are only entries in some
 /// relay's window, and orphans, so a few pages see all of them.
-const ORPHANS_LOOKED_AT: usize = 500;
+const ORPHANS_CHECKED: usize = 500;
 /// A relay that holds nothing and was silent for this many claim times is forgotten by name.
 const FORGET_AFTER_CLAIMS: u64 = 10;
 /// Names forgotten at once; a fleet with new names at every start leaves no more than these in one interval.
@@ -99,14 +99,14 @@ impl Relay {
     /// One page of the search for entries that were delivered once and are in no pending list (windows 30, 44), on each shard.
     async fn take_orphans(&mut self) -> usize {
         let shares = self.shares(self.shards_in_turn());
-        let looks = shares.iter().map(|(shard, taken_max)| {
+        let searches = shares.iter().map(|(shard, taken_max)| {
             let start = self.orphans_from.get(usize::from(*shard)).map_or("-", String::as_str);
-            let page = OrphanPage { start, looked_at_max: ORPHANS_LOOKED_AT, taken_max: *taken_max };
+            let page = OrphanPage { start, checked_max: ORPHANS_CHECKED, taken_max: *taken_max };
             self.outbox.take_orphans(*shard, &self.consumer, page)
         });
-        let looked = join_all(looks).await;
+        let found_orphans = join_all(searches).await;
         let mut taken = 0;
-        for ((shard, _), found) in shares.into_iter().zip(looked) {
+        for ((shard, _), found) in shares.into_iter().zip(found_orphans) {
             let Some((orphans, next)) = self.noted(shard, found) else { continue };
             if let Some(from) = self.orphans_from.get_mut(usize::from(shard)) {
                 *from = next;
@@ -162,9 +162,9 @@ impl Relay {
         }
         self.gauges_at = Instant::now() + GAUGES_EVERY;
         let shards = self.shards_in_turn();
-        let looks = shards.iter().map(|shard| try_join(self.outbox.depth(*shard), self.relay_dlq.count(*shard)));
-        for (shard, looked) in shards.iter().zip(join_all(looks).await) {
-            let Some(((length, pending), parked)) = self.noted(*shard, looked) else { continue };
+        let reads = shards.iter().map(|shard| try_join(self.outbox.depth(*shard), self.relay_dlq.count(*shard)));
+        for (shard, read) in shards.iter().zip(join_all(reads).await) {
+            let Some(((length, pending), parked)) = self.noted(*shard, read) else { continue };
             let label = shard.to_string();
             metrics::gauge!("seckill_p3_relay_outbox_count", "shard" => label.clone()).set(length as f64);
             metrics::gauge!("seckill_p3_relay_pending_count", "shard" => label.clone()).set(pending as f64);

@@ -12,8 +12,8 @@ use futures::future::select_all;
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
-/// How often a writer that has no consumer looks which queues are to be tried again.
-const LOOK: Duration = Duration::from_millis(250);
+/// How often a writer that has no consumer checks which queues are to be tried again.
+const CHECK: Duration = Duration::from_millis(250);
 /// Longest pause between two tries of a queue while the writer has no consumer.
 const TRY_PAUSE_ALONE: Duration = Duration::from_secs(1);
 
@@ -65,7 +65,7 @@ impl Intake {
             }
             self.queues.iter_mut().for_each(|queue| queue.try_with_all(TRY_PAUSE_ALONE));
             let tries = self.queues.iter_mut().map(|queue| Box::pin(queue.tried()));
-            drop(timeout(LOOK, select_all(tries)).await);
+            drop(timeout(CHECK, select_all(tries)).await);
         }
     }
 

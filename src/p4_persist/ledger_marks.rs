@@ -1,8 +1,8 @@
-//! Outcomes in the ledger: what buyers hear when they ask, without the database being asked.
+//! Outcomes in the ledger: what buyers get when they ask, without the database being asked.
 //!
 //! Input: committed outcomes, by ledger. Output: ledger records that say CONFIRMED or FAILED. A shard of Redis that takes none
 //! right now gets them later: its outcomes wait here, bounded, and are tried again. A crash loses what waits, as it loses what
-//! was not marked yet; P5 marks those after its window, until which their buyers hear QUEUED.
+//! was not marked yet; P5 marks those after its window, until which their buyers get QUEUED.
 
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::outcome::Outcome;

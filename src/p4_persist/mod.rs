@@ -211,7 +211,7 @@ impl Persist {
         Ok(())
     }
 
-    /// What the events of orders tell of prices. Without them nothing may be acknowledged: the group comes again and finds its outcomes.
+    /// What the events of orders say of prices. Without them nothing may be acknowledged: the group comes again and finds its outcomes.
     async fn prices(
         &self,
         items: &[OrderMessage],

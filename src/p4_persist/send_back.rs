@@ -1,8 +1,8 @@
 //! Messages that are sent back: to a retry queue with one more attempt counted, or to the MQ DLQ with the reason.
 //!
 //! Input: handled deliveries that are not finished. Output: confirmed copies, then acks of the originals. The broker's confirm
-//! comes before the ack, so the message is never lost in between; a crash there leaves two copies, which the database tells
-//! apart by the request id. Attempts are counted in a header of ours, and beside it, how often in a row a message was sent back
+//! comes before the ack, so the message is never lost in between; a crash there leaves two copies, which the database
+//! distinguishes by the request id. Attempts are counted in a header of ours, and beside it, how often in a row a message was sent back
 //! for no fault of its own: both make the pause longer, only attempts are spent. The broker's own delivery limit is only a last safety
 //! net: it drops a message that loops.
 

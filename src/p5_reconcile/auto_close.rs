@@ -1,7 +1,7 @@
 //! Closes sales some time after their end, so that their keys leave Redis and no audit walks them for ever.
 //!
 //! Input: a sale and the audit of it that was just made. Output: the sale closed, on record, or left alone. A crash between the
-//! database and Redis leaves a closed sale whose keys say otherwise; the next round of any leader mends it, whoever closed it.
+//! database and Redis leaves a closed sale whose keys say otherwise; the next round of any leader mends it, however it was closed.
 
 use super::audit::SaleAudit;
 use super::context::{ReconcileContext, ReconcileError};
@@ -25,7 +25,7 @@ fn system() -> Actor {
     }
 }
 
-/// Whether nothing of the sale is on its way: each accepted request has its outcome, each unit is where it belongs, and nobody has
+/// Whether nothing of the sale is on its way: each accepted request has its outcome, each unit is where it belongs, and no person has
 /// to pay any more. Whatever the audit could not see, or found wrong, keeps the sale open for a person.
 fn is_settled(audit: &SaleAudit) -> bool {
     let sheet = &audit.counted;

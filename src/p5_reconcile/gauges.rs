@@ -9,7 +9,7 @@ use crate::events::rows::outcome::{UnpublishedEvents, UnpublishedFigures};
 use crate::runtime::now_ms;
 use crate::store::rabbit::{RabbitConfig, RabbitError, Topology, queue_depths};
 
-/// Sets the gauges of the backlog. While a server does not answer its gauges are `NaN`: an unknown number must not look like one
+/// Sets the gauges of the backlog. While a server does not answer its gauges are `NaN`: an unknown number must not seem one
 /// that does not change.
 pub(super) async fn measure_backlog(rows: &ReconcileRows, rabbit: &RabbitConfig) {
     match queue_depths(rabbit).await {

@@ -154,7 +154,7 @@ impl Reconcile {
     }
 
     /// Makes a step with each broken sale, before anything is audited: they sell nothing meanwhile. Rebuilt ones have another epoch
-    /// in `turns` then; with the old one their numbers would look lost.
+    /// in `turns` then; with the old one their numbers would seem lost.
     async fn rebuild_broken(&mut self, turns: &mut Turns, mq_dlq: &MqDlqContents, figures: &mut RoundFigures) {
         let (mut live, mut broken) = (VecDeque::new(), HashSet::new());
         for mut sale in turns.take_live() {

@@ -4,7 +4,7 @@
 //! Input: payments and cancellations from the shop's backend, from buyers and operators; the clock of the database. Output: one
 //! conditional step of the order in the database (`orders/rows`), then its units in Redis as a grant like any other.
 //!
-//! What became of orders is told to the webhooks by [`WebhookSender`].
+//! Webhooks get what became of orders from the events that are written with each step (`events/webhooks`).
 //!
 //! A crash between the two leaves an open grant, which the next sweep, P5 or the api gives. Redis never decides here: it follows.
 

@@ -1,7 +1,7 @@
-//! The api role: P1 and P2 put together, with the workers that keep them up to date.
+//! The api role: P1, P2 and buyers' own orders (P6) put together, with the workers that keep them up to date.
 //!
 //! Input: the settings, handles on the servers, a bound port. Output: a public server that listens once it is safe to
-//! sell. A crash leaves only what P1 and P2 themselves leave.
+//! sell. A crash leaves only what these phases leave.
 
 use super::tasks::RoleTasks;
 use super::{ApiOptions, CONNECT_GRACE, RoleContext, RoleError, bind_public};

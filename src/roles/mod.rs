@@ -33,13 +33,13 @@ const CONNECT_GRACE: Duration = Duration::from_secs(2);
 /// What a process does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, clap::ValueEnum)]
 pub enum Role {
-    /// P1 and P2: the public HTTP API.
+    /// P1, P2 and P6: the public HTTP API, with buyers' own orders; warms sales up.
     Api,
     /// P3: outbox to broker.
     Relay,
-    /// P4: broker to database.
+    /// P4: broker to database; publishes the events of orders.
     Consumer,
-    /// P5: audit and compensation.
+    /// P5 and P6: audit and compensation; payment deadlines; webhooks.
     Reconcile,
 }
 

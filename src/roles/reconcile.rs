@@ -1,7 +1,7 @@
-//! The reconcile role: one reconciler, one sweep of overdue orders, and one sender of webhooks. Several processes may run it; the database elects the one
-//! that works at each.
+//! The reconcile role: one reconciler, one sweep of overdue orders, and one sender of webhooks. Several processes may run it;
+//! the database elects the one that works at each.
 //!
-//! Input: the settings, handles on the servers. Output: a running reconciler. A crash leaves only what P5 itself leaves.
+//! Input: the settings, handles on the servers. Output: these three, running. A crash leaves only what P5, P6 and the webhooks themselves leave.
 
 use super::tasks::RoleTasks;
 use super::{CONNECT_GRACE, RoleContext, RoleError};

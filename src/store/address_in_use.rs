@@ -65,7 +65,7 @@ mod tests {
         assert_eq!(in_use.index(), 2);
         assert!(in_use.give_up(2));
         assert_eq!(in_use.index(), 0);
-        assert!(!in_use.was_left(2), "nobody has reached the next one");
+        assert!(!in_use.was_left(2), "no caller has reached the next one");
         in_use.switch_to(0);
         assert!(in_use.was_left(2));
         let one = AddressInUse::first_of(1);

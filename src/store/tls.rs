@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plain_connection_that_ends_is_told_about_tls_in_the_words_of_every_server() {
+    fn a_plain_connection_that_ends_gets_an_error_about_tls_in_the_words_of_every_server() {
         let ends = [
             ("redis", "IO Error: Connection reset by peer (os error 104)", "rediss://"),
             // RabbitMQ 3.10 resets, RabbitMQ 4 closes.

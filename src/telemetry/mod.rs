@@ -30,7 +30,7 @@ const GROUP_COUNTS: [f64; 11] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 25
 /// A histogram keeps each value (some 20 bytes) until it is sorted into its buckets. Without a scraper only this does it.
 const UPKEEP_EVERY: Duration = Duration::from_secs(5);
 
-/// Counters that are exported from the start with 0. One that first appears with 1 looks to Prometheus as if it had always
+/// Counters that are exported from the start with 0. One that first appears with 1 seems to Prometheus as if it had always
 /// been 1: an alert on its increase would miss the first time, which for most of these matters most.
 const FROM_ZERO: [&str; 22] = [
     "seckill_log_lines_dropped_total",

@@ -26,6 +26,7 @@ mod hosts;
 mod languages;
 mod markdown;
 mod pages;
+mod roles;
 
 /// Files with this ending, in a folder and the folders in it.
 fn files(folder: &str, ending: &str) -> Vec<PathBuf> {

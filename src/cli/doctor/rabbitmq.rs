@@ -48,7 +48,7 @@ fn policies() -> DoctorCheck {
 
 /// A connection of a client learns neither who leads a queue nor who has a copy of it.
 fn members() -> DoctorCheck {
-    DoctorCheck::new("rabbitmq", "leader and members of each queue", "not told to clients", "").noted(
+    DoctorCheck::new("rabbitmq", "leader and members of each queue", "not shown to clients", "").noted(
         "each queue should have a member on every node, and the nodes as many leaders as each other; a queue that was declared \
          while a node was away has no member there, and leaders stay where a failure put them",
         "rabbitmqctl list_queues -p VHOST name leader members online; then rabbitmq-queues grow NODE all, rabbitmq-queues \

@@ -127,6 +127,6 @@ states! {
         Paid = "P6-F1", "PAID", "paid in time, with the right amount";
         Expired = "P6-F2", "EXPIRED", "its deadline passed unpaid; its units are on sale again";
         Cancelled = "P6-F3", "CANCELLED", "cancelled by its buyer or an operator; its units are on sale again";
-        RefundNeeded = "P6-F4", "REFUND_NEEDED", "money that no order could take: recorded, told, to be sent back";
+        RefundNeeded = "P6-F4", "REFUND_NEEDED", "money that no order could take: recorded, published, to be sent back";
     }
 }

@@ -16,8 +16,8 @@ use tokio::time::{Instant, timeout};
 const LOCK_TTL_MS: u64 = 5_000;
 /// How long a process waits for what another one is loading, before it says so. Longer than a load takes.
 const LOAD_WAIT: Duration = Duration::from_millis(300);
-/// Pause between two looks at it.
-const LOAD_LOOK: Duration = Duration::from_millis(20);
+/// Pause between two checks of it.
+const LOAD_CHECK: Duration = Duration::from_millis(20);
 /// How long a reading waits for the units of a shard: one server of several that stands still must not make the others' sales old.
 pub(super) const STOCK_WAIT: Duration = Duration::from_millis(200);
 /// Redis keeps a cached sale this many times longer than a process does.
@@ -44,7 +44,7 @@ impl Catalog {
             match self.redis.sale_cache.lock(id, &self.owner, LOCK_TTL_MS).await {
                 Ok(true) => return self.load_locked(id, &cached).await,
                 Ok(false) if Instant::now() >= until => return CatalogLookup::Loading,
-                Ok(false) => tokio::time::sleep(LOAD_LOOK).await,
+                Ok(false) => tokio::time::sleep(LOAD_CHECK).await,
                 // It answers reads, and takes no writes: full, without its replicas, or unable to write its disk.
                 Err(fault) => return self.load_past_cache(id, &cached, &fault).await,
             }

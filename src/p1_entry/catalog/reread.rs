@@ -18,8 +18,8 @@ use tokio::time::{Instant as Deadline, timeout, timeout_at};
 const SLOW: Duration = Duration::from_secs(1);
 /// How often a view is confirmed while the reading goes on. Well below what a view may decide for.
 const CONFIRM_EVERY: Duration = Duration::from_millis(300);
-/// How often who waits looks whether the view was confirmed meanwhile.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How often a waiting call checks whether the view was confirmed meanwhile.
+const CHECK_EVERY: Duration = Duration::from_millis(20);
 
 impl Catalog {
     /// The reading of a sale that is under way, or a new one.
@@ -34,7 +34,7 @@ impl Catalog {
     pub(super) async fn read_anew(&self, id: &SaleId, slot: &Arc<Slot>, wait: Duration) -> CatalogLookup {
         let (reading, until) = (self.reading(id, slot), Deadline::now() + wait);
         loop {
-            let read = timeout(LOOK_EVERY, reading.clone()).await;
+            let read = timeout(CHECK_EVERY, reading.clone()).await;
             let view = slot.read();
             if let Some(view) = view.view.filter(|_| view.read_at.elapsed() <= self.stale_max) {
                 return CatalogLookup::Found(view);

@@ -1,7 +1,7 @@
 //! Bodies: bounded in size and time, and parsed strictly — an unknown or repeated field is a mistake to report, not to guess
 //! about. By hand, because `web::Json` has no bound in time and reads an array as an object.
 //!
-//! A body that nobody reads costs the client its connection: actix closes it after the answer. So a small one is read away
+//! A body that is not read costs the client its connection: actix closes it after the answer. So a small one is read away
 //! before a request is refused.
 
 use super::state::{PublicApi, RequestBounds};
@@ -123,7 +123,7 @@ struct BuyBody {
     quantity: Option<Value>,
 }
 
-/// Tells `"quantity": null` from no quantity at all.
+/// Distinguishes `"quantity": null` from no quantity at all.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }

@@ -21,7 +21,7 @@ const READ: [HeaderName; 6] = [
     HeaderName::from_static("x-request-id"),
 ];
 /// Answer headers that a client acts on, beside those every page may read.
-const TOLD: [HeaderName; 4] = [LOCATION, RETRY_AFTER, WWW_AUTHENTICATE, HeaderName::from_static("x-request-id")];
+const EXPOSED: [HeaderName; 4] = [LOCATION, RETRY_AFTER, WWW_AUTHENTICATE, HeaderName::from_static("x-request-id")];
 /// How long a browser may remember a preflight, seconds: without it each purchase would cost two requests. Browsers cut it to
 /// two hours or less; after a change of `http.cors_origins` a removed page may go on for as long.
 const REMEMBERED_S: usize = 3600;
@@ -31,7 +31,7 @@ pub(super) fn for_pages_of(origins: &ValueList<Origin>) -> Condition<Cors> {
     let cors = Cors::default()
         .allowed_methods([Method::GET, Method::POST, Method::DELETE])
         .allowed_headers(READ)
-        .expose_headers(TOLD)
+        .expose_headers(EXPOSED)
         .max_age(REMEMBERED_S);
     Condition::new(!origins.is_empty(), origins.all().iter().map(Origin::as_str).fold(cors, Cors::allowed_origin))
 }

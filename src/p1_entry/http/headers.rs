@@ -53,7 +53,7 @@ fn single<'a>(request: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Pro
     if values.next().is_some() {
         return Err(Kind::BadRequest.because(format!("header {name} is given more than once, expected one")));
     }
-    // Control characters never come this far. `to_str` would look at each byte of a long token for itself.
+    // Control characters never come this far. `to_str` would check each byte of a long token for itself.
     let text = std::str::from_utf8(value.as_bytes()).ok().filter(|text| text.is_ascii());
     let text = text.ok_or_else(|| Kind::BadRequest.because(format!("header {name} is not plain ASCII text")))?;
     Ok(Some(text.trim()))

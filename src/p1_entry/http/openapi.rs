@@ -28,7 +28,7 @@ impl Modify for RequestIdHeaders {
             .description(Some("The caller's id of this call, 1 to 64 of A-Z a-z 0-9 . _ -; another one is replaced"))
             .schema(Some(text()))
             .build();
-        let told = || {
+        let request_id = || {
             HeaderBuilder::new()
                 .schema(Some(text()))
                 .description(Some("The call's id: the caller's, or a new one"))
@@ -41,21 +41,21 @@ impl Modify for RequestIdHeaders {
                 for answer in
                     answers.filter_map(|answer| if let RefOr::T(answer) = answer { Some(answer) } else { None })
                 {
-                    answer.headers.insert(REQUEST_ID.to_owned(), RefOr::T(told()));
+                    answer.headers.insert(REQUEST_ID.to_owned(), RefOr::T(request_id()));
                 }
             }
         }
         let problem =
             document.components.as_mut().and_then(|components| components.responses.get_mut("ProblemResponse"));
         if let Some(RefOr::T(problem)) = problem {
-            problem.headers.insert(REQUEST_ID.to_owned(), RefOr::T(told()));
+            problem.headers.insert(REQUEST_ID.to_owned(), RefOr::T(request_id()));
         }
     }
 }
 
 #[derive(OpenApi)]
 #[openapi(
-    info(title = "seckill", description = "A flash-sale order system: 202 means admitted, the status tells the outcome."),
+    info(title = "seckill", description = "A flash-sale order system: 202 means admitted, the status shows the outcome."),
     paths(sales::list, sales::show, places::enter, places::show, tokens::issue, orders::buy, orders::show, events::follow,
         my_orders::list, my_orders::show, my_orders::cancel),
     components(schemas(ProblemBody), responses(ProblemResponse)),
@@ -71,7 +71,7 @@ pub fn document() -> utoipa::openapi::OpenApi {
 }
 
 pub(super) async fn json() -> Result<HttpResponse, Problem> {
-    // Made once: whoever asks again and again costs no more than the bytes.
+    // Made once: a client that asks again and again costs no more than the bytes.
     static JSON: LazyLock<Option<Bytes>> = LazyLock::new(|| serde_json::to_vec(&document()).ok().map(Bytes::from));
     let json = JSON.clone().ok_or(Problem::from(Kind::Internal))?;
     Ok(HttpResponse::Ok().content_type(ContentType::json()).body(json))

@@ -39,7 +39,7 @@ problem_responses! {
     params(SaleInPath),
     responses(
         (status = 200, description = "In the room; coming again changes nothing. Who comes before the start comes again after \
-            it, when `Retry-After` says, to hear the place that was drawn", body = QueuePosition,
+            it, when `Retry-After` says, to get the place that was drawn", body = QueuePosition,
          headers(("Retry-After" = u64, description = "When to ask again, seconds; absent once released"))),
         EnterProblems,
     ),

@@ -150,6 +150,6 @@ mod tests {
         assert!(waiters.enter(&alice).is_ok(), "what was refused has taken nothing");
         drop((held, bobs));
         assert_eq!(waiters.places.available_permits(), 10);
-        assert!(waiters.buyers.parts.iter().all(|part| part.lock().unwrap().is_empty()), "nobody is left");
+        assert!(waiters.buyers.parts.iter().all(|part| part.lock().unwrap().is_empty()), "no waiter is left");
     }
 }

@@ -137,8 +137,8 @@ mod tests {
             assert!(error.contains(word), "{word}: {error}");
             server.await.unwrap();
         }
-        let nobody = IssuerClient(OutgoingClient::new(Url::parse("http://127.0.0.1:1/").unwrap(), None, 0));
-        let error = nobody.fetch().await.err().unwrap_or_default();
+        let absent = IssuerClient(OutgoingClient::new(Url::parse("http://127.0.0.1:1/").unwrap(), None, 0));
+        let error = absent.fetch().await.err().unwrap_or_default();
         assert!(error.contains("cannot connect to 127.0.0.1:1"), "{error}");
     }
 }

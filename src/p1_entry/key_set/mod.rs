@@ -2,7 +2,7 @@
 //!
 //! Input: `[auth]`, and what the refresher reads later. Output: one set, replaced as a whole and only by keys that differ. What is
 //! remembered of a token names the key that it was checked with and counts while that key is in the set: the next key of an issuer
-//! has nobody verified again, and a check that ends after a replacement cannot bring a removed key's token back. A crash leaves
+//! verifies no token again, and a check that ends after a replacement cannot bring a removed key's token back. A crash leaves
 //! nothing; the next process reads the keys again.
 
 mod issuer;
@@ -188,7 +188,7 @@ impl CurrentKeys {
         self.set.load()
     }
 
-    /// A token names a key that is not there: the refresher looks for it, as soon as it may.
+    /// A token names a key that is not there: the refresher fetches it, as soon as it may.
     pub(super) fn want(&self) {
         self.wanted.store(true, Ordering::Relaxed);
     }

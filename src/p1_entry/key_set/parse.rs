@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Tells the keys of one process apart: a key that is read again is the same one, and one that went and came back is another.
+/// Distinguishes the keys of one process: a key that is read again is the same one, and one that went and came back is another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct KeyNumber(u64);
 

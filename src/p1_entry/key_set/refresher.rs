@@ -1,4 +1,4 @@
-//! Keeps the keys up to date: reads a file again, fetches the issuer's set again, and looks at once when a token names a key that
+//! Keeps the keys up to date: reads a file again, fetches the issuer's set again, and reads at once when a token names a key that
 //! is not there.
 //!
 //! Input: the place of the keys. Output: another set in place of the present one, when its keys differ. One reading at a time, and
@@ -57,7 +57,7 @@ impl Pauses {
         }
     }
 
-    /// Until the next try after a failed one. With keys in hand nobody waits for it.
+    /// Until the next try after a failed one. With keys in hand no buyer waits for it.
     fn after_failure(&self, has_keys: bool, failures: u32) -> Duration {
         if has_keys { self.reread } else { exponential_backoff(FIRST_RETRY, failures, self.reread.max(FIRST_RETRY)) }
     }

@@ -6,7 +6,7 @@
 //!
 //! Two maps a part instead of moka: a hit takes one short lock and has nothing to record, where moka counts each use and
 //! does its upkeep on the caller's time; and these entries need no clock of their own, their tokens' times are compared at
-//! each use. Their hash function is a quick one with a secret of the process: SHA-256 has done the work, and nobody can choose
+//! each use. Their hash function is a quick one with a secret of the process: SHA-256 has done the work, and no client can choose
 //! tokens for one place of the map.
 
 use super::parse::KeyNumber;

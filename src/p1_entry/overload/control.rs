@@ -1,4 +1,4 @@
-//! What the entry does about load: when it is closed, and how much it lets in. Pure: one look a second in, one order out.
+//! What the entry does about load: when it is closed, and how much it lets in. Pure: one reading a second in, one order out.
 //!
 //! Pressure is the larger of lag and backlog, each as a part of its bound. Below half of the bound nothing happens: a queue
 //! is there to take a burst. From half on the entry lets in somewhat less than lands, so that the queue shrinks; at the bound
@@ -10,7 +10,7 @@ pub(super) const EASE: f64 = 0.5;
 pub(super) const CLOSE: f64 = 1.0;
 /// Of what lands, this part is let in while the pressure is high.
 const PART_OF_LANDING: f64 = 0.8;
-/// Purchases a second that are let in however little lands: without any nobody would see landing come back.
+/// Purchases a second that are let in however little lands: without any no process would see landing come back.
 const FLOOR_PER_S: f64 = 50.0;
 /// A limit grows by this part of the rate at which it began, each second: twenty seconds from nothing to free.
 const STEP: f64 = 0.05;
@@ -28,7 +28,7 @@ pub(super) struct LoadReading {
     pub(crate) landed_per_s: f64,
 }
 
-/// What the entry does until the next look.
+/// What the entry does until the next reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct EntryCommand {
     /// New purchases are refused.
@@ -130,13 +130,13 @@ mod tests {
     proptest! {
         #[test]
         fn a_change_is_never_without_its_reason_and_calm_frees_the_entry(
-            looks in prop::collection::vec((0.0..3.0_f64, 0.0..50_000.0_f64, 0.0..50_000.0_f64), 1..200),
+            readings in prop::collection::vec((0.0..3.0_f64, 0.0..50_000.0_f64, 0.0..50_000.0_f64), 1..200),
             adaptive: bool,
         ) {
             let mut control = EntryControl::new(adaptive);
             let mut before = EntryCommand::default();
-            let most_landed = looks.iter().map(|look| look.2).fold(0.0, f64::max);
-            for (pressure, admitted, landed) in looks {
+            let most_landed = readings.iter().map(|reading| reading.2).fold(0.0, f64::max);
+            for (pressure, admitted, landed) in readings {
                 let order = control.decide(seen(pressure, admitted, landed));
                 prop_assert!(!order.closed || pressure >= EASE);
                 prop_assert!(order.closed || pressure < CLOSE);

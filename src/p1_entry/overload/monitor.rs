@@ -77,28 +77,28 @@ impl OverloadMonitor {
                 // Of several servers one is away: its purchases must not close the entry to the others' buyers. It takes
                 // in nothing itself.
                 Err(RedisFault::NotSent(_) | RedisFault::Unknown(_)) if self.shards > 1 => {
-                    vec![Progressed::Untold; request_ids.len()]
+                    vec![Progressed::Unmarked; request_ids.len()]
                 }
                 Err(fault) => return Err(fault),
             };
             Ok::<_, RedisFault>(request_ids.into_iter().zip(progressed).collect::<Vec<_>>())
         });
-        let (mut landed, mut untold) = (HashSet::new(), HashSet::new());
+        let (mut landed, mut unmarked) = (HashSet::new(), HashSet::new());
         for (request_id, progressed) in futures::future::try_join_all(asked).await.map_err(Fault::back_off)?.concat() {
             match progressed {
                 Progressed::Landed => landed.insert(request_id),
-                Progressed::Untold => untold.insert(request_id),
+                Progressed::Unmarked => unmarked.insert(request_id),
                 Progressed::Queued => false,
             };
         }
         self.overload.probes(|probes| {
             probes.landed(|request_id| landed.contains(&request_id));
-            probes.forget(|request_id| untold.contains(&request_id));
+            probes.forget(|request_id| unmarked.contains(&request_id));
         });
         Ok(())
     }
 
-    /// The ledger is told after the database committed, and only as well as it can be: before the entry is closed over it,
+    /// The ledger is marked after the database committed, and only as well as it can be: before the entry is closed over it,
     /// the database is asked itself. One that does not answer has landed nothing either.
     async fn ask_database(&self) {
         let waiting: Vec<RequestId> = self.overload.probes(|probes| probes.waiting()).into_values().flatten().collect();
@@ -128,7 +128,7 @@ fn log_change(command: EntryCommand, before: EntryCommand, lag: Duration, backlo
                 phase = "p1_entry",
                 lag_ms,
                 backlog,
-                "the entry closes to new purchases until what was accepted has landed; look at relay, broker, consumer, database"
+                "the entry closes to new purchases until what was accepted has landed; check relay, broker, consumer, database"
             );
         }
         (true, false) => tracing::info!(phase = "p1_entry", lag_ms, backlog, "the entry is open again"),

@@ -1,6 +1,6 @@
 //! How far landing is behind, measured by this process' own purchases. Pure: the caller brings time and answers.
 //!
-//! Some of the accepted purchases are remembered as probes until the ledger says they landed. What landed last tells how far
+//! Some of the accepted purchases are remembered as probes until the ledger says they landed. What landed last shows how far
 //! landing has come: whatever was accepted before it is not waited for, because single requests may be parked for minutes
 //! while all others land. Ages are of this process' own clock (window 95).
 
@@ -69,7 +69,7 @@ impl LandingProbes {
         }
     }
 
-    /// Forgets what can tell nothing any more.
+    /// Forgets what can show nothing any more.
     pub(super) fn forget(&mut self, is_gone: impl Fn(RequestId) -> bool) {
         self.waiting.retain(|probe| !is_gone(probe.place.2));
     }

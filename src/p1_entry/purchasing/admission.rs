@@ -39,7 +39,7 @@ pub(super) enum Refusal {
     Final(Problem),
     /// Unless the same request was accepted before; then it gets its first answer again.
     UnlessReplayed(Problem),
-    /// The sale is sold out, and the token may be a winner's: the ledger tells, and else the reserve script.
+    /// The sale is sold out, and the token may be a winner's: the ledger knows, and else the reserve script.
     SoldOutUnlessReplayed,
 }
 

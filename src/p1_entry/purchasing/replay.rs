@@ -61,7 +61,7 @@ impl Replays {
         let found = Box::pin(self.ledger_reads.find(self.question(purchase))).await;
         found.map_err(|busy| overloaded(&busy.to_string()))?.map_err(|error| {
             tracing::debug!(phase = "p1_entry", request_id = %purchase.request_id, %error, "replay lookup");
-            unknown(purchase, "whether it was accepted before cannot be told right now")
+            unknown(purchase, "whether it was accepted before is not known right now")
         })
     }
 

@@ -95,7 +95,8 @@ mod tests {
     use crate::runtime::batcher::Busy;
 
     #[test]
-    fn a_buyer_above_the_rate_is_told_so_and_one_whose_bucket_cannot_be_asked_for_hears_that_the_process_is_busy() {
+    fn a_buyer_above_the_rate_gets_that_answer_and_one_whose_bucket_cannot_be_asked_for_gets_that_the_process_is_busy()
+    {
         assert_eq!(refused(NoUnit::For(Duration::from_millis(300))).kind(), Kind::RateLimited);
         assert_eq!(refused(NoUnit::Busy(Busy)).kind(), Kind::Overloaded);
     }

@@ -1,4 +1,4 @@
-//! What the database knows of requests that the ledger cannot tell about: requests older than its records, and all of them
+//! What the database knows of requests that the ledger does not know: requests older than its records, and all of them
 //! while Redis is away. One read for hundreds of questions, so a flood of invented ids is a trickle of reads (A13).
 //!
 //! Input: a sale and a request id. Output: who made the request, and its outcome. Keeps what it read: an outcome, which is
@@ -32,7 +32,7 @@ const CLOCKS_APART_MS: i64 = 3_600_000;
 
 /// The database cannot be asked now, or too many questions wait for it.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
-#[error("the database cannot tell right now")]
+#[error("the database does not answer right now")]
 pub(super) struct NotRead;
 
 /// How long an answer is given without another read.

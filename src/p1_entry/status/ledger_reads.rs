@@ -109,8 +109,8 @@ impl LedgerReads {
         }
     }
 
-    /// Redis did not go back in time, and the sale's keys are all there and not frozen. The first look after a restart compares the
-    /// server with the database, as the first purchase does: of a sale that nobody buys from, nobody else would.
+    /// Redis did not go back in time, and the sale's keys are all there and not frozen. The first read after a restart compares the
+    /// server with the database, as the first purchase does: of a sale that no buyer buys from, no other call would.
     async fn is_whole(&self, sale: &SaleId, shard: u16) -> bool {
         if let Err(fault) = self.redis.fence.pass(shard).await {
             tracing::debug!(phase = "p1_entry", %sale, shard, error = %fault, "whether a ledger is whole");

@@ -2,7 +2,7 @@
 //!
 //! Input: a buyer, a sale, a request id. Output: QUEUED, CONFIRMED or FAILED. Only the buyer may ask; anyone else gets 404.
 //! Requests in either DLQ are still QUEUED: they are being worked on. The database is read only for requests older than a
-//! ledger record is kept, or when Redis does not answer or lost the ledger: nobody who was accepted hears 404 then. Keeps nothing
+//! ledger record is kept, or when Redis does not answer or lost the ledger: no accepted buyer gets 404 then. Keeps nothing
 //! but caches: who asks again for a status that is final costs no server anything.
 
 mod database_reads;
@@ -35,7 +35,7 @@ use tokio::time::Instant;
 const POLL: Duration = Duration::from_millis(50);
 const POLL_MAX: Duration = Duration::from_millis(500);
 
-/// A final status is told again for this time without asking a server: no outcome changes.
+/// A final status is answered again for this time without asking a server: no outcome changes.
 const FINAL_TTL: Duration = Duration::from_secs(300);
 /// Final statuses remembered; about 300 bytes each.
 const FINALS_MAX: u64 = 20_000;
@@ -164,7 +164,7 @@ impl Statuses {
         {
             return Ok(before.status.clone());
         }
-        let status = self.look(user, sale, request_id).await?;
+        let status = self.read_now(user, sale, request_id).await?;
         if status.is_final() {
             let known = FinalStatus { user: user.clone(), sale: sale.clone(), status: status.clone() };
             self.finals.insert(request_id, Arc::new(known)).await;
@@ -172,7 +172,7 @@ impl Statuses {
         Ok(status)
     }
 
-    async fn look(&self, user: &UserId, sale: &SaleId, request_id: RequestId) -> Result<OrderStatus, Problem> {
+    async fn read_now(&self, user: &UserId, sale: &SaleId, request_id: RequestId) -> Result<OrderStatus, Problem> {
         match self.known.check(sale) {
             // Nothing is accepted of a sale before it exists.
             FilterVerdict::UnknownAt(at_ms) if made_at_ms(request_id) + CLOCK_SKEW_MS < at_ms => {
@@ -221,7 +221,7 @@ impl Statuses {
         }
     }
 
-    /// QUEUED says "accepted" as 202 does, so it may be told only when the replicas have it (`redis.wait_replicas`).
+    /// QUEUED says "accepted" as 202 does, so it may be answered only when the replicas have it (`redis.wait_replicas`).
     async fn queued(&self, sale: &SaleId, shard: u16, request_id: RequestId) -> Result<(), Problem> {
         if self.ledger_reads.is_replicated((sale.clone(), shard, request_id)).await {
             return Ok(());
@@ -259,7 +259,7 @@ fn mine(found: &FinalRequest, user: &UserId, sale: &SaleId, request_id: RequestI
 }
 
 fn not_now(sale: &SaleId, request_id: RequestId) -> Problem {
-    let problem = Kind::Unavailable.because_both("the status cannot be told right now", "状态暂时无法查询");
+    let problem = Kind::Unavailable.because_both("the status is not known right now", "状态暂时无法查询");
     problem.about(request_id, status_url(sale, request_id))
 }
 

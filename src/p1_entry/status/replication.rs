@@ -3,7 +3,7 @@
 //!
 //! That there is no record counts only with the replicas' word, and each question has its own: a primary that was cut off takes
 //! itself for the primary for some seconds when it comes back, and knows nothing of what its successor accepted meanwhile. So what
-//! another connection or an earlier question heard says nothing about the server that has just been read.
+//! another connection or an earlier question got says nothing about the server that has just been read.
 //!
 //! Input: requests. Output: their records, and whether they may be reported as accepted. A crash leaves nothing.
 

@@ -182,7 +182,7 @@ static GATEWAYS: LazyLock<[Gateway; 2]> = LazyLock::new(|| {
 
 /// The buyer or the reason. Of several missing claims the judge names any. Forgeries that had their share of this thread's time
 /// are left unchecked, so those are asked about again.
-fn told(auth: &Authenticator, token: &str) -> Result<UserId, String> {
+fn verdict(auth: &Authenticator, token: &str) -> Result<UserId, String> {
     let checked = std::iter::repeat_with(|| auth.check(token));
     let mut checked = checked.filter(|checked| !checked.as_ref().is_err_and(AccessDenied::is_busy));
     checked.next().unwrap().map_err(|denied| {
@@ -224,9 +224,9 @@ proptest! {
             let at = at % token.len();
             token.replace_range(at..=at, char::from(with % 128).encode_utf8(&mut [0; 4]));
         }
-        let judged = told(judge, &token);
+        let judged = verdict(judge, &token);
         for _ in 0..2 {
-            prop_assert_eq!(&told(passed, &token), &judged, "{} {}", header, claims);
+            prop_assert_eq!(&verdict(passed, &token), &judged, "{} {}", header, claims);
         }
     }
 }

@@ -20,9 +20,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 /// A room is forgotten when this process was not asked about it for this time; other processes may go on releasing it. It
-/// is longer than any buyer is told to wait before asking again.
+/// is longer than any buyer has to wait before asking again.
 const KNOWN_FOR: Duration = Duration::from_secs(600);
-/// WaitingRooms this process looks after at once.
+/// WaitingRooms this process keeps at once.
 const KNOWN_MAX: u64 = 1_000;
 
 /// The waiting rooms as one process sees them. Clones share it.

@@ -10,7 +10,7 @@ use std::time::Duration;
 enum Op {
     Take(u16, u8),
     Put(EntryKey, u8, u64),
-    LetGo(EntryKey),
+    Release(EntryKey),
     Lost(u16, u8),
     Wake(u64),
     WakeAll,
@@ -21,7 +21,7 @@ fn any_op() -> impl Strategy<Value = Op> {
     prop_oneof![
         4 => (0u16..2, 0u8..6).prop_map(|(shard, id)| Op::Take(shard, id)),
         6 => (0u64..20, 0u8..5, 0u64..4).prop_map(|(key, state, at)| Op::Put(key, state, at)),
-        1 => (0u64..20).prop_map(Op::LetGo),
+        1 => (0u64..20).prop_map(Op::Release),
         1 => (0u16..2, 0u8..6).prop_map(|(shard, id)| Op::Lost(shard, id)),
         1 => (0u64..4).prop_map(Op::Wake),
         1 => Just(Op::WakeAll),
@@ -62,7 +62,7 @@ fn apply(window: &mut InFlightWindow, model: &mut WindowModel, start: Instant, o
             assert_eq!(window.set_state(key, state.clone()), model.contains_key(&key));
             model.entry(key).and_modify(|(_, _, now)| *now = state);
         }
-        Op::LetGo(key) => {
+        Op::Release(key) => {
             let gone = model.remove(&key);
             assert_eq!(window.remove(key).map(|item| item.id), gone.map(|(_, id, _)| id));
         }

@@ -2,7 +2,7 @@
 //!
 //! Input: a closed sale that is not in Redis any more, and a folder. Output: a file of JSON lines for each table and
 //! `manifest.json` with counts, sums and hashes (`export`); then, if wanted, the rows are gone and one row of `archived_sales` keeps
-//! the sums (`remove`). Rows of `payments` are exported and stay: money is on record for good, also money that a provider tells of
+//! the sums (`remove`). Rows of `payments` are exported and stay: money is on record for good, also money that a provider reports
 //! while the sale is being removed.
 //!
 //! A crash during the export leaves whole files and one `.part`; the repeat keeps the whole ones and writes the others. A

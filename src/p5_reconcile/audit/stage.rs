@@ -13,7 +13,7 @@ pub enum AuditStage {
         /// The shard.
         shard: u16,
     },
-    /// It looks for undecided requests in the dead-letter queues.
+    /// It searches undecided requests in the dead-letter queues.
     DeadLetters,
     /// It counts the outcomes of the sale in the database.
     Outcomes,

@@ -205,7 +205,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn an_entry_tells_what_its_message_tells_and_a_damaged_one_what_is_left() {
+    fn an_entry_shows_what_its_message_says_and_a_damaged_one_what_is_left() {
         let whole = entry("7-0", 5, 2);
         assert_eq!((whole.entry.as_str(), whole.quantity, whole.attempts), ("relay/0/7-0", Some(2), Some(3)));
         assert!(whole.accepted.is_some());
@@ -217,7 +217,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn fingerprints_are_short_and_tell_bodies_apart() {
+    fn fingerprints_are_short_and_distinguish_bodies() {
         assert_eq!(fingerprint(b"").len(), 12);
         assert_ne!(fingerprint(b"a"), fingerprint(b"b"));
     }

@@ -4,7 +4,7 @@
 //! Input: the outboxes, the depths of the queues, the messages in the retry queues, which are held while they are read and go back.
 //! Output: what the rebuild waits for. Changes nothing; after a crash the broker puts back what was held.
 //!
-//! A retry queue is looked through before and after the order queue is counted, because a message moves from one to the other.
+//! A retry queue is searched before and after the order queue is counted, because a message moves from one to the other.
 //! What a consumer has in hand is in no queue: that is what the quiet time is for, and all of this is asked again after it.
 
 use crate::domain::ids::SaleId;

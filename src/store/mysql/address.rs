@@ -24,7 +24,7 @@ const RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1
 
 /// Longest wait for each server, where no setting says it.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often a call under way looks whether its server is still in use.
+/// How often a call under way checks whether its server is still in use.
 const LEFT_CHECK: Duration = Duration::from_secs(1);
 
 /// How to reach the database: one server, or several of which one is the primary. Clones share the certificates, and the server

@@ -8,7 +8,7 @@ use crate::domain::ids::SaleId;
 use diesel::result::{ConnectionError, DatabaseErrorKind, Error};
 
 /// An error of the database or of the way to it. Nothing of the call is committed, except after [`DbError::Unavailable`]
-/// and [`DbError::Timeout`], where it is unknown: look the request id up (window 64).
+/// and [`DbError::Timeout`], where it is unknown: read the request by its id (window 64).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DbError {
     /// A unique key has this value already; the name of the key.
@@ -196,7 +196,7 @@ fn statement_format(text: &str) -> DbError {
 }
 
 fn by_text(text: &str) -> DbError {
-    // A value quoted in a data error may hold any text, so only errors that quote no values are looked for anywhere.
+    // A value quoted in a data error may hold any text, so only errors that quote no values are searched anywhere.
     if DATA_ERRORS.iter().any(|start| text.starts_with(start)) {
         return DbError::Other(text.to_owned());
     }

@@ -1,8 +1,9 @@
-//! MySQL / MariaDB: the truth about sales, orders and the outcome of each request.
+//! MySQL / MariaDB: what a server is. Addresses, sessions, the pool, what its errors mean, schema, migrations, leader election.
+//! The rows of sales, events, orders and P5 lie in their own rooms.
 //!
 //! All work goes through [`Db::run`], which never lets a connection with an unfinished statement back into the pool.
-//! Everything here may be repeated: a crash leaves either a committed transaction or nothing, and the primary key of
-//! `request_outcome` makes a repeat find out which.
+//! Everything here may be repeated: a crash leaves either a committed transaction or nothing, and a repeat finds out
+//! which by the primary key of its own row.
 
 pub mod address;
 pub mod checks;

@@ -6,7 +6,7 @@
 //! its transaction back. A crash of the process is the same case.
 //!
 //! Calls on one of several servers end within a second once another one was reached: those that count would wait for their own
-//! deadline of two minutes, and with them whoever called.
+//! deadline of two minutes, and with them their callers.
 
 use super::address::AddressState;
 use super::db_config::DbConfig;
@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 /// What remembers whether a transaction is open on a connection.
 type Transactions = <Conn as AsyncConnection>::TransactionManager;
 
-/// How often idle connections are looked through.
+/// How often idle connections are checked.
 const IDLE_CHECK: Duration = Duration::from_secs(1);
 /// Deadline of a statement that counts, and the connections for such statements.
 const PATIENT_MS: u64 = 60_000;

@@ -15,7 +15,7 @@ use amqprs::channel::{ExchangeDeclareArguments, QueueBindArguments, QueueDeclare
 const NOT_FOUND: u16 = 404;
 const PRECONDITION_FAILED: u16 = 406;
 
-/// Creates what is missing (without `declare` only looks), over a connection of its own. Each call to the broker has
+/// Creates what is missing (without `declare` only checks), over a connection of its own. Each call to the broker has
 /// `connect_timeout_ms`.
 ///
 /// # Errors
@@ -30,7 +30,7 @@ pub(crate) async fn declare_of(config: &RabbitConfig, topology: Topology) -> Rab
     connect_and_declare(config, topology, "declare").await.map(drop)
 }
 
-/// A link on which all of `topology` has been declared, or without `declare` only looked at. `role` shows in the broker's list of
+/// A link on which all of `topology` has been declared, or without `declare` only checked. `role` shows in the broker's list of
 /// connections.
 ///
 /// Nearly always everything is there, so it is first declared without waiting for each answer: with hundreds of queues and a
@@ -77,15 +77,15 @@ impl DeclareStep {
 
 impl Topology {
     fn steps(&self) -> Vec<DeclareStep> {
-        let look = !self.declare;
+        let check_only = !self.declare;
         let exchange = |(name, kind): (String, &'static str)| {
-            DeclareStep::Exchange(ExchangeDeclareArguments::new(&name, kind).durable(true).passive(look).finish())
+            DeclareStep::Exchange(ExchangeDeclareArguments::new(&name, kind).durable(true).passive(check_only).finish())
         };
         let mut steps: Vec<DeclareStep> = self.exchanges().into_iter().map(exchange).collect();
         for spec in self.specs() {
             let binding = QueueBindArguments::new(&spec.name, &spec.exchange, &spec.routing_key);
-            steps.push(DeclareStep::Queue(queue_arguments(&spec.name, spec.arguments, look)));
-            if !look {
+            steps.push(DeclareStep::Queue(queue_arguments(&spec.name, spec.arguments, check_only)));
+            if !check_only {
                 steps.push(DeclareStep::Binding(binding));
             }
         }
@@ -93,8 +93,8 @@ impl Topology {
     }
 }
 
-fn queue_arguments(name: &str, arguments: Vec<(&'static str, FieldValue)>, look: bool) -> QueueDeclareArguments {
-    QueueDeclareArguments::durable_client_named(name).arguments(table(arguments)).passive(look).finish()
+fn queue_arguments(name: &str, arguments: Vec<(&'static str, FieldValue)>, check_only: bool) -> QueueDeclareArguments {
+    QueueDeclareArguments::durable_client_named(name).arguments(table(arguments)).passive(check_only).finish()
 }
 
 async fn declare_together(mut link: Link, config: &RabbitConfig, topology: &Topology) -> RabbitResult<Link> {
@@ -118,10 +118,10 @@ async fn declare_together(mut link: Link, config: &RabbitConfig, topology: &Topo
 
 /// A step has `connect_timeout_ms`, not the whole.
 async fn declare_stepwise(mut link: Link, config: &RabbitConfig, topology: &Topology) -> RabbitResult<Link> {
-    let look = !topology.declare;
+    let check_only = !topology.declare;
     for (name, kind) in topology.exchanges() {
         link = call("declare an exchange", config.connect_timeout_ms, async move {
-            let arguments = ExchangeDeclareArguments::new(&name, kind).durable(true).passive(look).finish();
+            let arguments = ExchangeDeclareArguments::new(&name, kind).durable(true).passive(check_only).finish();
             match link.channel.exchange_declare(arguments).await {
                 Ok(()) => Ok(link),
                 Err(error) => Err(refused(&mut link, "exchange", name, &error).await),
@@ -130,17 +130,17 @@ async fn declare_stepwise(mut link: Link, config: &RabbitConfig, topology: &Topo
         .await?;
     }
     for spec in topology.specs() {
-        link = call("declare a queue", config.connect_timeout_ms, declare_queue(link, spec, look)).await?;
+        link = call("declare a queue", config.connect_timeout_ms, declare_queue(link, spec, check_only)).await?;
     }
     Ok(link)
 }
 
-async fn declare_queue(mut link: Link, spec: QueueSpec, look: bool) -> RabbitResult<Link> {
-    let arguments = queue_arguments(&spec.name, spec.arguments, look);
+async fn declare_queue(mut link: Link, spec: QueueSpec, check_only: bool) -> RabbitResult<Link> {
+    let arguments = queue_arguments(&spec.name, spec.arguments, check_only);
     if let Err(error) = link.channel.queue_declare(arguments).await {
         return Err(refused(&mut link, "queue", spec.name, &error).await);
     }
-    if look {
+    if check_only {
         return Ok(link);
     }
     let binding = QueueBindArguments::new(&spec.name, &spec.exchange, &spec.routing_key);

@@ -187,7 +187,7 @@ impl Link {
         self.watch.sender.reporter(end)
     }
 
-    /// Whether the link still looks good. Leaves the signals alone: confirms that came before the end still count.
+    /// Whether the link still seems good. Leaves the signals alone: confirms that came before the end still count.
     ///
     /// # Errors
     /// [`RabbitError::Closed`] with the reason, as far as it is known, when it does not.

@@ -102,7 +102,7 @@ impl Outgoing {
         properties
             .with_persistence(true)
             .with_content_type(self.content_type)
-            // Where people and tools look for a request. The tag is beside it, because a returned message has none of its own.
+            // Where people and tools search a request. The tag is beside it, because a returned message has none of its own.
             .with_message_id(&self.message_id)
             .with_correlation_id(&tag.to_string());
         if !self.headers.is_empty() {

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_holds_messages_at_two_looks_and_gave_none_has_forgotten_its_consumer() {
+    fn a_queue_that_holds_messages_at_two_checks_and_gave_none_has_forgotten_its_consumer() {
         let now = Instant::now();
         let mut detector = StaleConsumerDetector::new(vec!["a".to_owned(), "b".to_owned()]);
         assert!(
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_is_looked_at_after_a_while_without_deliveries() {
+    fn a_queue_is_checked_after_a_while_without_deliveries() {
         let begin = Instant::now();
         let mut detector = StaleConsumerDetector::new(vec!["a".to_owned(), "b".to_owned()]);
         assert!(detector.due(Instant::now()).is_empty());
@@ -114,6 +114,6 @@ mod tests {
         assert!(detector.due(later).is_empty() && detector.due(later + SILENT).len() == 2);
         assert_eq!(detector.too_long(begin + RENEWED / 2), None);
         detector.delivered("b", begin + RENEWED);
-        assert_eq!(detector.too_long(later + RENEWED), Some("a"), "a look is no delivery");
+        assert_eq!(detector.too_long(later + RENEWED), Some("a"), "a check is no delivery");
     }
 }

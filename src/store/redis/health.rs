@@ -223,7 +223,7 @@ impl RedisHealth {
                 majority,
                 size.to_owned(),
                 "3 or more",
-                "with fewer primaries nobody has a majority to replace one that is lost",
+                "with fewer primaries there is no majority to replace one that is lost",
                 Weight::Advice,
             ),
         ])

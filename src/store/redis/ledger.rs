@@ -31,7 +31,7 @@ pub(crate) enum Progressed {
     /// Its outcome is in the database.
     Landed,
     /// The ledger has no readable record.
-    Untold,
+    Unmarked,
 }
 
 /// The ledger of a sale on a shard: request id → record.
@@ -188,11 +188,11 @@ impl RequestLedger {
                 .map(|record| match record {
                     Some(record) if record.state.is_final() => Progressed::Landed,
                     Some(_) => Progressed::Queued,
-                    None => Progressed::Untold,
+                    None => Progressed::Unmarked,
                 })
                 .collect()),
             // The audit reports a damaged ledger; it must not stop the look-up of the others.
-            Err(RedisFault::Contract(_) | RedisFault::Refused(_)) => Ok(vec![Progressed::Untold; ids.len()]),
+            Err(RedisFault::Contract(_) | RedisFault::Refused(_)) => Ok(vec![Progressed::Unmarked; ids.len()]),
             Err(fault @ (RedisFault::NotSent(_) | RedisFault::Unknown(_) | RedisFault::NoScript)) => Err(fault),
         }
     }

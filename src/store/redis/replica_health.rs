@@ -1,4 +1,4 @@
-//! What the replicas of each server are configured to, for `doctor`: any of them may be promoted, and nobody reads its settings
+//! What the replicas of each server are configured to, for `doctor`: any of them may be promoted, and its settings are not read
 //! before that.
 //!
 //! Input: the replicas' addresses, as their primaries know them. Output: their settings. Reads only; a crash leaves nothing.

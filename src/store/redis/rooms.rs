@@ -8,7 +8,7 @@ use super::keys::room_shard;
 use super::keyspace::Keyspace;
 use super::scripts::{ROOM_ENTER, ROOM_RELEASE};
 use crate::domain::ids::UserId;
-use crate::domain::room::{TOLD_MAX_MS, TOLD_PER_MS};
+use crate::domain::room::{SPREAD_MAX_MS, SPREAD_PER_MS};
 use crate::domain::sale::Sale;
 use fred::types::Value;
 use std::sync::Arc;
@@ -83,7 +83,7 @@ impl RoomQueue {
     pub async fn release(&self, sale: &Sale, rate_per_s: u32, signed_max: u64) -> Result<RoomDoor, RedisFault> {
         let mut args = times(sale);
         args.extend(
-            [rate_per_s.into(), signed_max, TOLD_PER_MS, TOLD_MAX_MS].map(|number: u64| text(number.to_string())),
+            [rate_per_s.into(), signed_max, SPREAD_PER_MS, SPREAD_MAX_MS].map(|number: u64| text(number.to_string())),
         );
         let mut reply = list(self.redis.script(&ROOM_RELEASE, self.room_keys(sale), args).await?)?.into_iter();
         Ok(RoomDoor {

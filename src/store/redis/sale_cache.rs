@@ -18,7 +18,7 @@ pub struct CachedSale {
     pub sale: Option<String>,
     /// Set when the sale was found sold out.
     pub sold_out: Option<SoldOutMark>,
-    /// Moment of the last change that the cache was told of; empty: none lately.
+    /// Moment of the last change that the cache knows; empty: none lately.
     pub(crate) changed_at: String,
 }
 

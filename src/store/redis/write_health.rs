@@ -26,7 +26,7 @@ pub(crate) struct WriteStops {
 
 impl RedisHealth {
     /// The words of each server that refuses to write for another reason than the account's rights: NOREPLICAS, MISCONF, OOM and
-    /// READONLY come before the command is looked at, so one that would write nothing is enough.
+    /// READONLY come before the command is checked, so one that would write nothing is enough.
     pub(crate) async fn refused_writes(&self) -> Result<Vec<String>, RedisFault> {
         let mut refused = Vec::new();
         for node in self.redis.connection.primaries() {

@@ -33,7 +33,7 @@ export function path(points, x, y) {
   return text;
 }
 
-/** A chart of `lines`: `{key, name}` each. `spanMs` is how far it looks back at most. */
+/** A chart of `lines`: `{key, name}` each. `spanMs` is how far it goes back at most. */
 export function chart({ title, lines, spanMs, perSecond, wide }) {
   // One unit is about one pixel, so that the letters have one size everywhere.
   const width = window.matchMedia('(max-width: 760px)').matches ? 350 : wide ? 1180 : 580;

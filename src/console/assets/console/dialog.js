@@ -45,7 +45,7 @@ export function confirm({ title, body, action, danger, work, ready = true }) {
   });
 }
 
-/** Tells what was done, for a few seconds; read out by a screen reader. */
+/** Shows what was done, for a few seconds; read out by a screen reader. */
 export function toast(text, kind = 'good') {
   const box = h('div', { class: `toast note ${kind}` }, text);
   document.getElementById('toasts').append(box);

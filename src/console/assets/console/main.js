@@ -1,4 +1,4 @@
-// The frame: signing in, the bar on top, which view is shown, and the one look at the pipeline a second that all views share.
+// The frame: signing in, the bar on top, which view is shown, and the one reading of the pipeline a second that all views share.
 
 import { get, isSignedIn, onSignedOut, operator, signIn, signOut } from './api.js';
 import { actsView } from './acts.js';
@@ -16,7 +16,7 @@ import { count, learn, switchLanguage, t } from './words.js';
 
 const EVERY_MS = 1000;
 const HISTORY_MAX = 240;
-/** Refunds are looked for this often: a person has to act, not within a second. */
+/** Refunds are searched this often: a person has to act, not within a second. */
 const REFUNDS_MS = 10_000;
 const app = document.getElementById('app');
 const views = {
@@ -25,14 +25,14 @@ const views = {
 /** The tab of a view that has none of its own. */
 const TABS = { sale: 'sales', order: 'orders' };
 
-/** What every view gets: the last look at the pipeline, those before it, and what happened to the connection. */
+/** What every view gets: the last reading of the pipeline, those before it, and what happened to the connection. */
 const state = { snapshot: null, history: [], lost: null };
 let refunds = { count: 0, askedAt: 0 };
 let view = null;
 let timer = 0;
 let asking = false;
 
-/** Rates between two looks, and what lies where: one point of the charts. */
+/** Rates between two readings, and what lies where: one point of the charts. */
 function point(now, before) {
   const sum = (list, of) => list.reduce((total, one) => total + (of(one) ?? 0), 0);
   const queues = (kind) => (now.queues ? sum(now.queues.filter((queue) => queue.kind === kind), (queue) => queue.ready) : null);
@@ -58,7 +58,7 @@ function point(now, before) {
     perSale: Object.fromEntries(sales.map((sale) => [sale.sale_id, sale])),
   };
   if (!before || totals.at <= before.at) return { ...totals, acceptedRate: null, sentRate: null, landedRate: null };
-  // Only sales that both looks show: one that appears or goes is no flow.
+  // Only sales that both readings show: one that appears or goes is no flow.
   const grown = (key, flow) => (totals[key] === null || before[key] === null ? null : sum(sales, (sale) => {
     const then = before.perSale[sale.sale_id];
     return then && then[flow] !== null && sale[flow] !== null ? sale[flow] - then[flow] : 0;
@@ -108,7 +108,7 @@ async function look() {
   timer = setTimeout(look, EVERY_MS);
 }
 
-/** The lights of the servers, and the word when this page hears nothing. */
+/** The lights of the servers, and the word when this page gets nothing. */
 function tell() {
   const lost = document.getElementById('lost');
   if (!lost) return;

@@ -73,7 +73,7 @@ export const orderWords = {
   // acts
   acts: ['Acts', '操作记录'],
   'acts-words': ['What people did through the console, the API and the command line; newest first. Nothing here is ever changed.', '通过控制台、接口和命令行进行的人工操作，最新在前；记录不可更改。'],
-  'no-acts': ['Nobody did anything yet.', '还没有操作。'],
+  'no-acts': ['No acts yet.', '还没有操作。'],
   who: ['Who', '操作者'],
   'act-before': ['before', '之前'],
   'act-after': ['after', '之后'],

@@ -11,7 +11,7 @@ const NAMES = { redis: 'Redis', rabbitmq: 'RabbitMQ', mysql: 'MySQL' };
 const perSecond = (n) => (n === null || n === undefined ? '–' : `${rate(n)}${t('per-s')}`);
 const breaker = (open) => (open === null ? t('breaker-elsewhere') : open ? t('breaker-open') : t('breaker-closed'));
 const last = (list) => list.at(-1) ?? {};
-/** The mean of the last few rates: one look apart is too nervous to read. */
+/** The mean of the last few rates: one reading apart is too nervous to read. */
 function smooth(history, key) {
   const values = history.slice(-3).map((point) => point[key]).filter((value) => value !== null && value !== undefined);
   return values.length ? values.reduce((a, b) => a + b, 0) / values.length : null;
@@ -22,7 +22,7 @@ function lag(seconds) {
   return seconds < 1 ? `${Math.round(seconds * 1000)} ms` : `${seconds.toFixed(1)} s`;
 }
 
-/** Orders in the queues and in the hands of the consumers: sent, and neither parked, landed nor failed. A queue tells its
+/** Orders in the queues and in the hands of the consumers: sent, and neither parked, landed nor failed. A queue shows its
  * messages only, and each has one order or several. */
 function onTheWay(point, flows) {
   const { sent, retry, dlq } = point;

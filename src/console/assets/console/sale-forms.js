@@ -117,7 +117,7 @@ export function editSale(sale, done) {
 /** Other times: the start before it, the end until it has passed. */
 export function rescheduleSale(sale, done) {
   const [starts, ends] = [moment(sale.starts_at_ms), moment(sale.ends_at_ms)];
-  // What nobody touched stays to the millisecond.
+  // What was not touched stays to the millisecond.
   const touched = (input, unixMs) => (input.value === local(new Date(unixMs)) ? undefined : rfc3339(input));
   return confirm({
     title: t('reschedule-title', { sale: sale.sale_id }),

@@ -9,7 +9,7 @@ import { count, price, t, time } from './words.js';
 const EVERY_MS = 3000;
 
 /**
- * A badge for where a sale is in its life; `remaining` are the units that are left in Redis. When nobody knows them, those that the
+ * A badge for where a sale is in its life; `remaining` are the units that are left in Redis. When they are unknown, those that the
  * database has left count.
  */
 export function statusBadge(sale, state, remaining) {

@@ -4,7 +4,7 @@ export const webhookWords = {
   webhooks: ['Webhooks', 'Webhook'],
   webhook: ['Webhook', 'Webhook'],
   'webhooks-words': ['Receivers of the events of orders. What a receiver does not take is tried for days; then it is dead, and a person sends it again.', '订单事件的接收方。接收方未收下的事件会重试数日，之后成为死投递，由人重新发送。'],
-  'webhook-stranger': ['not configured: kept, not sent', '未配置：保留，不发送'],
+  'webhook-unconfigured': ['not configured: kept, not sent', '未配置：保留，不发送'],
   'webhook-waiting': ['Waiting', '等待'],
   'webhook-oldest': ['the oldest for {n} s', '最早的已等待 {n} 秒'],
   'webhook-dead': ['Dead', '已死'],

@@ -29,7 +29,7 @@ export function webhooksCard() {
     const cell = (key, ...content) => h('td', { 'data-label': t(key) }, content);
     const replay = guarded('operate', h('button', { type: 'button', on: { click: () => replayDialog(webhook, load) } }, t('webhook-replay')));
     return h('tr', { data: { webhook: webhook.name } },
-      h('th', { scope: 'row' }, h('code', {}, webhook.name), h('div', { class: 'quiet small' }, webhook.configured ? webhook.url : t('webhook-stranger'))),
+      h('th', { scope: 'row' }, h('code', {}, webhook.name), h('div', { class: 'quiet small' }, webhook.configured ? webhook.url : t('webhook-unconfigured'))),
       cell('webhook-waiting', h('span', { class: 'num' }, count(webhook.waiting)), webhook.waiting ? h('div', { class: 'quiet small' }, t('webhook-oldest', { n: count(webhook.oldest_s) })) : null),
       cell('webhook-dead', h('span', { class: `badge ${webhook.dead ? 'bad' : 'good'}` }, count(webhook.dead))),
       cell('act', webhook.dead && webhook.configured ? replay : '–'));

@@ -37,7 +37,7 @@ export function show(element, ...children) {
   element.replaceChildren(...children.flat(Infinity).filter((child) => child instanceof Node || typeof child === 'string'));
 }
 
-/** Sets a text only when it changed, so that a screen reader is not told the same again. */
+/** Sets a text only when it changed, so that a screen reader does not read the same again. */
 export function say(element, text) {
   const words = String(text);
   if (element.textContent !== words) element.textContent = words;

@@ -67,7 +67,7 @@ const DIGITS = {
   LYD: 3, OMR: 3, PYG: 0, RWF: 0, TND: 3, UGX: 0, UYI: 0, UYW: 4, VND: 0, VUV: 0, XAF: 0, XOF: 0, XPF: 0,
 };
 
-/** Digits after the point of a currency: two for yuan, none for yen, three for dinars. Two when nobody knows it. */
+/** Digits after the point of a currency: two for yuan, none for yen, three for dinars. Two when it is unknown. */
 export const digits = (currency) => (Object.hasOwn(DIGITS, currency) ? DIGITS[currency] : 2);
 
 /** An amount in the currency's smallest unit. */

@@ -52,7 +52,7 @@ async function persist(attempt, tell) {
 }
 
 /**
- * Buys one unit. `tell({step, detail, requestId, why})` hears every step: `place`, `token`, `asking`, `queued`, `refused`,
+ * Buys one unit. `tell({step, detail, requestId, why})` gets every step: `place`, `token`, `asking`, `queued`, `refused`,
  * `unknown`. Returns the request id when somebody may still answer for it.
  */
 export async function buy(sale, token, tell) {
@@ -88,7 +88,7 @@ export async function buy(sale, token, tell) {
   return null;
 }
 
-/** Reads one stream of events; the last status it told. */
+/** Reads one stream of events; the last status it sent. */
 async function listen(sale, requestId, token, tell) {
   const answer = await fetch(`/v1/sales/${sale}/orders/${requestId}/events`, { headers: { Authorization: `Bearer ${token}`, Accept: 'text/event-stream' }, cache: 'no-store' });
   if (answer.status === 404) return { status: 'NONE' };

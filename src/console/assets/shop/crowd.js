@@ -1,4 +1,4 @@
-// The crowd panel: how many, send them, how far they are, what they were told.
+// The crowd panel: how many, send them, how far they are, what they were answered.
 
 import { call } from './buy.js';
 import { field, h, say, show } from './dom.js';

@@ -77,7 +77,7 @@ export const dictionary = {
   buyers: ['Buyers', '人数'],
   send: ['Send them', '开始'],
   'crowd-running': ['{finished} of {planned} have their answer, {accepted} are admitted.', '{planned} 人中 {finished} 人已有答复，{accepted} 人获准。'],
-  'crowd-done': ['What they were told', '他们得到的答复'],
+  'crowd-done': ['Their answers', '他们得到的答复'],
   'crowd-problem': ['The crowd did not come: {why}', '人群未能到场：{why}'],
   'told-202': ['queued', '排队成功'],
   'told-409': ['already bought, or above the limit', '已购买或超限'],

@@ -162,7 +162,7 @@ async function press() {
   if (requestId && state.purchase === mine) listenFor(requestId);
 }
 
-/** The visitor's orders, at most once a second: the page looks more often while a crowd buys. */
+/** The visitor's orders, at most once a second: the page reads more often while a crowd buys. */
 async function lookAtOrders() {
   const { visitor } = state;
   if (!visitor || Date.now() - askedOrders < EVERY_MS * 0.9) return;

@@ -9,7 +9,7 @@ impl ArchiveTable {
         let fields: Vec<String> = self
             .columns
             .iter()
-            .map(|(name, told)| match told {
+            .map(|(name, kind)| match kind {
                 Is => format!("'{name}', t.`{name}`"),
                 Text => format!("'{name}', CAST(t.`{name}` AS CHAR)"),
                 Utf8 => format!("'{name}', CONVERT(t.`{name}` USING utf8mb4)"),

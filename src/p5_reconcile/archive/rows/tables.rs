@@ -53,7 +53,7 @@ pub(crate) enum As {
 use As::{Hex, Is, Text, Utf8};
 
 /// Every table, in the order in which its rows are removed: what refers to something before that. `sales` is the last one. Payments
-/// stay: a provider may tell one again, and one that is told during the removal may have to go back.
+/// stay: a provider may report one again, and one that is reported during the removal may have to go back.
 pub const TABLES: [ArchiveTable; 10] = [
     ArchiveTable {
         name: "orders",

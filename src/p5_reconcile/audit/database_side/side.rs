@@ -104,7 +104,7 @@ impl SeriesCounted {
 }
 
 impl SaleSnapshot {
-    /// Whether the number lacks its outcome. One that was closed as nobody's is a gap; its request is decided.
+    /// Whether the number lacks its outcome. One that was closed as void is a gap; its request is decided.
     pub(crate) fn lacks(&self, series: Series, number: u64) -> bool {
         self.series.get(&series).is_some_and(|counted| counted.lacks(number)) && !self.void.has(series, number)
     }

@@ -1,11 +1,11 @@
-//! Numbers that are nobody's: Redis forgot that it had accepted a request, and accepted it again under another number
+//! Void numbers: Redis forgot that it had accepted a request, and accepted it again under another number
 //! before the database had it. The request is decided once; the number that it is not decided under is closed by P5.
 //! Values only.
 
 use crate::p5_reconcile::rows::books::{Books, Series};
 use std::collections::BTreeSet;
 
-/// The numbers that P5 has closed as nobody's.
+/// The numbers that P5 has closed as void.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct VoidNumbers(BTreeSet<(Series, u64)>);
 

@@ -134,7 +134,7 @@ pub(super) fn report_leaks(case: &SaleCase<'_>, overdue: &[OpenRequest], found: 
     }
 }
 
-/// Old records whose numbers have their outcome, or are nobody's, by shard: they may be trimmed.
+/// Old records whose numbers have their outcome, or are void, by shard: they may be trimmed.
 pub(super) fn old_records(case: &SaleCase<'_>) -> HashMap<u16, Vec<RequestId>> {
     let of_shard = |(shard, counted): (u16, &CountedShard)| {
         let settled = counted.scan.old.iter().filter(|(_, record)| {

@@ -73,7 +73,7 @@ fn with_forgotten(case: &SaleCase<'_>) -> Vec<u16> {
         let open = of_shard.filter(|(_, open)| is_lacking(open.record.number)).count();
         let lacking: u64 =
             counted.missing.iter().map(|(first, last)| (*last).min(number).saturating_sub(first - 1)).sum();
-        // Numbers that had no record at the scan before, and got none since, need not be looked for; nor void ones,
+        // Numbers that had no record at the scan before, and got none since, need no search; nor void ones,
         // which have one.
         let gaps = if shard.scan.gap_has_record {
             case.snapshot.void.count(*series, |of| of <= number && counted.lacks(of))

@@ -107,7 +107,7 @@ mod tests {
         OpenRecord { request_id: RequestId::new(number).expect("an id"), record }
     }
 
-    /// A scan of 10 numbers, so many windows ago.
+    /// A scan of 10 numbers, this number of windows ago.
     fn scanned(windows: u32, open_count: usize) -> ScanMemory {
         let scan = LedgerScan {
             at: Instant::now().checked_sub(WINDOW * windows).expect("a machine that runs for some minutes"),

@@ -184,7 +184,7 @@ impl RedisSide {
         first && self.counted().all(|(_, counted)| counted.is_in_step(epoch))
     }
 
-    /// Whether every shard could be counted: the units of a missing one would look lost.
+    /// Whether every shard could be counted: the units of a missing one would seem lost.
     pub(crate) fn is_whole(&self) -> bool {
         self.counted().count() == self.shards.len()
     }

@@ -87,7 +87,7 @@ impl BookRows {
     }
 }
 
-/// What a person closed, or P5: numbers that are nobody's.
+/// What a person closed, or P5: void numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Queryable)]
 pub struct Closed {
     /// The finding's code.

@@ -1,4 +1,4 @@
-//! P5: what the database says of a sale's units and acceptance numbers, for the equations of the books (E11, E12).
+//! What the database says of a sale's units and acceptance numbers, for the equations of the books (E11, E12).
 //!
 //! Reads only, with the patient connections of [`Db::patient`]. What grows with the sale is read in pieces (`series`), from where it
 //! was read before (`journal`, `given`), or once in many rounds (`life`); the caller remembers.

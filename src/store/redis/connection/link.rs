@@ -4,7 +4,7 @@
 //! unknown.
 //!
 //! A host that vanishes without a word, and a proxy or an address translation that forgets a connection, leave one that
-//! looks well. It is given up when commands have waited for [`SILENT_TIMEOUTS`] of their time-outs and nothing at all was
+//! seems well. It is given up when commands have waited for [`SILENT_TIMEOUTS`] of their time-outs and nothing at all was
 //! answered. (fred's own timer begins anew with each write, so under load it never ends. The kernel's, `TCP_USER_TIMEOUT`,
 //! sees lost packets only: a frozen server and a proxy go on acknowledging.)
 //!
@@ -64,7 +64,7 @@ struct Current {
     under_way: AtomicUsize,
 }
 
-/// The task holds the client itself: without this, a connection that nobody uses any more would be kept, and rebuilt, for ever.
+/// The task holds the client itself: without this, a connection that is not used any more would be kept, and rebuilt, for ever.
 impl Drop for Current {
     fn drop(&mut self) {
         self.task.abort();

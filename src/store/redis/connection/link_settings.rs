@@ -19,7 +19,7 @@ pub(super) fn connection_config(settings: &Redis, silence_max: Duration) -> Conn
         max_command_buffer_len: BUFFERED_COMMANDS_MAX,
         reconnect_on_auth_error: true,
         // A socket that is dropped takes with it what the kernel has not sent. Else the kernel would go on sending for a minute
-        // and more, and a purchase would run long after its buyer was told that its outcome is unknown.
+        // and more, and a purchase would run long after its buyer was answered that its outcome is unknown.
         tcp: TcpConfig { nodelay: Some(true), linger: Some(Duration::ZERO), ..TcpConfig::default() },
         unresponsive: UnresponsiveConfig {
             max_timeout: Some(silence_max),

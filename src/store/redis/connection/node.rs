@@ -131,7 +131,7 @@ impl Node {
                 self.poll_link.get_or_init(|| fresh)
             }
         };
-        // Not yet there at the first poll. While no connection to this server stands, nobody waits for one.
+        // Not yet there at the first poll. While no connection to this server stands, no call waits for one.
         if !link.is_connected() && self.link.is_connected() {
             let deadline = Duration::from_millis(self.settings.connect_timeout_ms);
             drop(tokio::time::timeout(deadline, link.wait_connected()).await);

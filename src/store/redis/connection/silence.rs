@@ -70,7 +70,7 @@ mod tests {
         // Another one of the same time, one that overlaps, and one that was sent after a pause of three seconds.
         assert_eq!(silence.goes_on(start, start + s(2)), s(2));
         assert_eq!(silence.goes_on(start + s(1), start + s(3)), s(3));
-        assert_eq!(silence.goes_on(start + s(6), start + s(7)), s(4), "nobody waited in the pause");
+        assert_eq!(silence.goes_on(start + s(6), start + s(7)), s(4), "no caller waited in the pause");
     }
 
     #[test]

@@ -136,9 +136,9 @@ impl Outbox {
         consumer: &str,
         page: OrphanPage<'_>,
     ) -> Result<(Vec<OutboxEntry>, String), RedisFault> {
-        let OrphanPage { start, looked_at_max, taken_max } = page;
+        let OrphanPage { start, checked_max, taken_max } = page;
         let (prefix, cursor) = (self.redis.keys.processing(shard, ""), if start == "-" { "0" } else { start });
-        let args = [cursor, "MATCH", &format!("{prefix}*"), "COUNT", &looked_at_max.to_string(), "TYPE", "list"]
+        let args = [cursor, "MATCH", &format!("{prefix}*"), "COUNT", &checked_max.to_string(), "TYPE", "list"]
             .map(text)
             .to_vec();
         let mut reply = list(self.redis.node_of_shard(shard)?.command("SCAN", args).await?)?.into_iter();

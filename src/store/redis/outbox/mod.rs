@@ -210,11 +210,11 @@ impl Outbox {
         }
     }
 
-    /// Orders in the fullest of the outboxes of shards 0 to `shards` - 1; O(1) each. A shard that does not tell its length does
+    /// Orders in the fullest of the outboxes of shards 0 to `shards` - 1; O(1) each. A shard that does not answer with its length does
     /// not count, whatever the fault: its server is down, loads its data or is damaged, and accepts nothing.
     ///
     /// # Errors
-    /// The [`RedisFault`] of one shard when none tells its length.
+    /// The [`RedisFault`] of one shard when none answers.
     pub(crate) async fn longest(&self, shards: u16) -> Result<u64, RedisFault> {
         let lengths = (0..shards).map(|shard| self.depth(shard));
         let (mut longest, mut away) = (None, None);

@@ -15,7 +15,7 @@ pub(crate) struct OrphanPage<'a> {
     /// Where to begin, as the page before said; `-` for the start.
     pub start: &'a str,
     /// Entries to check, at most.
-    pub(crate) looked_at_max: usize,
+    pub(crate) checked_max: usize,
     /// Entries to take, at most.
     pub(crate) taken_max: usize,
 }
@@ -32,8 +32,8 @@ impl Outbox {
         if self.redis.outbox == OutboxKind::List {
             return self.list_orphans(shard, consumer, page).await;
         }
-        let (looked_at, taken) = (page.looked_at_max.to_string(), page.taken_max.to_string());
-        let args = [GROUP, consumer, page.start, &looked_at, &taken].map(text).to_vec();
+        let (checked, taken) = (page.checked_max.to_string(), page.taken_max.to_string());
+        let args = [GROUP, consumer, page.start, &checked, &taken].map(text).to_vec();
         // Its neighbours hand entries out when the replicas have the claim, and so does this.
         let reply = self.redis.script_replicated(&RELAY_ORPHANS, vec![self.redis.keys.outbox(shard)], args).await?;
         let mut reply = list(reply)?.into_iter();

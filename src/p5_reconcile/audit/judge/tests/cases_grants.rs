@@ -61,11 +61,11 @@ pub(super) const CASES: &[JudgeCase] = &[
             s.grant("more", 3);
             s.give("more", true);
             s.shards[0].given.insert("more".into(), 1);
-            s.shards[0].given.insert("nobody".into(), 2);
+            s.shards[0].given.insert("unknown".into(), 2);
         },
         finds: These(&[
             ("UNBALANCED", "grant more of 3 units"),
-            ("UNBALANCED", "redis was given 2 units of grant nobody, the database knows of 0 in this epoch"),
+            ("UNBALANCED", "redis was given 2 units of grant unknown, the database knows of 0 in this epoch"),
         ]),
     },
     JudgeCase {
@@ -93,7 +93,7 @@ pub(super) const CASES: &[JudgeCase] = &[
         shards: 1,
         happens: |s| {
             s.shards[0].has_many_grants = true;
-            s.shards[0].given.insert("nobody".into(), 2);
+            s.shards[0].given.insert("unknown".into(), 2);
             s.shards[0].stock += 2;
         },
         finds: These(&[("UNBALANCED", "redis was given 12 units of grants, the database knows of 10 in this epoch")]),

@@ -1,4 +1,4 @@
-//! Acceptance numbers: gaps, numbers that are ahead, closed or nobody's, and series that have ended.
+//! Acceptance numbers: gaps, numbers that are ahead, closed or void, and series that have ended.
 
 use super::Finds::{Moved, Nothing, These};
 use super::JudgeCase;
@@ -228,7 +228,7 @@ pub(super) const CASES: &[JudgeCase] = &[
         )]),
     },
     JudgeCase {
-        name: "the same, closed as nobody's",
+        name: "the same, closed as void",
         shards: 1,
         happens: |s| {
             let x = accepted_twice(s);

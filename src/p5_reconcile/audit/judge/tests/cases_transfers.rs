@@ -62,7 +62,7 @@ pub(super) const CASES: &[JudgeCase] = &[
         shards: 2,
         happens: |s| {
             moved(s, 3, 0);
-            // Taken after the records were read: the second reading alone would look like a loss.
+            // Taken after the records were read: the second reading alone would seem a loss.
             (twice(s).before[0].sent, twice(s).before[0].stock) = (0, 5);
         },
         finds: Nothing,

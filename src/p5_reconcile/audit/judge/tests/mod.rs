@@ -22,7 +22,7 @@ use std::collections::BTreeSet;
 /// One row of the table.
 struct JudgeCase {
     name: &'static str,
-    /// What happens in a sale of ten units, on so many shards.
+    /// What happens in a sale of ten units, on this number of shards.
     shards: u16,
     happens: fn(&mut AuditScene),
     finds: Finds,

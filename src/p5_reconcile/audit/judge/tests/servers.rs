@@ -170,7 +170,7 @@ impl SceneDatabase {
         of.map(|request| request.units).sum()
     }
 
-    /// The numbers of a series are closed by a person, or as nobody's.
+    /// The numbers of a series are closed by a person, or as void.
     pub(super) fn close_numbers(&mut self, series: Series, numbers: RangeInclusive<u64>, units: i64, is_void: bool) {
         self.closed.push(Closed {
             code: "P5-RC4".into(),
