@@ -100,11 +100,11 @@ async fn in_turns(environment: &mut Environment, sizes: &Sizes, spinner: &Spinne
             Some((before, used)) => (added(before, report)?, CpuUsage::and(used, usage)),
             None => (report, usage),
         });
-        spinner.tell("plain handler");
+        spinner.say("plain handler");
         if let Some(plain) = &plain {
             refused = refused.and(plain.under_crowd(environment, plan()).await?);
         }
-        spinner.tell("bare script");
+        spinner.say("bare script");
         bare = match bare {
             Ok(turns) => turns.another(environment, &each).await,
             Err(why) => Err(why),

@@ -106,9 +106,9 @@ async fn in_turns(
     let sale_of_other = rs256.warm_up.warm(other, sizes).await?;
     let mut asked = None;
     for (with_hs256, with_rs256) in hs256.turns.iter().zip(&rs256.turns) {
-        spinner.tell("HS256");
+        spinner.say("HS256");
         let first = with_hs256.ask(environment, &sale, sizes).await?;
-        spinner.tell("RS256");
+        spinner.say("RS256");
         let second = with_rs256.ask(other, &sale_of_other, sizes).await?;
         asked = Some(match asked.take() {
             Some((before, before_second)) => (first.after(before)?, second.after(before_second)?),

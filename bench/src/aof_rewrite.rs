@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 const BIG_BYTES: u64 = 128 << 20;
 /// Longest wait for it.
 const WITHIN: Duration = Duration::from_secs(60);
-const LOOK: Duration = Duration::from_millis(50);
+const CHECK_EVERY: Duration = Duration::from_millis(50);
 
 /// Rewrites the file when it is big, and waits until no server is rewriting. Servers that were given, and those
 /// of a stack that was there before, are left alone.
@@ -40,12 +40,12 @@ pub(super) async fn rewritten(environment: &Environment, spinner: &Spinner) -> R
 async fn quiet(environment: &Environment, spinner: &Spinner) -> Result<(), Failure> {
     let end = Instant::now() + WITHIN;
     while redis_info::file_rewrites_count(&environment.servers.redis).await? > 0 {
-        spinner.tell("redis writes its file anew");
+        spinner.say("redis writes its file anew");
         environment.go_on()?;
         if Instant::now() > end {
             return Err(Failure::Failed(format!("redis has not written its file anew within {WITHIN:?}")));
         }
-        environment.stop.sleep(LOOK).await;
+        environment.stop.sleep(CHECK_EVERY).await;
     }
     Ok(())
 }

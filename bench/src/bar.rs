@@ -84,7 +84,7 @@ impl Bar {
         self.compared(baseline, (bar, Rule::RatioAtMost))
     }
 
-    /// Told beside a baseline, which may be missing; there is nothing to hold.
+    /// Reported beside a baseline, which may be missing; there is nothing to hold.
     pub fn beside(mut self, baseline: Option<f64>) -> Self {
         self.baseline = baseline;
         self.ratio = self.ratio_to(baseline);
@@ -152,8 +152,8 @@ fn one(same: Vec<Bar>) -> Option<Bar> {
     let ratio = median(&same.iter().filter_map(|bar| bar.ratio).collect::<Vec<_>>());
     // Words and further figures are of the run that is nearest to the median.
     let near = |bar: &Bar| (bar.value - value).abs();
-    let told = same.into_iter().min_by(|one, other| near(one).total_cmp(&near(other)))?;
-    Some(Bar { value, baseline, ratio, runs, ..told }.judged())
+    let bar = same.into_iter().min_by(|one, other| near(one).total_cmp(&near(other)))?;
+    Some(Bar { value, baseline, ratio, runs, ..bar }.judged())
 }
 
 /// The middle value, of two middle ones their mean; `None` of nothing.

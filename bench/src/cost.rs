@@ -1,7 +1,7 @@
 //! What a purchase costs in processor time, against the least that could be called one. Rates depend on what else the machine
 //! does; processor time for each purchase does much less.
 //!
-//! The plain handler runs in a process of its own here, so that its processor time can be told from the load generator's. A
+//! The plain handler runs in a process of its own here, so that its processor time can be distinguished from the load generator's. A
 //! crash of this process kills it (the kernel does).
 
 use super::cpu::{CpuMeter, CpuUsage, LOAD};
@@ -25,7 +25,7 @@ use tokio::net::TcpStream;
 const PLAIN: &str = "plain handler";
 /// It must take connections within this time.
 const READY: Duration = Duration::from_secs(15);
-const LOOK: Duration = Duration::from_millis(10);
+const CHECK_EVERY: Duration = Duration::from_millis(10);
 /// Buyers whose tokens are used in turn.
 const BUYERS: u64 = 1_000;
 
@@ -143,7 +143,7 @@ async fn takes_connections(address: &str) -> Result<(), Failure> {
         if Instant::now() > end {
             return Err(Failure::Failed(format!("the plain handler does not listen on {address}")));
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(CHECK_EVERY).await;
     }
     Ok(())
 }

@@ -23,7 +23,7 @@ pub(super) struct CpuMeter {
 pub(super) struct CpuUsage {
     pub seconds: BTreeMap<String, f64>,
     pub elapsed_s: f64,
-    /// Who else used the machine; `None` where the system does not tell.
+    /// Who else used the machine; `None` where the system does not say.
     pub machine: Option<MachineShares>,
 }
 
@@ -96,7 +96,7 @@ impl CpuUsage {
         Self { seconds, ..self }
     }
 
-    /// The load generator's part of all processor time told apart here; `None` when nothing was.
+    /// The load generator's part of all processor time distinguished here; `None` when nothing was.
     pub fn load_share(&self) -> Option<f64> {
         let all: f64 = self.seconds.values().sum();
         self.seconds.get(LOAD).filter(|_| all > 0.0).map(|load| load / all)
@@ -114,7 +114,7 @@ impl CpuUsage {
         if words.is_empty() { disturbed } else { format!("; cores: {}{disturbed}", words.join(", ")) }
     }
 
-    /// For people: who else used the machine; empty when nobody did.
+    /// For people: who else used the machine; empty when nothing did.
     pub fn disturbed(&self) -> String {
         self.machine.map_or_else(String::new, MachineShares::note)
     }
@@ -140,13 +140,13 @@ fn clock_s(pid: u32) -> Option<f64> {
     let mut clock: libc::clockid_t = 0;
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: both write to what they are given, which lives until they are back.
-    let told = unsafe {
+    let is_read = unsafe {
         libc::clock_getcpuclockid(libc::pid_t::try_from(pid).ok()?, &raw mut clock) == 0
             && libc::clock_gettime(clock, &raw mut time) == 0
     };
     #[expect(clippy::cast_precision_loss, reason = "seconds of a process; 53 bits are enough")]
     let used = time.tv_sec as f64 + time.tv_nsec as f64 / 1e9;
-    told.then_some(used)
+    is_read.then_some(used)
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_is_told_apart_by_its_own_clock() {
+    fn a_process_is_distinguished_by_its_own_clock() {
         let before = seconds(std::process::id()).unwrap();
         let mut sum = 0_u64;
         while seconds(std::process::id()).unwrap() - before < 0.02 {

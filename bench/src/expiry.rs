@@ -1,6 +1,6 @@
-//! `expiry` (L2): what an order costs that nobody paid, against landing it; and what buyers notice while such orders expire.
+//! `expiry` (L2): what an order costs that was not paid, against landing it; and what buyers notice while such orders expire.
 //!
-//! The orders land through the product's own steps, with the api role alone beside them, so that nobody expires them: when the
+//! The orders land through the product's own steps, with the api role alone beside them, so that no process expires them: when the
 //! other roles start, the deadlines of all have passed, and everything measured from then on is expiry: transactions, grants to
 //! Redis, events to the broker, the start of these roles, and what they do anyway.
 
@@ -37,7 +37,7 @@ const LONG: PaymentTerms = PaymentTerms { pay_within_s: 86_400, pay_grace_s: 0, 
 /// Until the deadline: setting it takes a while.
 const AHEAD_S: u64 = 10;
 const PER_AHEAD_S: u64 = 20_000;
-const LOOK: Duration = Duration::from_millis(200);
+const CHECK_EVERY: Duration = Duration::from_millis(200);
 /// How long the roles are measured when nothing is to be done.
 const AT_REST: Duration = Duration::from_secs(10);
 
@@ -57,17 +57,17 @@ pub(super) async fn measure(
     spinner: &Spinner,
 ) -> Result<Vec<Bar>, Failure> {
     let (sale, landed) = landed_unpaid(environment, sizes, (sizes.entries, SHORT), spinner).await?;
-    spinner.tell("deadlines pass");
+    spinner.say("deadlines pass");
     while mysql_unpaid::last_due_in_s(&environment.servers.db, &sale).await? >= 0 {
         environment.go_on()?;
         environment.stop.sleep(Duration::from_secs(1)).await;
     }
-    spinner.tell("orders expire");
+    spinner.say("orders expire");
     let (watch, begun) = (CpuMeter::start(environment), Instant::now());
     environment.all_roles().await?;
     returned(environment, &sale, sizes).await?;
     let (usage, took) = (watch.end_with_started(environment), begun.elapsed());
-    spinner.tell("roles at rest");
+    spinner.say("roles at rest");
     environment.settle(sizes.patience, spinner).await?;
     let watch = CpuMeter::start(environment);
     environment.stop.sleep(AT_REST).await;
@@ -99,12 +99,12 @@ fn cost_bar(expired: &Expired, landed: &OrderCost) -> Bar {
 
 /// What a crowd on another sale notices of orders that expire.
 async fn beside(environment: &mut Environment, sizes: &Sizes, spinner: &Spinner) -> Result<Bar, Failure> {
-    spinner.tell("a crowd alone");
+    spinner.say("a crowd alone");
     let quiet = timed_crowd(environment, sizes, spinner).await?;
     let count = sizes.entries.min(BESIDE_MAX);
     let (sale, _) = landed_unpaid(environment, sizes, (count, LONG), spinner).await?;
     environment.all_roles().await?;
-    spinner.tell("orders expire beside a crowd");
+    spinner.say("orders expire beside a crowd");
     overdue_at_once(environment, &sale, count).await?;
     let beside = timed_crowd(environment, sizes, spinner).await?;
     let left = mysql_unpaid::count(&environment.servers.db, &sale).await?;
@@ -126,7 +126,7 @@ async fn landed_unpaid(
     (count, terms): (u64, PaymentTerms),
     spinner: &Spinner,
 ) -> Result<(SaleId, OrderCost), Failure> {
-    spinner.tell("orders land");
+    spinner.say("orders land");
     environment.api_only().await?;
     let sale = environment.paying_sale("expiry", STOCK, terms).await?;
     let mut relayer = relay::relayer(environment);
@@ -176,7 +176,7 @@ async fn returned(environment: &Environment, sale: &SaleId, sizes: &Sizes) -> Re
             let patience_s = sizes.patience.as_secs();
             return Err(Failure::Failed(format!("no order of {sale} expired for {patience_s} s")));
         }
-        environment.stop.sleep(LOOK).await;
+        environment.stop.sleep(CHECK_EVERY).await;
     }
 }
 

@@ -52,21 +52,21 @@ pub(super) async fn measure(
         memory::trim(environment, &sale).await?;
     }
 
-    spinner.tell("filling the outbox");
+    spinner.say("filling the outbox");
     let before = redis_info::used_memory_bytes(&environment.servers.redis).await?;
     fill(environment, &sale, sizes.entries).await?;
     let full = redis_info::used_memory_bytes(&environment.servers.redis).await?;
     if wants.memory {
         bars.push(memory::in_flight(before, full, sizes.entries));
     }
-    spinner.tell("relay");
+    spinner.say("relay");
     let relayed = relay::measure(environment, &mut relayer, sizes, wants.relay).await?;
     drop(relayer);
     bars.extend(relayed);
-    spinner.tell("landing");
+    spinner.say("landing");
     bars.extend(landing::measure(environment, &sale, sizes, wants.landing).await?);
     if wants.memory {
-        spinner.tell("trimming");
+        spinner.say("trimming");
         bars.push(memory::settled(environment, &sale, before, sizes.entries).await?);
     }
     Ok(bars)

@@ -46,7 +46,7 @@ pub(super) async fn crowd(
         requests_per_buyer: 1,
         max_retries: RETRIES,
         stop: environment.stop.clone(),
-        progress: Some(Arc::new(move |now| words.tell(&format!("{} of {} answered", now.finished, now.planned)))),
+        progress: Some(Arc::new(move |now| words.say(&format!("{} of {} answered", now.finished, now.planned)))),
         ..steady_crowd::crowd(environment, sizes, &sale, spinner)
     };
     let ready = loadgen::prepare(plan).await?;
@@ -98,7 +98,7 @@ fn complaints(sold: Sold) -> Vec<String> {
         (equal(sold.redis), format!("redis sold {} units instead of {expected}", sold.redis)),
         (equal(sold.landed), format!("{} units ordered instead of {expected}", sold.landed)),
         (sold.doubled == 0, format!("{} purchases share a request id", sold.doubled)),
-        (sold.unresolved == 0, format!("{} buyers never heard an answer", sold.unresolved)),
+        (sold.unresolved == 0, format!("{} buyers never got an answer", sold.unresolved)),
     ];
     rules.into_iter().filter(|(holds, _)| !holds).map(|(_, complaint)| complaint).collect()
 }

@@ -1,5 +1,5 @@
 //! `growth`: what one more order costs when there is ten and a hundred times as much of everything: orders in the outbox,
-//! buyers and ledger records, stock, sales, shards. Told as a ratio to the smallest size; 1 is linear.
+//! buyers and ledger records, stock, sales, shards. Given as a ratio to the smallest size; 1 is linear.
 //!
 //! At every size the same number of orders goes through the same three steps: reserve (the store's API, the same number
 //! of purchases in a call), relay, landing. Their cost is the processor time of all processes together, which says more
@@ -27,7 +27,7 @@ const BAR: f64 = 1.5;
 const BAR_LEFT_BYTES: f64 = 8.0;
 /// Longest wait for Redis to give the memory of removed keys back.
 const FREED_WITHIN: Duration = Duration::from_secs(30);
-const FREED_LOOK: Duration = Duration::from_millis(50);
+const FREED_CHECK: Duration = Duration::from_millis(50);
 /// Purchases in one script call, however many shards share the buyers.
 const GROUP: u64 = 32;
 /// Stock of sales of which something else grows.
@@ -62,9 +62,9 @@ pub(super) async fn measure(
     let warm = lab.sale("warm").await?;
     lab.point(0, &[warm], 0).await?;
     let mut bars = lab.orders(spinner).await?;
-    spinner.tell("stock");
+    spinner.say("stock");
     bars.push(lab.stock().await?);
-    spinner.tell("sales");
+    spinner.say("sales");
     bars.push(lab.sales().await?);
     bars.extend(shards(lab.environment, sizes, spinner).await?);
     Ok(bars)
@@ -121,7 +121,7 @@ impl<'a> Lab<'a> {
         while redis_info::lazyfree_pending_count(&self.environment.servers.redis).await? > 0
             && Instant::now() < deadline
         {
-            self.environment.stop.sleep(FREED_LOOK).await;
+            self.environment.stop.sleep(FREED_CHECK).await;
         }
         Ok(())
     }
@@ -132,7 +132,7 @@ impl<'a> Lab<'a> {
         // The script refuses behind a backlog of this many.
         let cap = self.environment.settings.p1_entry.backlog_max.saturating_sub(2 * self.probe);
         for size in sizes(self.sizes.entries.min(cap.max(1))) {
-            spinner.tell(&format!("{size} orders"));
+            spinner.say(&format!("{size} orders"));
             let sale = self.sale("orders").await?;
             let empty = redis_info::used_memory_bytes(&self.environment.servers.redis).await?;
             fill(self.environment, &sale, size).await?;
@@ -190,7 +190,7 @@ impl<'a> Lab<'a> {
 async fn shards(environment: &Environment, sizes: &Sizes, spinner: &Spinner) -> Result<Vec<Bar>, Failure> {
     let (mut points, mut wrong) = (Vec::new(), 0);
     for count in SHARDS {
-        spinner.tell(&format!("{count} shards"));
+        spinner.say(&format!("{count} shards"));
         let Some(mut other) = environment.another(Difference::Settings(&[&format!("redis.shards={count}")])).await?
         else {
             return Ok(Vec::new());
@@ -222,10 +222,10 @@ async fn on_shards(environment: &mut Environment, sizes: &Sizes, spinner: &Spinn
 /// The highest ratio of any step at any size to the smallest.
 fn bar(name: &'static str, what: &str, points: &[GrowthPoint]) -> Bar {
     let (ratio, step) = worst(points);
-    let told: Vec<String> = points.iter().map(GrowthPoint::words).collect();
+    let words: Vec<String> = points.iter().map(GrowthPoint::words).collect();
     let note = format!(
         "dearest step of an order ({step}) against the smallest size; µs of processor for reserve + relay + landing by {what}: {}",
-        told.join(", ")
+        words.join(", ")
     );
     Bar::of(name, ratio, "× smallest").at_most(BAR).note(note).more(json!({ "points": points }))
 }

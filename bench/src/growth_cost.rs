@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn cost_is_told_for_each_order() {
+    fn cost_is_given_for_each_order() {
         let seconds = [("redis".to_owned(), 0.5), ("seckill".to_owned(), 1.5)].into();
         let cost = OrderCost::of(&CpuUsage { seconds, elapsed_s: 1.0, machine: None }, 100_000);
         assert_eq!((cost.cpu_us, cost.elapsed_us, cost.by_process_us["redis"]), (20.0, 10.0, 5.0));

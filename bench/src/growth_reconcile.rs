@@ -27,7 +27,7 @@ use std::time::Instant;
 /// Orders of the small sale.
 const SMALL: u64 = 10_000;
 /// Most a later round may cost beside the large sale, as a multiple of beside the small one. Not 1: the small sale is one piece
-/// that is counted each time, the large one has old pieces, and one of them is looked at again each round.
+/// that is counted each time, the large one has old pieces, and one of them is read again each round.
 const BAR: f64 = 5.0;
 /// New orders before each later round.
 const NEW: u64 = 1_000;
@@ -88,11 +88,11 @@ async fn one(
     let begun = Instant::now();
     let sale = filled(environment, orders, spinner).await?;
     let filled_s = begun.elapsed().as_secs_f64();
-    spinner.tell(&format!("{orders} orders: the first round"));
+    spinner.say(&format!("{orders} orders: the first round"));
     let first = round(environment, reconcile).await?;
     let (mut relayer, mut rounds) = (relay::relayer(environment), Vec::new());
     for no in 1..=ROUNDS {
-        spinner.tell(&format!("{orders} orders: round {no} of {ROUNDS}"));
+        spinner.say(&format!("{orders} orders: round {no} of {ROUNDS}"));
         fill(environment, &sale, NEW).await?;
         relay::empty(environment, &mut relayer, sizes).await?;
         landing::empty(environment, landing::landers(environment), NEW, sizes).await?;
@@ -117,7 +117,7 @@ async fn filled(environment: &mut Environment, orders: u64, spinner: &Spinner) -
         let (mut number, last) = (1, of_shard.unsigned_abs());
         while number <= last {
             environment.go_on()?;
-            spinner.tell(&format!("{written} of {orders} orders written"));
+            spinner.say(&format!("{written} of {orders} orders written"));
             let count = (last - number + 1).min(bulk::PIECE);
             let request_id = environment.numbers(count);
             let bulk = Bulk { sale: &sale, shard, number, request_id, count };

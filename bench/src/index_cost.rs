@@ -49,7 +49,7 @@ pub(super) async fn measure(
     sizes: &Sizes,
     spinner: &Spinner,
 ) -> Result<Vec<Bar>, Failure> {
-    spinner.tell("orders before");
+    spinner.say("orders before");
     let sale = environment.sale("index-before", STOCK, Some(1)).await?;
     landed(environment, &sale, BEFORE.min(sizes.entries * 4), sizes).await?;
     let plain = kind(environment, sizes, (None, "index_cost"), spinner).await?;
@@ -66,7 +66,7 @@ async fn kind(
     let variants = variants();
     let mut us: Vec<Vec<f64>> = vec![Vec::new(); variants.len()];
     for round in 0..ROUNDS {
-        spinner.tell(&format!("{name}, round {}", round + 1));
+        spinner.say(&format!("{name}, round {}", round + 1));
         for turn in 0..variants.len() {
             let at = (turn + round) % variants.len();
             let kept = &variants[at].indexes;

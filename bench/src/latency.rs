@@ -138,7 +138,7 @@ async fn plain_handler(
     rate: f64,
     spinner: &Spinner,
 ) -> Result<LoadReport, Failure> {
-    spinner.tell("plain handler");
+    spinner.say("plain handler");
     let plain = PlainHandler::start(environment)?;
     let plan = LoadPlan { api_url: plain.url.clone(), ..warmed(environment, sizes, sale, rate, spinner) };
     let report = loadgen::run(plan).await;

@@ -209,7 +209,7 @@ async fn audit(environment: &mut Environment, sizes: &Sizes) -> Result<Vec<SaleA
     let context = environment.servers.reconcile_context(&environment.settings);
     let mut audits = Vec::new();
     for sale in &environment.sales {
-        spinner.tell(sale.sale_id.as_str());
+        spinner.say(sale.sale_id.as_str());
         if let Some(sale) = environment.servers.rows.sales.get(&sale.sale_id).await? {
             audits.push(audit_sale(&context, &sale, Window::Now).await?);
         }

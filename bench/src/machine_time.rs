@@ -64,7 +64,7 @@ impl MachineShares {
         }
     }
 
-    /// For people; empty when nobody disturbed.
+    /// For people; empty when nothing disturbed.
     pub fn note(self) -> String {
         let part = |share: f64, shown: f64, words: &str| {
             if share < shown { String::new() } else { format!("; {words} {:.0} % of the machine", share * 100.0) }
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_of_others_and_of_the_host_is_told() {
+    fn work_of_others_and_of_the_host_is_reported() {
         let before = MachineTime::read("cpu  100 0 50 850 0 0 0 0 0 0\ncpu0 1", 100.0).unwrap();
         let after = MachineTime::read("cpu  200 0 100 880 10 5 5 10 7 0\ncpu0 1", 100.0).unwrap();
         let shares = after.since(before).shares(1.0);

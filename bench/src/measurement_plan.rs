@@ -81,7 +81,7 @@ impl<'a> MeasurementPlan<'a> {
     async fn accept_rs256(&mut self) -> Result<Vec<Bar>, Failure> {
         let spinner = Spinner::start("accept_rs256");
         if self.rs256.is_none() {
-            spinner.tell("signing access tokens");
+            spinner.say("signing access tokens");
             self.rs256 = Rs256Crowd::sign(self.environment, self.sizes).await?;
         }
         self.api_alone(&spinner).await?;
@@ -105,7 +105,7 @@ impl<'a> MeasurementPlan<'a> {
     async fn recovery(&mut self) -> Result<Vec<Bar>, Failure> {
         let spinner = self.everything("recovery").await?;
         let mut bars = recovery::measure(self.environment, self.sizes, &spinner).await?;
-        spinner.tell("hosts that vanish");
+        spinner.say("hosts that vanish");
         if let Some(other) = self.environment.another(Difference::VanishingHosts).await? {
             let hosts = async |other: &mut Environment| recovery::hosts(other, self.sizes, &spinner).await;
             bars.push(steady_crowd::measured_on(other, self.sizes, &spinner, hosts).await?);
@@ -120,7 +120,7 @@ impl<'a> MeasurementPlan<'a> {
         measure: impl AsyncFnOnce(&mut Environment) -> Result<Measured, Failure>,
     ) -> Result<Option<Measured>, Failure> {
         let Some(program) = &self.sizes.against else { return Ok(None) };
-        spinner.tell("the other build");
+        spinner.say("the other build");
         self.with_build(program, spinner, measure).await
     }
 
@@ -229,15 +229,15 @@ impl<'a> MeasurementPlan<'a> {
         let sold_out = SoldOut::prepare(self.environment).await?;
         let mut bars = Vec::new();
         if self.wanted.contains(&Scenario::SoldOut) {
-            spinner.tell("sold_out");
+            spinner.say("sold_out");
             bars.push(sold_out.sold_out(self.environment, self.sizes).await?);
         }
         if self.wanted.contains(&Scenario::Replay) {
-            spinner.tell("replay");
+            spinner.say("replay");
             bars.push(sold_out.replay(self.environment, self.sizes).await?);
         }
         if self.wanted.contains(&Scenario::Poll) {
-            spinner.tell("poll");
+            spinner.say("poll");
             bars.extend(sold_out.poll(self.environment, self.sizes).await?);
         }
         Ok(bars)

@@ -84,7 +84,7 @@ pub(super) async fn resident(
         .filter_map(|(name, pid)| Some((name, resident_peak_mib(pid)?)))
         .collect();
     if peaks.is_empty() {
-        return Err(Failure::Failed("this system does not tell how much memory a process has (no /proc)".to_owned()));
+        return Err(Failure::Failed("this system does not say how much memory a process has (no /proc)".to_owned()));
     }
     let words: Vec<String> = peaks.iter().map(|(name, mib)| format!("{name} {mib:.0}")).collect();
     let most = peaks.values().copied().fold(0.0, f64::max);
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_told_for_each_request() {
+    fn memory_is_given_for_each_request() {
         assert_eq!(bytes_each(1_000, 61_000, 100), 600.0);
         assert_eq!(bytes_each(1_000, 900, 100), -1.0);
         assert_eq!(in_flight(0, 40_000, 100).holds, Some(true));

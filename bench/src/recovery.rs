@@ -1,4 +1,4 @@
-//! `recovery`: kill -9 of each role and each server, one at a time, while buyers come a hundred a second. Told is the time
+//! `recovery`: kill -9 of each role and each server, one at a time, while buyers come a hundred a second. Reported is the time
 //! until a purchase works again, accepted and confirmed: of a role from the kill (a new process is started at once, as a
 //! supervisor would), of a server from the moment it answers again. What was in flight is audited at the end.
 
@@ -45,13 +45,13 @@ pub(super) async fn measure(
     let sale = environment.sale("recovery", ENOUGH, None).await?;
     let (mut roles, mut servers) = (Took::new(), Took::new());
     for role in Role::ALL {
-        spinner.tell(role.name());
+        spinner.say(role.name());
         if let Some(took) = one(environment, sizes, &sale, Victim::Role(role)).await? {
             roles.insert(role.name(), took);
         }
     }
     for kind in ServerKind::ALL {
-        spinner.tell(kind.name());
+        spinner.say(kind.name());
         if let Some(took) = one(environment, sizes, &sale, Victim::Server(kind)).await? {
             servers.insert(kind.name(), took);
         }
@@ -70,7 +70,7 @@ pub(super) async fn hosts(environment: &mut Environment, sizes: &Sizes, spinner:
     let sale = environment.sale("recovery-host", ENOUGH, None).await?;
     let mut took = Took::new();
     for kind in ServerKind::ALL {
-        spinner.tell(&format!("the host of {} vanishes", kind.name()));
+        spinner.say(&format!("the host of {} vanishes", kind.name()));
         if let Some(seconds) = one(environment, sizes, &sale, Victim::Host(kind)).await? {
             took.insert(kind.name(), seconds);
         }

@@ -41,7 +41,7 @@ impl BenchReport {
         output::line(&machine_line(&self.machine));
         if !self.durable {
             output::line(
-                "NOT DURABLE: a server's settings would let accepted requests vanish (seckill doctor tells which)",
+                "NOT DURABLE: a server's settings would let accepted requests vanish (seckill doctor says which)",
             );
         }
         let rows = self.bars.iter().filter(|bar| !table::is_strategy(bar)).map(row);

@@ -1,4 +1,4 @@
-//! The roles of a private environment: one process each, as in production, so that the machine's work can be told apart by
+//! The roles of a private environment: one process each, as in production, so that the machine's work can be distinguished by
 //! process. Started and stopped as a measurement needs them; the load generator is this process.
 //!
 //! A crash of this process kills them (the kernel does).
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 /// A role must be ready within this time.
 const READY: Duration = Duration::from_secs(30);
-const LOOK: Duration = Duration::from_millis(10);
+const CHECK_EVERY: Duration = Duration::from_millis(10);
 /// A role that is not wanted for the next measurement has this long to drain.
 const DRAIN: Duration = Duration::from_secs(5);
 /// Settings whose values are secrets or hold passwords: they go by the environment, never by a command line.
@@ -119,7 +119,7 @@ pub(super) async fn answers(url: &str, within: Duration) -> Result<(), Failure> 
     loop {
         match client.get(url).send().await {
             Ok(answer) if answer.status().is_success() => return Ok(()),
-            Ok(_) | Err(_) if Instant::now() < end => tokio::time::sleep(LOOK).await,
+            Ok(_) | Err(_) if Instant::now() < end => tokio::time::sleep(CHECK_EVERY).await,
             Ok(answer) => return Err(Failure::Failed(format!("{url} answers {}", answer.status()))),
             Err(error) => return Err(Failure::Failed(format!("{url} does not answer: {error}"))),
         }

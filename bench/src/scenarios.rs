@@ -60,7 +60,7 @@ pub(super) async fn end_to_end(
     let (landed, _) = environment.landed_and_sold(&sale).await?;
     let begin = Instant::now();
     let drained = environment
-        .drained(&sale, sizes.patience, &|landed, sold| spinner.tell(&format!("{landed} of {sold} landed")))
+        .drained(&sale, sizes.patience, &|landed, sold| spinner.say(&format!("{landed} of {sold} landed")))
         .await?;
     let whole = watch.end();
     let drain_ms = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -78,7 +78,7 @@ pub(super) async fn end_to_end(
         "accepted": report.accepted, "accepted_per_s": accepted_per_s(&report), "landed_under_load": landed, "drained": drained,
         "drain_ms": drain_ms, "accept_to_order_p50_ms": p50, "accept_to_order_p99_ms": p99, "cpu": usage.json(),
     });
-    spinner.tell("one transaction an order");
+    spinner.say("one transaction an order");
     let plain = landing::one_transaction_an_order(environment, sizes).await?;
     // What has not landed has not cost everything yet.
     let cost = cost::us_of_all(&whole, report.accepted).filter(|_us| drained);

@@ -35,7 +35,7 @@ pub(super) enum Scenario {
     Sale,
     /// Many buyers (--users) for 500 units, each until an answer
     Crowd,
-    /// Buyers (--rush) who all open a connection within one second: what they hear, and whether a SYN is repeated
+    /// Buyers (--rush) who all open a connection within one second: what they get, and whether a SYN is repeated
     Rush,
     /// Time until a purchase works again after kill -9 of each role and each server, and after a host vanished
     Recovery,
@@ -194,7 +194,7 @@ pub(super) struct Sizes {
 }
 
 impl Sizes {
-    /// Connections of `accept` and of the open loop at half of its rate: so many that a core does not wait because all buyers of a
+    /// Connections of `accept` and of the open loop at half of its rate: enough that a core does not wait because all buyers of a
     /// closed loop are in one group, and that a purchase that is due finds an idle one.
     pub const fn crowd_connections(&self) -> u32 {
         self.connections.saturating_mul(4)
@@ -236,7 +236,7 @@ impl Spinner {
         Self(bar)
     }
 
-    pub fn tell(&self, words: &str) {
+    pub fn say(&self, words: &str) {
         self.0.set_message(words.to_owned());
     }
 }

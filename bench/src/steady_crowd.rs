@@ -32,7 +32,7 @@ pub(super) fn crowd(environment: &Environment, sizes: &Sizes, sale: &SaleId, spi
                 stop.stop();
             });
         });
-        spinner.tell(&format!("{} accepted", progress.accepted));
+        spinner.say(&format!("{} accepted", progress.accepted));
     }));
     plan
 }

@@ -40,8 +40,8 @@ const EARLY_PERCENT_MAX: u64 = 3;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Purchases of future waiters under way at a time.
 const AT_A_TIME: usize = 64;
-/// How often it is looked whether all wait.
-const LOOK: Duration = Duration::from_millis(50);
+/// How often it is checked whether all wait.
+const CHECK_EVERY: Duration = Duration::from_millis(50);
 /// The setting of those whose status waits for a replica, too.
 const REPLICATED: &str = "redis.wait_replicas=1";
 /// The default.
@@ -57,7 +57,7 @@ struct Waited {
     cpu: Value,
 }
 
-/// What the waiters heard.
+/// What the waiters got.
 #[derive(Default)]
 struct Polls {
     /// After their wait.
@@ -78,8 +78,8 @@ pub(super) async fn measure(
     // With room for a purchase that waits beside them.
     let places = format!("http.waiters_max={}", 2 * sizes.waiters.max(1));
     for (name, setting) in [("waiters", UNREPLICATED), ("waiters_replicated", REPLICATED)] {
-        spinner.tell(setting);
-        // An api of their own: what so many polls take would be told of every later measurement.
+        spinner.say(setting);
+        // An api of their own: what this number of polls takes would be in every later measurement.
         if let Some(other) = environment.another(Difference::Settings(&[setting, &places])).await? {
             let measure = async |other: &mut Environment| one(other, sizes, spinner).await;
             bars.push(of(name, &steady_crowd::measured_on(other, sizes, spinner, measure).await?));
@@ -134,9 +134,9 @@ async fn one(environment: &mut Environment, sizes: &Sizes, spinner: &Spinner) ->
     }
     let count = descriptors::buyers_of_a_process(sizes.waiters)?;
     let sale = environment.sale("waiters", steady_crowd::ENOUGH, None).await?;
-    spinner.tell("those who will wait buy");
+    spinner.say("those who will wait buy");
     let questions = bought(environment, &sale, count).await?;
-    spinner.tell("purchases without waiters");
+    spinner.say("purchases without waiters");
     let without = loadgen::run(warmed(environment, sizes, &sale, PER_S, spinner)).await?;
     let (polls, stop) = (Arc::new(Polls::default()), Stopper::new());
     let mut tasks = JoinSet::new();
@@ -145,15 +145,15 @@ async fn one(environment: &mut Environment, sizes: &Sizes, spinner: &Spinner) ->
         let connection = Connection::new(target.clone(), PATIENCE);
         tasks.spawn(wait(connection, question, polls.clone(), stop.clone()));
     }
-    spinner.tell(&format!("{count} long polls begin"));
+    spinner.say(&format!("{count} long polls begin"));
     let until = Instant::now() + PATIENCE;
     while polls.asking.load(Relaxed) < count {
         if Instant::now() > until {
             return Err(Failure::Failed(format!("waiters: {} of {count} ask in time", polls.asking.load(Relaxed))));
         }
-        sleep(LOOK).await;
+        sleep(CHECK_EVERY).await;
     }
-    spinner.tell(&format!("purchases beside {count} long polls"));
+    spinner.say(&format!("purchases beside {count} long polls"));
     let watch = CpuMeter::start(environment);
     let beside = loadgen::run(warmed(environment, sizes, &sale, PER_S, spinner)).await?;
     let cpu = watch.end().json();

@@ -65,7 +65,7 @@ pub(super) async fn sales(
     let mut bars = Vec::new();
     for case in Case::all(sizes.sale_buyers) {
         environment.go_on()?;
-        spinner.tell(case.name);
+        spinner.say(case.name);
         bars.push(one(environment, sizes, &case).await?);
     }
     Ok(bars)
@@ -124,7 +124,7 @@ fn complaints(case: &Case, report: &LoadReport, outcomes: &Outcomes, sold: Units
         (outcomes.confirmed == report.accepted, format!("{} of {} confirmed", outcomes.confirmed, report.accepted)),
         (case.limit.is_none_or(|limit| most <= u64::from(limit)), format!("one buyer has {most} units")),
         (report.accepted_twice == 0, format!("{} purchases share a request id", report.accepted_twice)),
-        (report.unresolved == 0, format!("{} purchases never heard an answer", report.unresolved)),
+        (report.unresolved == 0, format!("{} purchases never got an answer", report.unresolved)),
     ];
     rules.into_iter().filter(|(holds, _)| !holds).map(|(_, complaint)| complaint).collect()
 }

@@ -23,17 +23,17 @@ const BANNED: [BannedWords; 6] = [
     BannedWords {
         words: &["told", "tell", "tells", "telling", "untold"],
         instead: "report, notify, publish, deliver; of a reader: see, know",
-        counts: [("src", 72), ("bench/src", 173), ("tests", 619), ("docs", 30)],
+        counts: [("src", 72), ("bench/src", 31), ("tests", 619), ("docs", 30)],
     },
     BannedWords {
         words: &["hear", "hears", "heard", "hearing"],
         instead: "get, receive",
-        counts: [("src", 0), ("bench/src", 13), ("tests", 136), ("docs", 0)],
+        counts: [("src", 0), ("bench/src", 0), ("tests", 136), ("docs", 0)],
     },
     BannedWords {
         words: &["look", "looks", "looked", "looking"],
         instead: "read, check, find, search, seem (`look up` is not counted)",
-        counts: [("src", 55), ("bench/src", 29), ("tests", 201), ("docs", 21)],
+        counts: [("src", 55), ("bench/src", 0), ("tests", 201), ("docs", 21)],
     },
     BannedWords {
         words: &["owe", "owes", "owed", "owing"],
@@ -43,12 +43,12 @@ const BANNED: [BannedWords; 6] = [
     BannedWords {
         words: &["whoever", "nobody", "stranger", "strangers"],
         instead: "the noun: no process, no buyer, the caller, an unknown message",
-        counts: [("src", 5), ("bench/src", 20), ("tests", 265), ("docs", 21)],
+        counts: [("src", 5), ("bench/src", 0), ("tests", 265), ("docs", 20)],
     },
     BannedWords {
         words: &["let go", "lets go", "so many"],
         instead: "release, stop; this number of",
-        counts: [("src", 1), ("bench/src", 10), ("tests", 19), ("docs", 3)],
+        counts: [("src", 1), ("bench/src", 0), ("tests", 19), ("docs", 3)],
     },
 ];
 

@@ -12,7 +12,7 @@ use seckill::runtime::Stopper;
 use std::net::TcpListener;
 use std::time::Duration;
 
-/// About what a refusal of the real API looks like.
+/// About what a refusal of the real API is.
 const GONE: &str = r#"{"type":"about:blank","title":"Sold out","status":410,"detail":"everything is sold","code":"P1-S2","sale_id":"bench"}"#;
 
 async fn refuse(auth: web::Data<Authenticator>, request: HttpRequest, mut body: web::Payload) -> HttpResponse {

@@ -137,7 +137,7 @@ pub async fn finish(db: &Db) -> Result<(), DbError> {
             // Each answers with rows, which a batch may not.
             for table in ["request_outcome", "orders", "stock_flow", "payments"] {
                 let analyze = format!("ANALYZE TABLE {table}");
-                let _told: Vec<Analyzed> = diesel::sql_query(analyze).load(conn).await?;
+                let _analyzed: Vec<Analyzed> = diesel::sql_query(analyze).load(conn).await?;
             }
             Ok(conn.batch_execute("DROP TABLE IF EXISTS bench_numbers").await?)
         })

@@ -1,6 +1,6 @@
 //! For the benchmark: three strategies that take one unit of stock in the database alone. A guarded UPDATE of the one hot
-//! row; the same row with a version column, read first and written only if nobody else wrote it; and a row for each unit
-//! that a transaction picks with SKIP LOCKED, so that nobody waits for anybody. All can write the order in the same
+//! row; the same row with a version column, read first and written only if no other session wrote it; and a row for each unit
+//! that a transaction picks with SKIP LOCKED, so that no session waits for another. All can write the order in the same
 //! transaction, as their users do.
 //!
 //! A crash leaves the tables `bench_units` and `bench_versions` with the stock of a benchmark.
@@ -94,7 +94,7 @@ pub async fn make(db: &Db, sale: &SaleId, units: u64) -> Result<(), DbError> {
     Ok(())
 }
 
-/// Picks a free row that nobody has locked and takes it, in one transaction, with the order if there is one; whether there
+/// Picks a free row that no session has locked and takes it, in one transaction, with the order if there is one; whether there
 /// was such a row.
 ///
 /// # Errors

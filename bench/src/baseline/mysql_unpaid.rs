@@ -12,7 +12,7 @@ struct OneNumber {
     n: i64,
 }
 
-/// Sets the enforced deadline of all unpaid orders of a sale to one moment, so many seconds from now.
+/// Sets the enforced deadline of all unpaid orders of a sale to one moment, this number of seconds from now.
 ///
 /// # Errors
 /// [`DbError`]; repeating the call is safe.

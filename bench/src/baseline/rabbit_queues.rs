@@ -108,8 +108,8 @@ impl QueueReader {
     /// # Errors
     /// [`RabbitError`].
     pub async fn ready(&self, queue: &str) -> Result<u64, RabbitError> {
-        let look = QueueDeclareArguments::durable_client_named(queue).passive(true).finish();
-        let answer = self.link.channel.queue_declare(look).await.map_err(|error| failed(&error))?;
+        let passive = QueueDeclareArguments::durable_client_named(queue).passive(true).finish();
+        let answer = self.link.channel.queue_declare(passive).await.map_err(|error| failed(&error))?;
         Ok(answer.map_or(0, |(_, ready, _)| u64::from(ready)))
     }
 }

@@ -75,7 +75,7 @@ pub async fn left(store: &RedisStore, strategy: RedisStockStrategy, key: &str) -
     Ok(left)
 }
 
-/// Makes one shard of a sale look as if `count` requests of one unit had been accepted, landed and trimmed, as
+/// Makes one shard of a sale seem as if `count` requests of one unit had been accepted, landed and trimmed, as
 /// `mysql_bulk` writes them. No purchase may run meanwhile.
 ///
 /// # Errors
@@ -209,7 +209,7 @@ async fn take_segment_locked(
         let before = retries;
         for offset in 0..segments {
             let segment = (home + offset) % segments;
-            // Nobody waits for the lock of an empty segment.
+            // No caller waits for the lock of an empty segment.
             if number(store, "GET", &segment_key(key, segment)).await? <= 0 {
                 continue;
             }

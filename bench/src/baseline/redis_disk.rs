@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_wait_of_all_servers_is_told() {
+    fn the_longest_wait_of_all_servers_is_reported() {
         let sample = |second: i64, ms: i64| Value::Array(vec![Value::Integer(second), Value::Integer(ms)]);
         let waits = DiskWaits::of(&[
             Value::Array(vec![sample(1, 3), sample(2, 41)]),

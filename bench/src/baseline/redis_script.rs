@@ -43,7 +43,7 @@ impl BareScript {
         Ok(script)
     }
 
-    /// Purchases a second, `count` of them. Takes its keys away when that cannot be told.
+    /// Purchases a second, `count` of them. Takes its keys away when that is unknown.
     ///
     /// # Errors
     /// As of [`Self::load`].
@@ -52,9 +52,9 @@ impl BareScript {
         let load = ["-P", "1", "-c", &connections, "-n", &count, "-r", "1000000000000", "--csv"];
         let script =
             ["EVALSHA", &self.sha, "3", KEYS[0], KEYS[1], KEYS[2], "buyer-__rand_int__", "__rand_int__", PAYLOAD];
-        let told = tool("redis-benchmark", &self.at(), &[&load[..], &script].concat()).await;
+        let output = tool("redis-benchmark", &self.at(), &[&load[..], &script].concat()).await;
         let unknown = || "redis-benchmark answered in an unknown form".to_owned();
-        let measured = told.and_then(|told| rate(&told).ok_or_else(unknown));
+        let measured = output.and_then(|output| rate(&output).ok_or_else(unknown));
         if measured.is_err() {
             self.unlink().await?;
         }
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rate_is_read_whatever_the_command_looks_like() {
+    fn the_rate_is_read_whatever_the_command_is() {
         let csv = "\"test\",\"rps\",\"avg_latency_ms\",\"min_latency_ms\",\"p50_latency_ms\",\"p95_latency_ms\",\"p99_latency_ms\",\"max_latency_ms\"\n\
                    \"EVALSHA x {\"v\":1,\"rid\":\"7\"}\",\"58823.53\",\"0.9\",\"0.1\",\"0.8\",\"1.5\",\"2.0\",\"9.1\"\n";
         assert_eq!(rate(csv), Some(58_823.53));

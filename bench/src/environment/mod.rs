@@ -142,7 +142,7 @@ impl Environment {
             Some(_) | None => None,
         };
         migrate::migrate(DatabaseAddress::new(&settings.mysql).map_err(RoleError::from)?).await?;
-        // The roles alone: what looks at the servers from here goes to them directly.
+        // The roles alone: what reads the servers from here goes to them directly.
         let of_roles = match &hosts {
             Some(hosts) => Arc::new(Settings::load(&making.layers_on(&hosts.urls(servers.urls())))?),
             None => settings.clone(),

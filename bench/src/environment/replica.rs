@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 /// It is in step within this time, and answers each question within it.
 const IN_STEP: Duration = Duration::from_secs(30);
-const LOOK: Duration = Duration::from_millis(50);
+const CHECK_EVERY: Duration = Duration::from_millis(50);
 
 /// Starts one of the Redis at `port` on loopback; returns when it is in step.
 pub(super) async fn start(dir: &Path, port: u16) -> Result<Server, Failure> {
@@ -22,7 +22,7 @@ pub(super) async fn start(dir: &Path, port: u16) -> Result<Server, Failure> {
         if Instant::now() > until {
             return Err(Failure::Failed("the replica of Redis is not in step in time".to_owned()));
         }
-        sleep(LOOK).await;
+        sleep(CHECK_EVERY).await;
     }
     Ok(replica)
 }

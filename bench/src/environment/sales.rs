@@ -119,7 +119,7 @@ impl Environment {
         self.go_on()?;
         self.all_roles().await?;
         for sale in &self.sales {
-            let report = |landed, sold| spinner.tell(&format!("first {landed} of {sold} earlier ones land"));
+            let report = |landed, sold| spinner.say(&format!("first {landed} of {sold} earlier ones land"));
             self.drained(&sale.sale_id, within, &report).await?;
         }
         self.go_on()

@@ -73,7 +73,7 @@ pub fn parse_head(buffer: &[u8]) -> Result<Option<ResponseHead>, ParseError> {
     };
     let status = answer.code.unwrap_or(0);
     if status < 200 {
-        return Err(ParseError::Malformed("an interim answer nobody asked for"));
+        return Err(ParseError::Malformed("an interim answer to no request"));
     }
     let mut head = ResponseHead {
         status,
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn several_answers_in_one_buffer_are_told_apart() {
+    fn several_answers_in_one_buffer_are_distinguished() {
         let buffer = [ANSWER, b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n", ANSWER].concat();
         let (mut at, mut seen) = (0, Vec::new());
         while at < buffer.len() {

@@ -39,16 +39,20 @@ impl LoadReport {
     }
 
     /// Writes down the last word about a purchase.
-    pub(super) fn record(&mut self, told: BuyerAnswer, keep: bool) {
-        match (told.verdict, told.request_id) {
+    pub(super) fn record(&mut self, final_answer: BuyerAnswer, keep: bool) {
+        match (final_answer.verdict, final_answer.request_id) {
             (FinalAnswer::Accepted, Some(request_id)) => {
-                self.accepted_requests.push(AcceptedPurchase { request_id, user: told.user, quantity: told.quantity });
+                self.accepted_requests.push(AcceptedPurchase {
+                    request_id,
+                    user: final_answer.user,
+                    quantity: final_answer.quantity,
+                });
             }
             (FinalAnswer::Unknown, _) => self.unresolved += 1,
             (FinalAnswer::Accepted | FinalAnswer::Refused { .. } | FinalAnswer::NotSent, _) => {}
         }
         if keep {
-            self.history.push(told);
+            self.history.push(final_answer);
         }
     }
 
@@ -112,11 +116,11 @@ impl LoadReport {
     /// Closes the books: distinct requests, their units, the time it took.
     pub(super) fn settle(&mut self, elapsed: Duration, latency_us: Histogram<u64>) {
         self.latency_us = latency_us;
-        let told = self.accepted_requests.len();
+        let all = self.accepted_requests.len();
         self.accepted_requests.sort_unstable();
         self.accepted_requests.dedup_by_key(|accepted| accepted.request_id);
         self.accepted = u64::try_from(self.accepted_requests.len()).unwrap_or(u64::MAX);
-        self.accepted_twice = u64::try_from(told).unwrap_or(u64::MAX) - self.accepted;
+        self.accepted_twice = u64::try_from(all).unwrap_or(u64::MAX) - self.accepted;
         self.accepted_units = self.accepted_requests.iter().map(|accepted| u64::from(accepted.quantity)).sum();
         self.elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
     }
@@ -133,9 +137,10 @@ mod tests {
         let mut latency_us = Histogram::new_with_bounds(1, 1_000_000, 3).unwrap();
         for (id, user) in ids.iter().zip(0..) {
             let request_id = Some(RequestId::new(*id).unwrap());
-            let told = BuyerAnswer { user, request_id, quantity: 2, verdict: FinalAnswer::Accepted, doubted: false };
+            let final_answer =
+                BuyerAnswer { user, request_id, quantity: 2, verdict: FinalAnswer::Accepted, doubted: false };
             report.requests += 1;
-            report.record(told, false);
+            report.record(final_answer, false);
             latency_us.record(1_000).unwrap();
         }
         report.settle(Duration::from_millis(ids.len() as u64), latency_us);

@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::{Instant, timeout};
 
-/// A connection unused for this long is looked at before it is written to: the server may have closed it meanwhile.
+/// A connection unused for this long is checked before it is written to: the server may have closed it meanwhile.
 const IDLE_CHECK: Duration = Duration::from_millis(500);
 const READ_BYTES: usize = 4096;
 

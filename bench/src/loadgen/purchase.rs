@@ -49,20 +49,20 @@ impl VirtualUser {
         if self.shared.plan.room
             && let Err(verdict) = self.wait_in_room(wish.buyer).await
         {
-            return self.seen.record(self.told(wish, verdict), keep);
+            return self.seen.record(self.answer_of(wish, verdict), keep);
         }
         if self.shared.plan.tokens {
             match self.get_purchase_token(wish.buyer).await {
                 Ok(id) => wish.ticket = Some(id),
-                Err(verdict) => return self.seen.record(self.told(wish, verdict), keep),
+                Err(verdict) => return self.seen.record(self.answer_of(wish, verdict), keep),
             }
         }
-        let told = self.retry_until_final(wish).await;
-        self.seen.record(told, keep);
-        match told.verdict {
+        let final_answer = self.retry_until_final(wish).await;
+        self.seen.record(final_answer, keep);
+        match final_answer.verdict {
             FinalAnswer::Accepted => {
                 self.shared.accepted.fetch_add(1, Relaxed);
-                if let (true, Some(id)) = (self.shared.plan.asks_status, told.request_id) {
+                if let (true, Some(id)) = (self.shared.plan.asks_status, final_answer.request_id) {
                     let path = self.shared.forms.status_path(id);
                     // Its answer is counted; a purchase does not depend on it.
                     let _status = self.call_status(wish.buyer, &path).await;
@@ -73,11 +73,11 @@ impl VirtualUser {
         }
         if duplicate {
             let again = self.retry_until_final(PlannedPurchase { due: None, ..wish }).await;
-            self.seen.replayed(&told, again, keep);
+            self.seen.replayed(&final_answer, again, keep);
         }
     }
 
-    fn told(&self, wish: PlannedPurchase, verdict: FinalAnswer) -> BuyerAnswer {
+    fn answer_of(&self, wish: PlannedPurchase, verdict: FinalAnswer) -> BuyerAnswer {
         let plan = &self.shared.plan;
         let user = plan.first_buyer + wish.buyer;
         BuyerAnswer { user, request_id: wish.ticket, quantity: plan.quantity, verdict, doubted: false }
@@ -106,7 +106,7 @@ impl VirtualUser {
 
     /// Sends one purchase until the answer is final or the retries are used up.
     async fn retry_until_final(&mut self, wish: PlannedPurchase) -> BuyerAnswer {
-        let mut told = self.told(wish, FinalAnswer::NotSent);
+        let mut final_answer = self.answer_of(wish, FinalAnswer::NotSent);
         let mut wait_s = None;
         for attempt in 0..=self.shared.plan.max_retries {
             if attempt > 0 && !self.pause(attempt, wait_s.take()).await {
@@ -115,38 +115,40 @@ impl VirtualUser {
             let due = wish.due.filter(|_| attempt == 0);
             match self.call_order(wish.buyer, wish.ticket.is_some(), due).await {
                 CallResult::Accepted(id) => {
-                    return BuyerAnswer { request_id: Some(id), verdict: FinalAnswer::Accepted, ..told };
+                    return BuyerAnswer { request_id: Some(id), verdict: FinalAnswer::Accepted, ..final_answer };
                 }
-                CallResult::Refused(status) if told.doubted && !is_final_no(status) => return told,
-                CallResult::Refused(status) => return BuyerAnswer { verdict: FinalAnswer::Refused { status }, ..told },
+                CallResult::Refused(status) if final_answer.doubted && !is_final_no(status) => return final_answer,
+                CallResult::Refused(status) => {
+                    return BuyerAnswer { verdict: FinalAnswer::Refused { status }, ..final_answer };
+                }
                 CallResult::Later { status, seconds } => {
                     wait_s = Some(seconds);
                     // "Later" does not say what became of an earlier try with an unknown outcome.
-                    if !told.doubted {
-                        told.verdict = FinalAnswer::Refused { status };
+                    if !final_answer.doubted {
+                        final_answer.verdict = FinalAnswer::Refused { status };
                     }
                 }
                 CallResult::NotSent => {}
                 CallResult::Unknown { id, path } => {
                     self.seen.unknown += 1;
-                    told = BuyerAnswer {
-                        request_id: told.request_id.or(id),
+                    final_answer = BuyerAnswer {
+                        request_id: final_answer.request_id.or(id),
                         verdict: FinalAnswer::Unknown,
                         doubted: true,
-                        ..told
+                        ..final_answer
                     };
-                    let Some(id) = told.request_id else { return told };
+                    let Some(id) = final_answer.request_id else { return final_answer };
                     let path = path.unwrap_or_else(|| self.shared.forms.status_path(id));
                     if self.is_known(wish, &path).await {
-                        return BuyerAnswer { verdict: FinalAnswer::Accepted, ..told };
+                        return BuyerAnswer { verdict: FinalAnswer::Accepted, ..final_answer };
                     }
                     if wish.ticket.is_none() {
-                        return told;
+                        return final_answer;
                     }
                 }
             }
         }
-        told
+        final_answer
     }
 
     /// Asks whether a request was accepted: once if the purchase can be repeated, else many times. Any status is a

@@ -26,7 +26,7 @@ pub enum FinalAnswer {
 }
 
 /// Whether a refusal with this status speaks about the purchase itself. Who may not ask at all (401, 403), or not now (408,
-/// 429, 5xx), has heard nothing about an earlier try.
+/// 429, 5xx), has got nothing about an earlier try.
 #[must_use]
 pub(super) const fn is_final_no(status: u16) -> bool {
     matches!(status, 400..500) && !matches!(status, 401 | 403 | 408 | 429)
@@ -197,7 +197,7 @@ pub struct LoadReport {
     pub not_connected: u64,
     /// Purchases sent again with the same token after a definite answer.
     pub replays: u64,
-    /// Replays of accepted purchases that did not hear the same 202 again but something else definite. Must be 0.
+    /// Replays of accepted purchases that did not get the same 202 again but something else definite. Must be 0.
     pub replays_broken: u64,
     /// The first of them, with their second answers.
     pub broken: Vec<BuyerAnswer>,

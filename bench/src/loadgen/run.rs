@@ -59,11 +59,11 @@ impl PreparedRun {
                     Some(Err(_)) => return Err(LoadError::Crashed),
                     None => break,
                 },
-                _ = ticks.tick() => tell(&shared),
+                _ = ticks.tick() => report_progress(&shared),
             }
         }
         report.settle(start.elapsed(), shared.latencies.take());
-        tell(&shared);
+        report_progress(&shared);
         Ok(report)
     }
 }
@@ -88,7 +88,7 @@ async fn gather(shared: &Arc<RunState>) -> Result<Vec<VirtualUser>, LoadError> {
     Ok(users)
 }
 
-fn tell(shared: &RunState) {
+fn report_progress(shared: &RunState) {
     if let Some(progress) = &shared.plan.progress {
         progress(shared.progress());
     }

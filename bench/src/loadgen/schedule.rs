@@ -14,7 +14,7 @@ use tokio::time::Instant;
 /// Purchases that are due within this time come together: to wake up for each of them would cost as much as to send it.
 const STEP: Duration = Duration::from_micros(250);
 /// A stop is noticed within this time.
-const LOOK: Duration = Duration::from_millis(10);
+const CHECK_EVERY: Duration = Duration::from_millis(10);
 
 /// `count` purchases at a constant rate.
 #[derive(Debug, Clone, Copy)]
@@ -85,7 +85,7 @@ impl Schedule {
                 permits.add_permits(usize::try_from(due - given).unwrap_or(0));
                 given = due;
                 drop(permits);
-                std::thread::sleep(times.due(given).saturating_sub(start.elapsed()).clamp(STEP, LOOK));
+                std::thread::sleep(times.due(given).saturating_sub(start.elapsed()).clamp(STEP, CHECK_EVERY));
             }
         });
     }
@@ -112,16 +112,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_waits_for_a_purchase_that_is_not_due_is_let_go_by_a_stop() {
+    async fn who_waits_for_a_purchase_that_is_not_due_is_released_by_a_stop() {
         let stop = Stopper::new();
         let times = DueTimes { per_s: 0.001, count: 10 };
         let schedule = Schedule::new(times, 2, stop.clone());
         schedule.begin(Instant::now());
         schedule.wait().await;
         let mut others = Box::pin(async { tokio::join!(schedule.wait(), schedule.wait()) });
-        let early = tokio::time::timeout(LOOK * 3, &mut others).await;
+        let early = tokio::time::timeout(CHECK_EVERY * 3, &mut others).await;
         assert!(early.is_err(), "only the first one is due");
         stop.stop();
-        tokio::time::timeout(Duration::from_secs(30), others).await.expect("let go");
+        tokio::time::timeout(Duration::from_secs(30), others).await.expect("released");
     }
 }

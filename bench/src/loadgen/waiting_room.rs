@@ -31,8 +31,8 @@ impl VirtualUser {
                     troubles = 0;
                     wait_s
                 }
-                PlaceAnswer::Trouble(heard, wait_s) => {
-                    (verdict, troubles) = (heard, troubles + 1);
+                PlaceAnswer::Trouble(got, wait_s) => {
+                    (verdict, troubles) = (got, troubles + 1);
                     wait_s
                 }
             };

@@ -1,6 +1,6 @@
 //! The buyers of a rush: an open loop in which each comes when it is due, opens a connection of its own, and buys once.
 //!
-//! Input: an api, a sale, names that nobody has bought with. Output: what each buyer saw. A dropped rush leaves what was sent.
+//! Input: an api, a sale, names without a purchase. Output: what each buyer saw. A dropped rush leaves what was sent.
 //! Three of four buyers close their connection with the answer; the fourth keeps it, asks again on it, and holds it until
 //! the end, as browsers do.
 
@@ -23,7 +23,7 @@ use tokio::time::Instant;
 
 /// All buyers are due within this time.
 const WITHIN: Duration = Duration::from_secs(1);
-/// One of so many keeps its connection.
+/// One of this number keeps its connection.
 const KEEPS: u64 = 4;
 /// Longest wait for a connection, and again for an answer; a SYN is repeated after 1, 3, 7 and 15 seconds.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -34,7 +34,7 @@ const AN_ADDRESS: u64 = 2_500;
 /// The first source address; the api's own is the one before.
 const FIRST_SOURCE: u32 = u32::from_be_bytes([127, 0, 0, 2]);
 
-/// Part of a crowd, as one process is told of it.
+/// Part of a crowd, as one process gets it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RushPlan {
@@ -84,7 +84,7 @@ impl Rush {
     pub async fn run(self) -> Vec<Seen> {
         let rush = Arc::new(self);
         let capacity = usize::try_from(rush.plan.buyers).unwrap_or(usize::MAX).max(1);
-        let (tell, mut told) = mpsc::channel(capacity);
+        let (report, mut reports) = mpsc::channel(capacity);
         #[expect(clippy::cast_precision_loss, reason = "below 2^53")]
         let per_s = rush.plan.buyers as f64 / WITHIN.as_secs_f64();
         let schedule = Schedule::for_one(per_s, rush.plan.buyers, rush.stop.clone());
@@ -95,16 +95,16 @@ impl Rush {
             if rush.stop.is_stopped() {
                 break;
             }
-            let (rush, tell, due) = (Arc::clone(&rush), tell.clone(), schedule.due(index));
+            let (rush, report, due) = (Arc::clone(&rush), report.clone(), schedule.due(index));
             tokio::spawn(async move {
                 let came = rush.buy(index, start, due).await;
                 // There is room for everybody, and who listens leaves last.
-                drop(tell.try_send(came));
+                drop(report.try_send(came));
             });
         }
-        drop(tell);
+        drop(report);
         let (mut all, mut held) = (Vec::with_capacity(capacity), Vec::new());
-        while let Some((seen, connection)) = told.recv().await {
+        while let Some((seen, connection)) = reports.recv().await {
             all.push(seen);
             held.extend(connection);
         }
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn everyone_who_is_due_comes_and_tells_what_it_saw() {
+    async fn everyone_who_is_due_comes_and_reports_what_it_saw() {
         let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
         let seen = rush(format!("http://{closed}"), 40, 0).await.run().await;
         assert_eq!(seen.len(), 40);

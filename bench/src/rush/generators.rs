@@ -1,6 +1,6 @@
 //! The processes that a rush comes from: as many as the limit of open files needs.
 //!
-//! Each is told its part on standard input, signs its tokens, says that it is ready, waits for the time to begin, and prints
+//! Each gets its part on standard input, signs its tokens, says that it is ready, waits for the time to begin, and prints
 //! what its buyers saw. A crash of this process ends those that wait (their input ends); those under way end by themselves.
 
 use super::buyers::{Rush, RushPlan};
@@ -22,7 +22,7 @@ const READY: &str = "ready";
 const LEAD_MS: i64 = 200;
 /// Tokens are signed and the word is given within this time.
 const PREPARES: Duration = Duration::from_secs(120);
-/// The last buyer has given up and everything is told within this time.
+/// The last buyer has given up and everything is reported within this time.
 const ENDS: Duration = Duration::from_secs(120);
 
 /// One process.
@@ -113,22 +113,22 @@ impl Generator {
 
 /// Such a process.
 pub(crate) async fn serve() -> Result<u8, Failure> {
-    let plan = told()?;
+    let plan = next_line()?;
     let plan: RushPlan = serde_json::from_str(&plan).map_err(|error| Failure::Usage(format!("the plan: {error}")))?;
     let rush = Rush::prepare(plan, Stopper::new()).await?;
     output::line(READY);
-    let begin = told()?;
+    let begin = next_line()?;
     let begin: i64 = begin.parse().map_err(|_| Failure::Usage(format!("{begin} is no time")))?;
     tokio::time::sleep(Duration::from_millis(u64::try_from(begin - now_ms()).unwrap_or(0))).await;
     let seen = rush.run().await;
     output::line(&serde_json::to_string(&seen).map_err(|error| Failure::Failed(error.to_string()))?);
     // Kept until the end of the input, and nothing more comes.
-    drop(told());
+    drop(next_line());
     Ok(0)
 }
 
 /// The next line of the input. Nothing else is to be done meanwhile.
-fn told() -> Result<String, Failure> {
+fn next_line() -> Result<String, Failure> {
     let mut line = String::new();
     if std::io::stdin().read_line(&mut line)? == 0 {
         return Err(Failure::Usage("the input ended early".to_owned()));

@@ -1,10 +1,10 @@
 //! `rush`: the first second of a sale. Many buyers are due within one second; each opens a connection inside the measurement,
-//! most for one purchase only, with an access token that the api sees for the first time. Told is what they heard and when,
+//! most for one purchase only, with an access token that the api sees for the first time. Reported is what they got and when,
 //! from the time each was due, and what the kernel counted: a connection that meets a full accept queue waits until its SYN
 //! is repeated, a second or three later.
 //!
-//! The buyers are processes of their own (`generators`), because a process may have only so many sockets. They share the
-//! processors with what they measure, so their own lateness is told too.
+//! The buyers are processes of their own (`generators`), because a process may have a bounded number of sockets. They share the
+//! processors with what they measure, so their own lateness is reported too.
 
 mod buyers;
 mod generators;
@@ -45,9 +45,9 @@ pub(super) async fn one(environment: &mut Environment, sizes: &Sizes, spinner: &
     let api = environment.pids().get("api").copied();
     let api_open_max = api.map(descriptors::for_service);
     let sale = environment.sale("rush", STOCK, Some(1)).await?;
-    spinner.tell("access tokens");
+    spinner.say("access tokens");
     let mut generators = Generators::start(environment, &sale, sizes.rush).await?;
-    spinner.tell(&format!("{} buyers", sizes.rush));
+    spinner.say(&format!("{} buyers", sizes.rush));
     let (watch, before) = (CpuMeter::of(environment, generators.pids()), TcpCounters::now());
     let seen = generators.run().await?;
     let (cpu, after) = (watch.end().with_one_load(), TcpCounters::now());
@@ -71,7 +71,7 @@ pub(super) fn bars(ours: &RushRun, other: Option<&RushRun>) -> Vec<Bar> {
     let more = json!({ "rush": ours.json(), "other_build": other.map(RushRun::json) });
     let note = other.map_or_else(|| ours.note(), |other| format!("{}; THE OTHER BUILD: {}", ours.note(), other.note()));
     let waited = Bar::of("rush", ours.waited(), "connections").beside(other.map(RushRun::waited));
-    // Without the counters nobody knows whether a SYN was repeated.
+    // Without the counters it is unknown whether a SYN was repeated.
     let waited = if ours.tcp.is_some() { waited.at_most(0.0) } else { waited };
     let within = Bar::of("rush_within_1s", figures.within_1s_percent(), "%")
         .beside(other.map(|other| other.figures.within_1s_percent()))
@@ -83,7 +83,7 @@ pub(super) fn bars(ours: &RushRun, other: Option<&RushRun>) -> Vec<Bar> {
 }
 
 impl RushRun {
-    /// SYNs that were repeated or thrown away, and buyers who heard nothing.
+    /// SYNs that were repeated or thrown away, and buyers who got nothing.
     #[expect(clippy::cast_precision_loss, reason = "counts of one run")]
     fn waited(&self) -> f64 {
         let lost = self.tcp.map_or(0, |tcp| tcp.syn_retransmits + tcp.listen_drops);

@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::time::Duration;
 
-/// Nobody should wait longer.
+/// No buyer should wait longer.
 const SOON: Duration = Duration::from_secs(1);
-/// The slowest are one of so many.
+/// The slowest are one of this number.
 const SLOWEST: usize = 100;
 
 /// How it ended for a buyer.
@@ -102,7 +102,7 @@ impl Waits {
     }
 }
 
-/// The smallest that so many per cent do not exceed; zero of nothing.
+/// The smallest that this number of per cent do not exceed; zero of nothing.
 fn at_percent(sorted: &[Duration], percent: usize) -> Duration {
     let rank = (sorted.len() * percent).div_ceil(100);
     sorted.get(rank.saturating_sub(1)).copied().unwrap_or_default()
@@ -151,7 +151,7 @@ impl RushFigures {
         }
     }
 
-    /// Buyers who heard nothing.
+    /// Buyers who got nothing.
     pub const fn unanswered(&self) -> usize {
         self.buyers - self.answered
     }
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn the_slowest_hundredth_begins_with_those_who_heard_nothing() {
+    fn the_slowest_hundredth_begins_with_those_who_got_nothing() {
         let mut all: Vec<Seen> = (1..=295).map(|ms| seen(ms, RushOutcome::Status(410))).collect();
         all.extend((0..4).map(|n| seen(2_000 + n, RushOutcome::Status(503))));
         all.push(seen(1, RushOutcome::None("reset".into())));
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rush_is_told_from_when_each_was_due() {
+    fn a_rush_is_measured_from_when_each_was_due() {
         let all = [
             seen(1_000, RushOutcome::Status(202)),
             seen(1_001, RushOutcome::Status(503)),
@@ -229,7 +229,7 @@ mod tests {
         assert_eq!((figures.begun_first_s, figures.opened_first_s), (4, 3));
         assert_eq!((figures.lateness.p50_ms, figures.lateness.max_ms), (2.0, 1_990.0));
         assert_eq!((figures.busy_answers, figures.kept, figures.kept_asked), (2, 1, 2));
-        assert_eq!(figures.answers.max_ms, 5_000.0, "who heard nothing is not among the answers");
+        assert_eq!(figures.answers.max_ms, 5_000.0, "who got nothing is not among the answers");
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! What the kernel counts of TCP: repeated SYNs, and connections that a full accept queue threw away.
 //!
-//! Input: `/proc/net/netstat` and `/proc/net/snmp`. Output: the counters of this network namespace, whoever caused them: the
+//! Input: `/proc/net/netstat` and `/proc/net/snmp`. Output: the counters of this network namespace, whatever caused them: the
 //! roles' and servers' own connections are among them. A system without these files has no counters.
 
 use serde::Serialize;
 
-/// Counters since the system started, or between two looks.
+/// Counters since the system started, or between two readings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(super) struct TcpCounters {
     /// SYNs and SYN-ACKs that were sent again: somebody waited a second or more for a connection.

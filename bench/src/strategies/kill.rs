@@ -3,7 +3,7 @@
 //!
 //! Input: a `victim` that sells; where orders have events, a second one that publishes them, killed once in the middle and
 //! once with the first. Output: who got a yes and has no order (or no event) once everything that can still be persisted is
-//! persisted, who has two, and units that left the stock and belong to nobody. A crash kills the victims too (the kernel does).
+//! persisted, who has two, and units that left the stock and belong to no buyer. A crash kills the victims too (the kernel does).
 
 use super::StockStrategy;
 use super::messages::{EventDispatcher, EventOutcome};
@@ -23,7 +23,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::time::{Duration, Instant};
 
 /// How often that is counted.
-const LOOK: Duration = Duration::from_millis(1);
+const CHECK_EVERY: Duration = Duration::from_millis(1);
 
 /// A sale whose application was killed.
 pub(super) struct Killed {
@@ -94,7 +94,7 @@ pub(super) async fn one(
 ) -> Result<Killed, Failure> {
     let sale = stock_up(environment, strategy, UNITS).await?;
     let starter = VictimStarter { name, sale: &sale, first: environment.numbers(UNITS) };
-    let told = |count| move |child: &Child| Ok(buyers_told(child)?.len() >= count);
+    let told = |count| move |child: &Child| Ok(buyers_answered(child)?.len() >= count);
     let mut killed = vec![VictimPart::Buyers.name()];
     let buyers = if strategy.scheme().is_some() {
         let mut dispatcher = starter.dispatcher(environment, patience).await?;
@@ -125,7 +125,7 @@ pub(super) async fn one(
         environment.api_only().await?;
     }
     // It is dead and reaped: nothing is written any more.
-    let told = buyers_told(&buyers)?;
+    let told = buyers_answered(&buyers)?;
     Ok(Killed { strategy, sale, told, killed })
 }
 
@@ -142,7 +142,7 @@ async fn wait_for(
             let (name, tail) = (child.name(), child.log_tail());
             return Err(Failure::Failed(format!("{name} did not get as far as its kill: {tail}")));
         }
-        environment.stop.sleep(LOOK).await;
+        environment.stop.sleep(CHECK_EVERY).await;
     }
     Ok(())
 }
@@ -159,12 +159,12 @@ fn log(child: &Child) -> Result<String, Failure> {
     Ok(std::fs::read_to_string(child.log())?)
 }
 
-fn buyers_told(child: &Child) -> Result<BTreeSet<u64>, Failure> {
-    Ok(told_in(&log(child)?))
+fn buyers_answered(child: &Child) -> Result<BTreeSet<u64>, Failure> {
+    Ok(answered_in(&log(child)?))
 }
 
 /// Numbers of whole lines `yes <number>`; a buyer who did not get the whole line got no answer.
-fn told_in(log: &str) -> BTreeSet<u64> {
+fn answered_in(log: &str) -> BTreeSet<u64> {
     let number = |line: &str| line.strip_prefix("yes ")?.strip_suffix('\n')?.parse().ok();
     log.split_inclusive('\n').filter_map(number).collect()
 }
@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_lost_is_told_by_number_and_not_by_a_difference_of_counts() {
+    fn who_is_lost_is_known_by_number_and_not_by_a_difference_of_counts() {
         let losses = Losses::of(&[1, 2, 3].into(), &[3, 4, 5].into(), 5);
         assert_eq!((losses.told, losses.orders, losses.lost, losses.stranded, losses.oversold), (3, 3, 2, 2, 0));
         assert_eq!((losses.wrong(), Losses::of(&[1].into(), &[1, 2].into(), 2).wrong()), (4, 0));
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_line_that_was_cut_is_no_answer() {
-        assert_eq!(told_in("yes 7\nerror: no\nyes x\nyes 8\nyes 9"), [7, 8].into());
-        assert!(told_in("").is_empty());
+        assert_eq!(answered_in("yes 7\nerror: no\nyes x\nyes 8\nyes 9"), [7, 8].into());
+        assert!(answered_in("").is_empty());
     }
 }

@@ -90,7 +90,7 @@ pub(super) async fn measure(
     let (mut bars, mut killed, mut wrong) = (Vec::new(), Vec::new(), 0);
     for (name, strategy) in ALL {
         environment.go_on()?;
-        spinner.tell(name);
+        spinner.say(name);
         let (bar, inexact) = pace::one(environment, &connections, (name, strategy), (stock, sizes.patience)).await?;
         bars.push(bar);
         killed.push(kill::one(environment, (name, strategy), sizes.patience).await?);
@@ -98,7 +98,7 @@ pub(super) async fn measure(
             wrong += inexact;
         }
     }
-    spinner.tell("landing what was sold");
+    spinner.say("landing what was sold");
     environment.settle(sizes.patience, spinner).await?;
     for (bar, killed) in bars.iter_mut().zip(&killed) {
         let losses = killed.count(environment, sizes.patience).await?;

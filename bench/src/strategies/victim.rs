@@ -5,7 +5,7 @@
 //! What becomes of the order is what users of that strategy do. The field's strategies in Redis put it into a queue in this
 //! process' memory, and a few writers empty that queue into the database, one plain transaction an order. The database's own
 //! strategies commit it with the unit, before the yes; the outbox with its event, and the half message between the half and
-//! its command. Ours has it in the outbox, written by the script that took the unit; nothing is left to do here. Nobody waits
+//! its command. Ours has it in the outbox, written by the script that took the unit; nothing is left to do here. No caller waits
 //! for the kill: buyers and writers work as fast as they can from the first unit on. Only two buyers with half messages stop,
 //! each at a point where a kill is to find somebody.
 //!

@@ -1,5 +1,5 @@
 //! A purchase with a transactional half message, as RocketMQ has it: a half message that no consumer sees (confirmed), the
-//! local transaction, then the command to commit or to roll back, which nobody waits for.
+//! local transaction, then the command to commit or to roll back, whose end is not waited for.
 //!
 //! A crash before the command leaves a half message in doubt: the coordinator's check-back decides it.
 

@@ -2,7 +2,7 @@
 //! file: `outbox_relay` (database outbox), `half_message` with `producer` (what the buyer's process does) and `coordinator`
 //! (transactional half message). What publishes events is a process of its own when it is to be killed.
 //!
-//! Input: a sale. Output: events in a queue that nobody consumes until they are counted.
+//! Input: a sale. Output: events in a queue that is not consumed until they are counted.
 
 mod coordinator;
 mod half_message;

@@ -1,7 +1,7 @@
 //! One connection for publishing that many buyers share, as an application has it: a message with its confirm, or a
-//! message that nobody waits for.
+//! message whose confirm is not waited for.
 //!
-//! A crash loses what was not handed to the broker, and nobody knows which of the unconfirmed messages it has.
+//! A crash loses what was not handed to the broker, and it is unknown which of the unconfirmed messages it has.
 
 use seckill::cli::Failure;
 use seckill::store::rabbit::{Confirms, Outgoing, PublishEvent, PublishResult, Publisher, RabbitConfig};
@@ -16,7 +16,7 @@ const CONFIRM: Duration = Duration::from_secs(30);
 
 struct PublishRequest {
     message: Outgoing,
-    /// Dropped when the message was refused; `None` where nobody waits.
+    /// Dropped when the message was refused; `None` where no caller waits.
     confirmed: Option<oneshot::Sender<()>>,
 }
 
