@@ -53,6 +53,8 @@ fn the_commands_that_a_local_stack_prints_work_as_they_stand() {
 #[test]
 fn a_hangup_drains_a_role_and_hurries_none_unless_it_was_to_be_ignored() {
     run_waiting(async {
+        // With a handler here the signal is not ignored in a process that starts, also when the tests run under nohup.
+        let _handler = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup()).expect("a handler");
         let world = World::with(&[], &[]).await;
         let mut relay = world.process("relay", "", &[]);
         relay.program.until_logged("starting").await;
