@@ -34,7 +34,7 @@ pub(super) async fn measure_backlog(rows: &ReconcileRows, rabbit: &RabbitConfig)
         futures::future::join(rows.outcome_events.unpublished_figures(), rows.register.open_count()).await;
     match unpublished {
         Ok(UnpublishedFigures { outcomes, orders }) => {
-            event_gauges(EventGauges::of(&outcomes), EventGauges::of(&orders))
+            event_gauges(EventGauges::of(&outcomes), EventGauges::of(&orders));
         }
         Err(error) => {
             tracing::debug!(phase = "p5_reconcile", %error, "waiting events cannot be counted");
