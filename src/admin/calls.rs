@@ -15,7 +15,7 @@ use std::future::{Ready, ready};
 use std::marker::PhantomData;
 
 /// Longest name of an operator, characters; its column has 64, and a word goes before it.
-const NAME_CHARS_MAX: usize = 48;
+pub(super) const NAME_CHARS_MAX: usize = 48;
 
 /// What a call needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

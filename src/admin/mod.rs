@@ -3,6 +3,7 @@
 //! However many screens are open, each server is read at most once a second for all of them ([`cached`]). `routes` has the routes;
 //! their handlers are in the files below it, one family each, and share `state`, `json_api` and `problems`.
 
+mod act_body;
 mod acts;
 mod audits;
 mod cached;

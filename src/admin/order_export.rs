@@ -8,20 +8,16 @@
 use super::calls::ViewCall;
 use super::json_api::{AdminAnswer, ReadProblems};
 use super::state::Admin;
-use crate::domain::ids::{RequestId, SaleId, UserId};
-use crate::domain::instant;
 use crate::http::problem::{Kind, Problem, RETRY_LATER_S};
 use crate::orders::document::OrderDocument;
-use crate::orders::forms::OrdersForm;
+use crate::orders::forms::ExportForm;
 use crate::orders::rows::OrderRows;
-use crate::orders::rows::{FoundOrders, ListedOrder, OrdersQuery, PAGE_MAX};
+use crate::orders::rows::{FoundOrders, ListedOrder, OrdersQuery};
 use crate::store::mysql::DbError;
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE};
 use actix_web::{HttpResponse, web};
 use bytes::Bytes;
-use chrono::{DateTime, Utc};
 use futures::stream::{self, Stream};
-use serde::Deserialize;
 use std::io;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
@@ -34,47 +30,20 @@ const PAGE_TAKEN: Duration = Duration::from_secs(60);
 /// An export takes at most this long: enough for some millions of orders.
 const EXPORT_TAKES: Duration = Duration::from_secs(3600);
 
-#[derive(Deserialize, utoipa::IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ExportQuery {
-    /// Only of this sale.
-    #[param(value_type = Option<String>, pattern = "^[A-Za-z0-9_-]{1,64}$")]
-    sale: Option<SaleId>,
-    /// Only of this buyer.
-    #[param(value_type = Option<String>)]
-    buyer: Option<UserId>,
-    /// Only UNPAID, PAID, EXPIRED or CANCELLED; needs a sale or a buyer.
-    state: Option<String>,
-    /// Only accepted from then on, RFC 3339.
-    #[param(value_type = Option<String>, format = DateTime)]
-    #[serde(default, deserialize_with = "instant::read_optional")]
-    from: Option<DateTime<Utc>>,
-    /// Only accepted before then, RFC 3339.
-    #[param(value_type = Option<String>, format = DateTime)]
-    #[serde(default, deserialize_with = "instant::read_optional")]
-    to: Option<DateTime<Utc>>,
-    /// Only orders before this one: the last order of an export that was cut off.
-    #[param(value_type = Option<String>, pattern = "^[1-9][0-9]{0,18}$")]
-    cursor: Option<RequestId>,
-}
-
 /// Export all orders that a filter finds, newest first, a line of JSON each.
 ///
 /// Orders that are written meanwhile are newer than the first line and not in it. Two exports at once; more get 429.
 #[utoipa::path(
     get, path = "/admin/v1/orders/export", operation_id = "export_orders", tag = "orders",
-    params(ExportQuery),
+    params(ExportForm),
     responses(
         (status = 200, description = "One order a line, as in `orders` of find_orders. An answer that is cut off was not all: go \
             on with `cursor`", body = String, content_type = "application/x-ndjson"),
         ReadProblems,
     )
 )]
-pub(super) async fn export(_call: ViewCall, admin: web::Data<Admin>, query: web::Query<ExportQuery>) -> AdminAnswer {
-    let ExportQuery { sale, buyer, state, from, to, cursor } = query.into_inner();
-    let query = OrdersForm { sale, buyer, state, from, to, cursor, limit: PAGE_MAX };
-    let query = query.query(admin.token_ttl_s)?;
+pub(super) async fn export(_call: ViewCall, admin: web::Data<Admin>, query: web::Query<ExportForm>) -> AdminAnswer {
+    let query = query.into_inner().query(admin.token_ttl_s)?;
     let Ok(place) = admin.exporting.clone().try_acquire_owned() else { return Err(too_many()) };
     // A database that is away is a problem, not an export without lines.
     let first = admin.servers.rows.orders.find(&query).await?;

@@ -3,57 +3,21 @@
 use super::calls::ViewCall;
 use super::json_api::{AdminAnswer, ReadProblems, answer};
 use super::state::Admin;
-use crate::domain::ids::{RequestId, SaleId, UserId};
-use crate::domain::instant;
+use crate::domain::ids::RequestId;
 use crate::http::problem::{Kind, Problem};
 use crate::orders::document::{OrderDocument, OrdersPage, PaymentDocument};
 use crate::orders::forms::OrdersForm;
 use actix_web::web;
-use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-
-/// Orders of a page when nothing else is asked for.
-const PAGE: u16 = 50;
-
-#[derive(Deserialize, utoipa::IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub(super) struct FindQuery {
-    /// Only of this sale.
-    #[param(value_type = Option<String>, pattern = "^[A-Za-z0-9_-]{1,64}$")]
-    sale: Option<SaleId>,
-    /// Only of this buyer.
-    #[param(value_type = Option<String>)]
-    buyer: Option<UserId>,
-    /// Only UNPAID, PAID, EXPIRED or CANCELLED; needs a sale or a buyer.
-    state: Option<String>,
-    /// Only accepted from then on, RFC 3339: when the purchase was accepted, whenever its token was issued or its order was written.
-    #[param(value_type = Option<String>, format = DateTime)]
-    #[serde(default, deserialize_with = "instant::read_optional")]
-    from: Option<DateTime<Utc>>,
-    /// Only accepted before then, RFC 3339.
-    #[param(value_type = Option<String>, format = DateTime)]
-    #[serde(default, deserialize_with = "instant::read_optional")]
-    to: Option<DateTime<Utc>>,
-    /// `next` of the page before.
-    #[param(value_type = Option<String>, pattern = "^[1-9][0-9]{0,18}$")]
-    cursor: Option<RequestId>,
-    /// How many; 50 when left out.
-    #[param(minimum = 1, maximum = 500)]
-    limit: Option<u16>,
-}
 
 /// Find orders, newest first.
 #[utoipa::path(
     get, path = "/admin/v1/orders", operation_id = "find_orders", tag = "orders",
-    params(FindQuery),
+    params(OrdersForm),
     responses((status = 200, description = "Orders, and `next` when there are more", body = OrdersPage), ReadProblems)
 )]
-pub(super) async fn find(_call: ViewCall, admin: web::Data<Admin>, query: web::Query<FindQuery>) -> AdminAnswer {
-    let FindQuery { sale, buyer, state, from, to, cursor, limit } = query.into_inner();
-    let limit = limit.unwrap_or(PAGE);
-    let form = OrdersForm { sale, buyer, state, from, to, cursor, limit };
-    let found = admin.servers.rows.orders.find(&form.query(admin.token_ttl_s)?).await?;
+pub(super) async fn find(_call: ViewCall, admin: web::Data<Admin>, query: web::Query<OrdersForm>) -> AdminAnswer {
+    let found = admin.servers.rows.orders.find(&query.into_inner().query(admin.token_ttl_s)?).await?;
     answer(OrdersPage::with_buyers(found))
 }
 

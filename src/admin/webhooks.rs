@@ -1,18 +1,16 @@
 //! Webhooks over HTTP (L5): what waits and what is dead, single deliveries, and their replay.
 
+use super::act_body::ActBody;
 use super::calls::{OperateCall, ViewCall};
 use super::json_api::{AdminAnswer, JsonBody, ReadProblems, WriteProblems, answer};
 use super::state::Admin;
 use crate::events::webhooks::deliveries::{
-    DeliveriesForm, DeliveriesPage, DeliveryDocument, ReplayForm, ReplayedDeliveries, WebhookDocument,
-    webhooks_overview,
+    DeliveriesPage, DeliveryDocument, ReplayedDeliveries, WebhookDocument, webhooks_overview,
 };
+use crate::events::webhooks::forms::{DeliveriesForm, ReplayForm};
 use crate::http::problem::{Kind, Problem};
 use actix_web::web;
 use serde::{Deserialize, Serialize};
-
-/// Deliveries of a list when nothing else is asked for.
-const PAGE: u16 = 50;
 
 /// Webhooks, each with what of it waits and is dead.
 #[derive(Serialize, utoipa::ToSchema)]
@@ -29,31 +27,14 @@ pub(super) async fn overview(_call: ViewCall, admin: web::Data<Admin>) -> AdminA
     answer(WebhooksAnswer { webhooks: webhooks_overview(&admin.servers.rows.webhooks, &admin.webhooks).await? })
 }
 
-#[derive(Deserialize, utoipa::IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub(super) struct DeliveriesQuery {
-    /// WAITING, DELIVERED or DEAD; DEAD when left out.
-    state: Option<String>,
-    /// Only of this webhook.
-    webhook: Option<String>,
-    /// `next` of the page before.
-    cursor: Option<String>,
-    /// How many; 50 when left out.
-    #[param(minimum = 1, maximum = 500)]
-    limit: Option<u16>,
-}
-
 /// List deliveries in a state, by webhook, those that wait or are dead for longest first.
 #[utoipa::path(
     get, path = "/admin/v1/webhooks/deliveries", operation_id = "list_deliveries", tag = "webhooks",
-    params(DeliveriesQuery),
+    params(DeliveriesForm),
     responses((status = 200, description = "Deliveries, how many there are on all pages, counted up to 10,000, and `next` when there are more", body = DeliveriesPage), ReadProblems)
 )]
-pub(super) async fn list(_call: ViewCall, admin: web::Data<Admin>, query: web::Query<DeliveriesQuery>) -> AdminAnswer {
-    let DeliveriesQuery { state, webhook, cursor, limit } = query.into_inner();
-    let form = DeliveriesForm { state, webhook, cursor, limit: limit.unwrap_or(PAGE) };
-    answer(DeliveriesPage::read(&admin.servers.rows.webhooks, &form.filter()?).await?)
+pub(super) async fn list(_call: ViewCall, admin: web::Data<Admin>, query: web::Query<DeliveriesForm>) -> AdminAnswer {
+    answer(DeliveriesPage::read(&admin.servers.rows.webhooks, &query.into_inner().filter()?).await?)
 }
 
 #[derive(Deserialize, utoipa::IntoParams)]
@@ -91,20 +72,7 @@ pub(super) async fn show(_call: ViewCall, admin: web::Data<Admin>, path: web::Pa
     answer(DeliveryAnswer { delivery: DeliveryDocument::with_data(row) })
 }
 
-#[derive(Deserialize, utoipa::ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ReplayBody {
-    /// Deliveries by number, in whatever state; at most 500.
-    #[serde(default)]
-    delivery_ids: Vec<u64>,
-    /// Every dead delivery, instead of named ones.
-    #[serde(default)]
-    dead: bool,
-    /// Of this webhook only; with `dead`.
-    webhook: Option<String>,
-    /// The operator, for the record.
-    by: Option<String>,
-}
+type ReplayBody = ActBody<ReplayForm>;
 
 /// Send deliveries again: at once, with all their tries, under the same `webhook-id`.
 ///
@@ -120,9 +88,8 @@ pub(super) async fn replay(
     admin: web::Data<Admin>,
     JsonBody(body): JsonBody<ReplayBody>,
 ) -> AdminAnswer {
-    let ReplayBody { delivery_ids, dead, webhook, by } = body;
-    let form = ReplayForm { delivery_ids, dead, webhook }.checked()?;
-    let actor = call.actor(by.as_deref())?;
+    let form = body.form.checked()?;
+    let actor = call.actor(body.by.as_deref())?;
     let _turn = if form.dead { Some(admin.replaying.try_lock().map_err(|_| under_way())?) } else { None };
     answer(form.replay(&admin.servers.rows.webhooks, &actor, &|_| {}).await?)
 }

@@ -3,9 +3,8 @@
 use super::failure::Failure;
 use super::{context, output};
 use crate::config::Layers;
-use crate::events::webhooks::deliveries::{
-    DeliveriesForm, DeliveriesPage, DeliveryDocument, ReplayForm, WebhookDocument, webhooks_overview,
-};
+use crate::events::webhooks::deliveries::{DeliveriesPage, DeliveryDocument, WebhookDocument, webhooks_overview};
+use crate::events::webhooks::forms::{DeliveriesForm, ReplayForm};
 use crate::roles::Servers;
 use serde_json::json;
 use std::path::Path;
@@ -24,18 +23,8 @@ pub(super) enum WebhookCommand {
         /// Deliveries whose tries are spent
         #[arg(long, conflicts_with = "state")]
         dead: bool,
-        /// Deliveries in this state: WAITING, DELIVERED or DEAD
-        #[arg(long)]
-        state: Option<String>,
-        /// Only of this webhook; with --dead or --state
-        #[arg(long, value_name = "NAME")]
-        webhook: Option<String>,
-        /// Most deliveries, 1 to 500
-        #[arg(long, default_value_t = 50)]
-        limit: u16,
-        /// Those behind the page before: its `next`
-        #[arg(long)]
-        cursor: Option<String>,
+        #[command(flatten)]
+        form: DeliveriesForm,
         #[arg(long)]
         json: bool,
     },
@@ -49,15 +38,8 @@ pub(super) enum WebhookCommand {
   seckill webhook replay 4711
   seckill webhook replay --dead --webhook shop")]
     Replay {
-        /// Numbers of deliveries, in whatever state; at most 500
-        #[arg(required_unless_present = "dead", conflicts_with = "dead")]
-        ids: Vec<u64>,
-        /// Every dead delivery
-        #[arg(long)]
-        dead: bool,
-        /// Only of this webhook
-        #[arg(long, value_name = "NAME", requires = "dead")]
-        webhook: Option<String>,
+        #[command(flatten)]
+        form: ReplayForm,
     },
 }
 
@@ -66,19 +48,18 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: WebhookComman
     let settings = context::settings(layers, data_dir)?;
     let webhooks = Servers::new(&settings)?.rows.webhooks;
     match command {
-        WebhookCommand::List { dead: false, state: None, webhook: Some(_), .. } => {
-            Err(Failure::Usage("--webhook: only with --dead or --state".to_owned()))
-        }
-        WebhookCommand::List { dead: false, state: None, cursor: Some(_), .. } => {
-            Err(Failure::Usage("--cursor: only with --dead or --state".to_owned()))
-        }
-        WebhookCommand::List { dead: false, state: None, webhook: None, limit: _, cursor: None, json } => {
+        WebhookCommand::List { dead: false, form: DeliveriesForm { state: None, webhook, cursor, .. }, json } => {
+            if webhook.is_some() {
+                return Err(Failure::Usage("--webhook: only with --dead or --state".to_owned()));
+            }
+            if cursor.is_some() {
+                return Err(Failure::Usage("--cursor: only with --dead or --state".to_owned()));
+            }
             show_overview(&webhooks_overview(&webhooks, &settings.webhooks).await?, json);
             Ok(0)
         }
-        WebhookCommand::List { dead: _, state, webhook, limit, cursor, json } => {
-            let filter = DeliveriesForm { state, webhook, cursor, limit }.filter()?;
-            show_list(DeliveriesPage::read(&webhooks, &filter).await?, json);
+        WebhookCommand::List { dead: _, form, json } => {
+            show_list(DeliveriesPage::read(&webhooks, &form.filter()?).await?, json);
             Ok(0)
         }
         WebhookCommand::Show { id } => {
@@ -91,8 +72,8 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: WebhookComman
             output::json(&DeliveryDocument::with_data(row.ok_or_else(none)?));
             Ok(0)
         }
-        WebhookCommand::Replay { ids, dead, webhook } => {
-            let form = ReplayForm { delivery_ids: ids, dead, webhook }.checked()?;
+        WebhookCommand::Replay { form } => {
+            let form = form.checked()?;
             let progress = |replayed: usize| {
                 if replayed.is_multiple_of(PROGRESS) {
                     output::remark(&format!("{replayed} so far"));

@@ -1,17 +1,30 @@
 //! What callers say about orders, and the rules for it. The command line and both APIs read the same ones.
 
 use crate::domain::ids::{RequestId, SaleId, UserId};
+use crate::domain::instant;
 use crate::domain::order_life::OrderState;
 use crate::domain::payment::{AMOUNT_MAX, PAYMENT_ID_BYTES_MAX, Price};
 use crate::domain::snowflake::first_id_at;
 use crate::http::bad_form::{BadForm, bad};
-use crate::orders::rows::{NewPayment, OrdersQuery, PAGE_MAX};
+use crate::http::cursors::{place_of, time};
+use crate::orders::rows::{NewPayment, OrdersQuery, PAGE_MAX, REFUNDS_PAGE_MAX, RefundPlace, RefundsFilter};
 use chrono::{DateTime, Utc};
+use serde::Deserialize;
 
 /// Clocks of an api process and of Redis may differ by this much: more is found among the orders of the hour before or after.
 const CLOCKS_DIFFER_MS: i64 = 60_000;
 
-/// A payment as it is reported.
+/// What the command line says of `state` and `cursor`, for whom other fields are flags.
+const STATE_HELP: &str = "Only in this state: UNPAID, PAID, EXPIRED or CANCELLED; needs --sale or --buyer";
+const CURSOR_HELP: &str =
+    "Only orders before this one: the last one of the page before, or of an export that was cut off";
+
+/// Orders of a page when nothing else is asked for.
+const fn page() -> u16 {
+    50
+}
+
+/// A payment as it is told.
 #[derive(Debug, Clone)]
 pub(crate) struct PaymentForm {
     pub(crate) payment_id: String,
@@ -43,19 +56,81 @@ impl PaymentForm {
     }
 }
 
-/// Which orders are asked for, as the caller sends it.
-#[derive(Debug, Clone, Default)]
+/// Which orders are listed.
+#[derive(Debug, Clone, Default, Deserialize, clap::Args, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct OrdersForm {
+    /// Only of this sale.
+    #[param(value_type = Option<String>, pattern = "^[A-Za-z0-9_-]{1,64}$")]
+    #[arg(long)]
     pub(crate) sale: Option<SaleId>,
+    /// Only of this buyer.
+    #[param(value_type = Option<String>)]
+    #[arg(long)]
     pub(crate) buyer: Option<UserId>,
+    /// Only UNPAID, PAID, EXPIRED or CANCELLED; needs a sale or a buyer.
+    #[arg(long, help = STATE_HELP)]
     pub(crate) state: Option<String>,
-    /// Accepted from then on, by the clock of Redis.
+    /// Only accepted from then on, RFC 3339: when the purchase was accepted, whenever its token was issued or its order was written.
+    #[param(value_type = Option<String>, format = DateTime)]
+    #[serde(default, deserialize_with = "instant::read_optional")]
+    #[arg(long, value_name = "TIME", value_parser = instant::instant)]
     pub(crate) from: Option<DateTime<Utc>>,
-    /// Accepted before then.
+    /// Only accepted before then, RFC 3339.
+    #[param(value_type = Option<String>, format = DateTime)]
+    #[serde(default, deserialize_with = "instant::read_optional")]
+    #[arg(long, value_name = "TIME", value_parser = instant::instant)]
     pub(crate) to: Option<DateTime<Utc>>,
-    /// The last request id of the page before.
+    /// `next` of the page before.
+    #[param(value_type = Option<String>, pattern = "^[1-9][0-9]{0,18}$")]
+    #[arg(long, value_name = "RID", help = CURSOR_HELP)]
     pub(crate) cursor: Option<RequestId>,
+    /// How many; 50 when left out.
+    #[param(value_type = Option<u16>, minimum = 1, maximum = 500)]
+    #[serde(default = "page")]
+    #[arg(long, help = "Most orders, 1 to 500", default_value_t = page())]
     pub(crate) limit: u16,
+}
+
+/// Which orders are exported: all that are found, so there is no limit.
+#[derive(Debug, Clone, Deserialize, clap::Args, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ExportForm {
+    /// Only of this sale.
+    #[param(value_type = Option<String>, pattern = "^[A-Za-z0-9_-]{1,64}$")]
+    #[arg(long)]
+    sale: Option<SaleId>,
+    /// Only of this buyer.
+    #[param(value_type = Option<String>)]
+    #[arg(long)]
+    buyer: Option<UserId>,
+    /// Only UNPAID, PAID, EXPIRED or CANCELLED; needs a sale or a buyer.
+    #[arg(long, help = STATE_HELP)]
+    state: Option<String>,
+    /// Only accepted from then on, RFC 3339.
+    #[param(value_type = Option<String>, format = DateTime)]
+    #[serde(default, deserialize_with = "instant::read_optional")]
+    #[arg(long, value_name = "TIME", value_parser = instant::instant)]
+    from: Option<DateTime<Utc>>,
+    /// Only accepted before then, RFC 3339.
+    #[param(value_type = Option<String>, format = DateTime)]
+    #[serde(default, deserialize_with = "instant::read_optional")]
+    #[arg(long, value_name = "TIME", value_parser = instant::instant)]
+    to: Option<DateTime<Utc>>,
+    /// Only orders before this one: the last order of an export that was cut off.
+    #[param(value_type = Option<String>, pattern = "^[1-9][0-9]{0,18}$")]
+    #[arg(long, value_name = "RID", help = CURSOR_HELP)]
+    cursor: Option<RequestId>,
+}
+
+impl ExportForm {
+    /// The question for its first page.
+    pub(crate) fn query(self, token_ttl_s: u64) -> Result<OrdersQuery, BadForm> {
+        let Self { sale, buyer, state, from, to, cursor } = self;
+        OrdersForm { sale, buyer, state, from, to, cursor, limit: PAGE_MAX }.query(token_ttl_s)
+    }
 }
 
 impl OrdersForm {
@@ -87,6 +162,55 @@ impl OrdersForm {
         let OrdersForm { sale, buyer, limit, .. } = self;
         Ok(OrdersQuery { sale, buyer, state, from, before, accepted_from_ms, accepted_to_ms, limit })
     }
+}
+
+/// Which payments are listed whose money has to go back.
+#[derive(Debug, Clone, Default, Deserialize, clap::Args, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RefundsForm {
+    /// Only of this sale.
+    #[param(value_type = Option<String>, pattern = "^[A-Za-z0-9_-]{1,64}$")]
+    #[arg(long)]
+    sale: Option<SaleId>,
+    /// `next` of the page before.
+    #[arg(long)]
+    cursor: Option<String>,
+    /// How many; 1,000 when left out. 0: only the count.
+    #[param(value_type = Option<u16>, minimum = 0, maximum = 1000)]
+    #[serde(default = "refunds_page")]
+    #[arg(
+        long,
+        help = "Most payments, 1 to 1000",
+        default_value_t = refunds_page(),
+        value_parser = clap::value_parser!(u16).range(1..=1000)
+    )]
+    limit: u16,
+}
+
+const fn refunds_page() -> u16 {
+    REFUNDS_PAGE_MAX
+}
+
+impl RefundsForm {
+    /// The question to the database.
+    pub(crate) fn filter(self) -> Result<RefundsFilter, BadForm> {
+        if self.limit > REFUNDS_PAGE_MAX {
+            return bad("limit", "0 to 1000", "0 至 1000");
+        }
+        let after = self.cursor.as_deref().map(refund_place).transpose()?;
+        Ok(RefundsFilter { sale: self.sale, after, limit: self.limit })
+    }
+}
+
+/// Where a page of refunds ended.
+pub(super) fn refund_place(cursor: &str) -> Result<RefundPlace, BadForm> {
+    place_of(cursor, |cursor| {
+        let (state_at, id) = cursor.split_once('-')?;
+        let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+        let id = id.as_bytes().chunks(2).map(byte).collect::<Option<Vec<u8>>>()?;
+        Some(RefundPlace { state_at_ms: time(state_at)?, payment_id: String::from_utf8(id).ok()? })
+    })
 }
 
 #[cfg(test)]
@@ -128,5 +252,13 @@ mod tests {
         assert_eq!(refused(OrdersForm { limit: 0, ..OrdersForm::default() }), "limit");
         assert_eq!(refused(OrdersForm { state: Some("PAID".into()), limit: 1, ..OrdersForm::default() }), "state");
         assert_eq!(refused(OrdersForm { state: Some("paid".into()), limit: 1, ..OrdersForm::default() }), "state");
+    }
+
+    #[test]
+    fn a_list_of_refunds_that_cannot_be_answered_names_its_field() {
+        let field = |form: RefundsForm| form.filter().err().map(|bad| bad.field);
+        assert_eq!(field(RefundsForm::default()), None, "only the count");
+        assert_eq!(field(RefundsForm { limit: 1001, ..RefundsForm::default() }), Some("limit"));
+        assert_eq!(field(RefundsForm { cursor: Some("x".into()), ..RefundsForm::default() }), Some("cursor"));
     }
 }

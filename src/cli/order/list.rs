@@ -1,40 +1,18 @@
 //! Orders listed and exported, and the money that has to go back.
 
-use super::OrderFilter;
 use crate::cli::failure::Failure;
 use crate::cli::{context, output};
-use crate::config::{Layers, Settings};
+use crate::config::Layers;
 use crate::domain::currency::amount_text;
 use crate::orders::document::{OrderDocument, OrdersPage, PaymentDocument};
-use crate::orders::forms::OrdersForm;
-use crate::orders::refunds::{RefundsForm, RefundsPage};
-use crate::orders::rows::{OrdersQuery, PAGE_MAX};
+use crate::orders::forms::{ExportForm, OrdersForm, RefundsForm};
+use crate::orders::refunds::RefundsPage;
 use crate::roles::Servers;
 use std::path::Path;
 
-impl OrderFilter {
-    fn query(&self, limit: u16, settings: &Settings) -> Result<OrdersQuery, Failure> {
-        let form = OrdersForm {
-            sale: self.sale.clone(),
-            buyer: self.buyer.clone(),
-            state: self.state.clone(),
-            from: self.from,
-            to: self.to,
-            cursor: self.cursor,
-            limit,
-        };
-        Ok(form.query(settings.p1_entry.token_ttl_s)?)
-    }
-}
-
-pub(super) async fn list(
-    layers: &Layers,
-    data_dir: &Path,
-    filter: &OrderFilter,
-    (limit, json): (u16, bool),
-) -> Result<u8, Failure> {
+pub(super) async fn list(layers: &Layers, data_dir: &Path, form: OrdersForm, json: bool) -> Result<u8, Failure> {
     let settings = context::settings(layers, data_dir)?;
-    let query = filter.query(limit, &settings)?;
+    let query = form.query(settings.p1_entry.token_ttl_s)?;
     let servers = Servers::new(&settings)?;
     let page = OrdersPage::with_buyers(servers.rows.orders.find(&query).await?);
     if json {
@@ -66,9 +44,9 @@ fn row(order: &OrderDocument) -> [String; 8] {
 }
 
 /// Page by page; orders that are written meanwhile are newer than the first page and not in it.
-pub(super) async fn export(layers: &Layers, data_dir: &Path, filter: &OrderFilter) -> Result<u8, Failure> {
+pub(super) async fn export(layers: &Layers, data_dir: &Path, form: ExportForm) -> Result<u8, Failure> {
     let settings = context::settings(layers, data_dir)?;
-    let mut query = filter.query(PAGE_MAX, &settings)?;
+    let mut query = form.query(settings.p1_entry.token_ttl_s)?;
     let servers = Servers::new(&settings)?;
     loop {
         let page = servers.rows.orders.find(&query).await?;

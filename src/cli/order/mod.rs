@@ -6,9 +6,8 @@ mod step;
 
 use super::failure::Failure;
 use crate::config::Layers;
-use crate::domain::ids::{RequestId, SaleId, UserId};
-use crate::domain::instant::instant;
-use crate::orders::refunds::{REFUNDS_PAGE, RefundsForm};
+use crate::domain::ids::RequestId;
+use crate::orders::forms::{ExportForm, OrdersForm, RefundsForm};
 use clap::builder::NonEmptyStringValueParser;
 use std::path::Path;
 
@@ -31,17 +30,14 @@ pub(super) enum OrderCommand {
   seckill order list --sale demo --state UNPAID --limit 20")]
     List {
         #[command(flatten)]
-        filter: OrderFilter,
-        /// Most orders, 1 to 500
-        #[arg(long, default_value_t = 50)]
-        limit: u16,
+        form: OrdersForm,
         #[arg(long)]
         json: bool,
     },
     /// Write orders as JSON lines to standard output, newest first, all of them
     Export {
         #[command(flatten)]
-        filter: OrderFilter,
+        form: ExportForm,
     },
     /// Record a payment as the shop's backend does, and try its order
     ///
@@ -73,15 +69,8 @@ pub(super) enum OrderCommand {
     },
     /// List payments whose money has to go back, oldest first
     Refunds {
-        /// Only of this sale
-        #[arg(long)]
-        sale: Option<SaleId>,
-        /// Most payments, 1 to 1000
-        #[arg(long, default_value_t = REFUNDS_PAGE, value_parser = clap::value_parser!(u16).range(1..=1000))]
-        limit: u16,
-        /// Those behind the page before: its `next`
-        #[arg(long)]
-        cursor: Option<String>,
+        #[command(flatten)]
+        form: RefundsForm,
         #[arg(long)]
         json: bool,
     },
@@ -103,29 +92,6 @@ pub(super) enum OrderCommand {
     },
 }
 
-/// Which orders.
-#[derive(Debug, clap::Args)]
-pub(super) struct OrderFilter {
-    /// Only of this sale
-    #[arg(long)]
-    sale: Option<SaleId>,
-    /// Only of this buyer
-    #[arg(long)]
-    buyer: Option<UserId>,
-    /// Only in this state: UNPAID, PAID, EXPIRED or CANCELLED; needs --sale or --buyer
-    #[arg(long)]
-    state: Option<String>,
-    /// Only accepted at this time or later, RFC 3339: when the purchase was accepted, whenever its token was issued
-    #[arg(long, value_name = "TIME", value_parser = instant)]
-    from: Option<chrono::DateTime<chrono::Utc>>,
-    /// Only accepted before this time, RFC 3339
-    #[arg(long, value_name = "TIME", value_parser = instant)]
-    to: Option<chrono::DateTime<chrono::Utc>>,
-    /// Only orders before this one: the last one of the page before, or of an export that was cut off
-    #[arg(long, value_name = "RID")]
-    cursor: Option<RequestId>,
-}
-
 /// A whole number of the smallest unit; people write amounts with a point.
 fn smallest_units(text: &str) -> Result<i64, String> {
     let expected = "expected a whole number of the currency's smallest unit, e.g. 199900 for 1999.00 CNY";
@@ -135,16 +101,13 @@ fn smallest_units(text: &str) -> Result<i64, String> {
 pub(super) async fn run(layers: &Layers, data_dir: &Path, command: &OrderCommand) -> Result<u8, Failure> {
     match command {
         OrderCommand::Show { id, json } => show::show(layers, data_dir, *id, *json).await,
-        OrderCommand::List { filter, limit, json } => list::list(layers, data_dir, filter, (*limit, *json)).await,
-        OrderCommand::Export { filter } => list::export(layers, data_dir, filter).await,
+        OrderCommand::List { form, json } => list::list(layers, data_dir, form.clone(), *json).await,
+        OrderCommand::Export { form } => list::export(layers, data_dir, form.clone()).await,
         OrderCommand::Paid { id, payment_id, amount, currency } => {
             step::paid(layers, data_dir, *id, step::PaymentArgs { payment_id, amount_cents: *amount, currency }).await
         }
         OrderCommand::Refunded { id, payment_id } => step::refunded(layers, data_dir, *id, payment_id).await,
-        OrderCommand::Refunds { sale, limit, cursor, json } => {
-            let form = RefundsForm { sale: sale.clone(), cursor: cursor.clone(), limit: *limit };
-            list::refunds(layers, data_dir, form, *json).await
-        }
+        OrderCommand::Refunds { form, json } => list::refunds(layers, data_dir, form.clone(), *json).await,
         OrderCommand::Cancel { id, reason } => step::cancel(layers, data_dir, *id, reason).await,
     }
 }

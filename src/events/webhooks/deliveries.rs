@@ -3,14 +3,13 @@
 //! Input: which deliveries. Output: documents; replayed deliveries wait again, with their act. A crash in a replay of all dead ones
 //! leaves its act, and the rest dead; a repeat takes them.
 
-use super::cursor::{after_delivery, delivery_place};
+use super::cursor::after_delivery;
+use super::forms::ReplayForm;
 use crate::config::Webhook;
 use crate::domain::operator::{ActTarget, Actor, Operation, OperatorAct};
-use crate::domain::webhook::DeliveryState;
 use crate::events::webhooks::rows::WebhookRows;
-use crate::events::webhooks::rows::{DeliveriesFilter, ListedDelivery, PAGE_MAX, ReplayedRows};
+use crate::events::webhooks::rows::{DeliveriesFilter, ListedDelivery, ReplayedRows};
 use crate::faults::crash_point;
-use crate::http::bad_form::{BadForm, bad};
 use crate::http::cursors::last_of_full;
 use crate::http::times::shown_time;
 use crate::store::mysql::DbError;
@@ -20,10 +19,6 @@ use serde_json::{Value, json};
 
 /// Ids that the row of an act names; the rest is counted.
 const IDS_RECORDED: usize = 100;
-/// The highest number of a delivery: what the APIs' documents call int64.
-const DELIVERY_ID_MAX: u64 = i64::MAX.unsigned_abs();
-/// Longest name of a webhook, characters.
-const NAME_CHARS_MAX: usize = 48;
 
 /// One delivery.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -153,50 +148,6 @@ pub(crate) async fn webhooks_overview(
     Ok(documents)
 }
 
-/// Which deliveries are asked for, as the caller sends it.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct DeliveriesForm {
-    /// DEAD when left out.
-    pub(crate) state: Option<String>,
-    pub(crate) webhook: Option<String>,
-    /// `next` of the page before.
-    pub(crate) cursor: Option<String>,
-    pub(crate) limit: u16,
-}
-
-fn checked_name(name: Option<String>) -> Result<Option<String>, BadForm> {
-    match name {
-        Some(name) if !(1..=NAME_CHARS_MAX).contains(&name.len()) => {
-            bad("webhook", "the name of a webhook, 1 to 48 characters", "webhook 名称，1 至 48 个字符")
-        }
-        name => Ok(name),
-    }
-}
-
-impl DeliveriesForm {
-    /// The question to the database.
-    pub(crate) fn filter(self) -> Result<DeliveriesFilter, BadForm> {
-        if !(1..=PAGE_MAX).contains(&self.limit) {
-            return bad("limit", "1 to 500", "1 至 500");
-        }
-        let Some(state) = self.state.as_deref().map_or(Some(DeliveryState::Dead), DeliveryState::from_code) else {
-            return bad("state", "WAITING, DELIVERED or DEAD", "WAITING、DELIVERED 或 DEAD");
-        };
-        let after = self.cursor.as_deref().map(delivery_place).transpose()?;
-        Ok(DeliveriesFilter { state, webhook: checked_name(self.webhook)?, after, limit: self.limit })
-    }
-}
-
-/// What is to be sent again, as the caller sends it.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct ReplayForm {
-    pub(crate) delivery_ids: Vec<u64>,
-    /// Every dead delivery, instead of named ones.
-    pub(crate) dead: bool,
-    /// Of this webhook only; with `dead`.
-    pub(crate) webhook: Option<String>,
-}
-
 /// What was sent again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub(crate) struct ReplayedDeliveries {
@@ -209,23 +160,6 @@ pub(crate) struct ReplayedDeliveries {
 }
 
 impl ReplayForm {
-    /// The same, when it can be done.
-    pub(crate) fn checked(self) -> Result<Self, BadForm> {
-        if self.dead != self.delivery_ids.is_empty() {
-            return bad("delivery_ids", "ids of deliveries, or dead: true instead", "投递编号，或改用 dead: true");
-        }
-        if self.delivery_ids.len() > usize::from(PAGE_MAX) {
-            return bad("delivery_ids", "at most 500", "最多 500 个");
-        }
-        if self.delivery_ids.iter().any(|id| *id > DELIVERY_ID_MAX) {
-            return bad("delivery_ids", "numbers up to 9223372036854775807", "不超过 9223372036854775807 的数");
-        }
-        if self.webhook.is_some() && !self.dead {
-            return bad("webhook", "to come with dead: true", "与 dead: true 一起给出");
-        }
-        Ok(Self { webhook: checked_name(self.webhook)?, ..self })
-    }
-
     /// Sends them again: at once, with all their tries, under the same ids; `progress` gets how many of the dead ones so far. Repeating is
     /// safe.
     ///
@@ -262,30 +196,4 @@ impl ReplayForm {
 fn act(actor: &Actor, target: String, after: Value) -> OperatorAct {
     let act = OperatorAct::new(actor, Operation::WebhookReplay, ActTarget::Entry(target));
     OperatorAct { after: Some(after), ..act }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_form_that_cannot_be_answered_names_its_field() {
-        let field = |form: DeliveriesForm| form.filter().err().map(|bad| bad.field);
-        assert_eq!(field(DeliveriesForm { limit: 1, ..DeliveriesForm::default() }), None);
-        assert_eq!(field(DeliveriesForm::default()), Some("limit"));
-        let one = || DeliveriesForm { limit: 1, ..DeliveriesForm::default() };
-        assert_eq!(field(DeliveriesForm { state: Some("dead".into()), ..one() }), Some("state"));
-        assert_eq!(field(DeliveriesForm { webhook: Some(String::new()), ..one() }), Some("webhook"));
-        assert_eq!(field(DeliveriesForm { cursor: Some("7".into()), ..one() }), Some("cursor"));
-        let field = |form: ReplayForm| form.checked().err().map(|bad| bad.field);
-        assert_eq!(field(ReplayForm::default()), Some("delivery_ids"));
-        assert_eq!(field(ReplayForm { delivery_ids: vec![1], dead: true, webhook: None }), Some("delivery_ids"));
-        assert_eq!(field(ReplayForm { delivery_ids: vec![1; 501], ..ReplayForm::default() }), Some("delivery_ids"));
-        let beyond = ReplayForm { delivery_ids: vec![1, DELIVERY_ID_MAX + 1], ..ReplayForm::default() };
-        assert_eq!(field(beyond), Some("delivery_ids"));
-        let named = ReplayForm { delivery_ids: vec![1], dead: false, webhook: Some("a".into()) };
-        assert_eq!(field(named.clone()), Some("webhook"));
-        assert_eq!(field(ReplayForm { webhook: None, ..named }), None);
-        assert_eq!(field(ReplayForm { delivery_ids: vec![], dead: true, webhook: Some("a".into()) }), None);
-    }
 }

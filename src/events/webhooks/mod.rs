@@ -11,6 +11,7 @@ mod cursor;
 pub mod deliveries;
 mod endpoint;
 mod figures;
+pub(crate) mod forms;
 mod receiver;
 pub mod rows;
 
