@@ -1,7 +1,5 @@
 //! Errors of the stores and of the work below, as problems of the admin API.
 
-use crate::domain::new_sale::BadSale;
-use crate::domain::sale_change::ChangeRefusal;
 use crate::http::bad_form::BadForm;
 use crate::http::problem::{Kind, Problem};
 use crate::p5_reconcile::ReconcileError;
@@ -9,6 +7,7 @@ use crate::p5_reconcile::dlq::DlqError;
 use crate::p6_fulfil::{CancelError, NoOrderYet, PaymentError};
 use crate::sales::SaleControlError;
 use crate::sales::rows::error::SaleError;
+use crate::sales::{BadSale, ChangeRefusal};
 use crate::store::mysql::DbError;
 
 impl From<DbError> for Problem {

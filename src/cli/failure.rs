@@ -1,9 +1,9 @@
 //! Why a command failed, and the exit code of that.
 
 use crate::config::ConfigError;
-use crate::domain::new_sale::BadSale;
 use crate::http::bad_form::BadForm;
 use crate::roles::RoleError;
+use crate::sales::BadSale;
 use std::io::ErrorKind;
 
 /// Exit code of a command that failed.

@@ -6,12 +6,14 @@
 use super::stack_plan::StackError;
 use crate::config::Settings;
 use crate::domain::ids::SaleId;
+use crate::domain::operator::Actor;
 use crate::domain::order_life::PaymentTerms;
-use crate::domain::policy::PurchasePolicy;
-use crate::domain::sale::{Sale, SaleStatus};
 use crate::roles::Servers;
 use crate::runtime::now_ms;
+use crate::sales::SaleControlError;
+use crate::sales::forms::NewSaleForm;
 use crate::sales::rows::error::SaleError;
+use chrono::DateTime;
 use std::time::Duration;
 
 /// The demo sale's id.
@@ -30,33 +32,38 @@ pub(super) async fn create(settings: &Settings) -> Result<(), StackError> {
     let servers = Servers::new(settings)?;
     let bad = |error: crate::domain::ids::IdError| StackError::NotReady(error.to_string());
     let sale_id = SaleId::parse(DEMO_SALE).map_err(bad)?;
-    let sale = Sale {
-        sale_id: sale_id.clone(),
-        product_id: "demo-phone".to_owned(),
+    let time = |unix_ms| DateTime::from_timestamp_millis(unix_ms).unwrap_or_default();
+    let new = NewSaleForm {
+        id: sale_id.clone(),
+        product: "demo-phone".to_owned(),
         title: "Demo phone / 演示手机".to_owned(),
+        stock: DEMO_STOCK,
+        limit: Some(1),
         price_cents: 199_900,
         currency: "CNY".to_owned(),
-        granted: DEMO_STOCK,
-        stock: DEMO_STOCK,
-        policy: PurchasePolicy::OnePerUser,
+        starts_at: time(now_ms() - 1_000),
+        ends_at: time(now_ms() + DEMO_MS),
         token_required: false,
         waiting_room: false,
-        payment: Some(DEMO_PAYMENT),
-        starts_at_ms: now_ms() - 1_000,
-        ends_at_ms: now_ms() + DEMO_MS,
-        status: SaleStatus::Draft,
-        epoch: 1,
+        pay_within_s: Some(DEMO_PAYMENT.pay_within_s),
+        pay_grace_s: DEMO_PAYMENT.pay_grace_s,
+        limit_returns: DEMO_PAYMENT.limit_returns,
         hidden: false,
-        version: 1,
+        warm: false,
     };
-    match servers.rows.sales.create(&sale).await {
-        Ok(()) | Err(SaleError::Exists(_)) => {}
-        Err(error) => return Err(error.into()),
+    let control = servers.sale_control(settings);
+    // One that is there is no failed act.
+    if servers.rows.sales.get(&sale_id).await?.is_none() {
+        let sale = new.draft().map_err(|bad| StackError::NotReady(bad.to_string()))?;
+        match control.create(&Actor::at_the_terminal("local stack"), (&sale, false), || {}).await {
+            Ok(()) | Err(SaleControlError::Sale(SaleError::Exists(_))) => {}
+            Err(error) => return Err(error.into()),
+        }
     }
     if !servers.redis.wait_connected(CONNECT).await {
         return Err(StackError::NotReady("redis does not answer".to_owned()));
     }
-    servers.sale_control(settings).warm(&sale_id).await?;
+    control.warm(&sale_id).await?;
     servers.redis.quit().await;
     Ok(())
 }

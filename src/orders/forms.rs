@@ -14,8 +14,10 @@ use serde::Deserialize;
 /// Clocks of an api process and of Redis may differ by this much: more is found among the orders of the hour before or after.
 const CLOCKS_DIFFER_MS: i64 = 60_000;
 
-/// What the command line says of `state` and `cursor`, for whom other fields are flags.
+/// What the command line says of fields that it shows otherwise.
 const STATE_HELP: &str = "Only in this state: UNPAID, PAID, EXPIRED or CANCELLED; needs --sale or --buyer";
+const FROM_HELP: &str =
+    "Only accepted at this time or later, RFC 3339: when the purchase was accepted, whenever its token was issued";
 const CURSOR_HELP: &str =
     "Only orders before this one: the last one of the page before, or of an export that was cut off";
 
@@ -75,7 +77,7 @@ pub(crate) struct OrdersForm {
     /// Only accepted from then on, RFC 3339: when the purchase was accepted, whenever its token was issued or its order was written.
     #[param(value_type = Option<String>, format = DateTime)]
     #[serde(default, deserialize_with = "instant::read_optional")]
-    #[arg(long, value_name = "TIME", value_parser = instant::instant)]
+    #[arg(long, value_name = "TIME", help = FROM_HELP, value_parser = instant::instant)]
     pub(crate) from: Option<DateTime<Utc>>,
     /// Only accepted before then, RFC 3339.
     #[param(value_type = Option<String>, format = DateTime)]
@@ -112,7 +114,7 @@ pub(crate) struct ExportForm {
     /// Only accepted from then on, RFC 3339.
     #[param(value_type = Option<String>, format = DateTime)]
     #[serde(default, deserialize_with = "instant::read_optional")]
-    #[arg(long, value_name = "TIME", value_parser = instant::instant)]
+    #[arg(long, value_name = "TIME", help = FROM_HELP, value_parser = instant::instant)]
     from: Option<DateTime<Utc>>,
     /// Only accepted before then, RFC 3339.
     #[param(value_type = Option<String>, format = DateTime)]

@@ -1,16 +1,19 @@
-//! Changes of a sale that exists: its terms, its times, whether buyers see it; and a new one with its terms.
+//! A new sale; changes of one that exists: its terms, its times, whether buyers see it; and a new one with its terms.
 //!
 //! The database first, in one conditional UPDATE that decides every race, then the cached sale and Redis' window and limit. A crash
 //! in between leaves Redis with the old ones, for at most the ten seconds until an api process checks its warmed sales
 //! (`p1_entry::auto_warm`), and a cached sale for at most its time. Repeating any call is safe.
 
 use super::control::{SaleControl, SaleControlError};
+use super::forms::CloneForm;
+use super::recorded::SaleAct;
+use super::sale_change::{ChangeRefusal, SaleChange};
 use crate::domain::ids::SaleId;
+use crate::domain::operator::{Actor, Operation};
 use crate::domain::sale::Sale;
-use crate::domain::sale_change::{ChangeRefusal, SaleChange};
-use crate::domain::sale_clone::CloneForm;
 use crate::faults::crash_point;
 use crate::sales::rows::changes::SeenSale;
+use serde_json::{Value, json};
 
 impl SaleControl {
     async fn seen(&self, id: &SaleId) -> Result<SeenSale, SaleControlError> {
@@ -56,6 +59,28 @@ impl SaleControl {
             Err(SaleControlError::Redis(error)) => Err(SaleControlError::NotFollowed(id.clone(), error)),
             other => other,
         }
+    }
+
+    /// Creates a draft, on record, then calls `created`; with `warm` also opens it, which is another act.
+    ///
+    /// # Errors
+    /// [`SaleControlError`]; after `created` the sale is there, and warming it again is safe.
+    pub(crate) async fn create(
+        &self,
+        actor: &Actor,
+        (sale, warm): (&Sale, bool),
+        created: impl FnOnce(),
+    ) -> Result<(), SaleControlError> {
+        let id = &sale.sale_id;
+        let act = |operation, asked| SaleAct { actor, operation, sale_id: id, asked };
+        let asked = json!({ "units": sale.granted, "title": sale.title, "price_cents": sale.price_cents });
+        let creating = async { Ok(self.rows.sales.create(sale).await?) };
+        self.on_record(act(Operation::SaleCreate, asked), creating).await?;
+        created();
+        if warm {
+            self.on_record(act(Operation::SaleWarm, Value::Null), self.warm(id)).await?;
+        }
+        Ok(())
     }
 
     /// Creates a draft with the terms of `id`; returns it.

@@ -13,9 +13,9 @@
 use super::contention::again_after_contention;
 use super::grants::{self as open_grants, GrantError, GrantProgress};
 use super::handles::SaleHandles;
+use super::sale_change::ChangeRefusal;
 use crate::domain::ids::SaleId;
 use crate::domain::sale::{MetaState, Sale, SaleStatus};
-use crate::domain::sale_change::ChangeRefusal;
 use crate::domain::shard::share;
 use crate::faults::crash_point;
 use crate::sales::grants::SaleAndGrantRows;

@@ -7,12 +7,17 @@ mod changes;
 mod contention;
 mod control;
 mod detail;
+pub(crate) mod forms;
 pub mod grants;
 mod handles;
 mod recorded;
 pub mod rows;
+mod sale_change;
 
 pub use control::{SaleControl, SaleControlError};
 pub(crate) use detail::SaleDetail;
+pub use forms::BadSale;
 pub(crate) use handles::SaleHandles;
 pub(crate) use recorded::SaleAct;
+pub use sale_change::ChangeRefusal;
+pub(crate) use sale_change::SaleChange;

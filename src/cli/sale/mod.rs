@@ -9,14 +9,12 @@ use crate::cli::failure::Failure;
 use crate::cli::{context, output};
 use crate::config::Layers;
 use crate::domain::ids::SaleId;
-use crate::domain::instant::instant;
-use crate::domain::new_sale::{NewSale, PAY_GRACE_S};
 use crate::domain::operator::Operation;
 use crate::domain::sale::Sale;
 use crate::http::times::shown_time;
 use crate::runtime::now_ms;
+use crate::sales::forms::{CloneForm, NewSaleForm, RescheduleForm, SaleEditForm};
 use crate::sales::rows::grants::NAME_BYTES_MAX;
-use chrono::{DateTime, Utc};
 use operator::SaleOperator;
 use std::path::{Path, PathBuf};
 
@@ -40,7 +38,7 @@ pub(super) enum SaleCommand {
     #[command(after_help = "Example:
   seckill sale create --id s1 --product p1 --title 'One phone' --stock 1000 --limit 1 \\
       --price-cents 199900 --starts-at 2026-01-01T10:00:00+08:00 --ends-at 2026-01-01T12:00:00+08:00 --warm")]
-    Create(Box<SaleCreateArgs>),
+    Create(Box<NewSaleForm>),
     /// List the newest sales
     List {
         #[arg(long)]
@@ -53,15 +51,34 @@ pub(super) enum SaleCommand {
         json: bool,
     },
     /// Change the terms of a sale, until 30 seconds before its start (units: sale top-up)
-    Edit(Box<change::SaleEditArgs>),
+    Edit {
+        id: SaleId,
+        #[command(flatten)]
+        form: Box<SaleEditForm>,
+        /// The version that you saw (sale show): with another one nothing is changed
+        #[arg(long)]
+        version: Option<u32>,
+    },
     /// Move the start of a sale before it, or its end until it has passed
-    Reschedule(change::RescheduleArgs),
+    Reschedule {
+        id: SaleId,
+        #[command(flatten)]
+        form: RescheduleForm,
+        /// The version that you saw (sale show): with another one nothing is changed
+        #[arg(long)]
+        version: Option<u32>,
+    },
     /// Hide a sale from buyers: to them there is no such sale; not while it sells, pause it first
     Hide { id: SaleId },
     /// Show a hidden sale to buyers
     Publish { id: SaleId },
     /// Create a draft with the terms of another sale
-    Clone(change::CloneArgs),
+    Clone {
+        /// The sale whose terms are taken
+        of: SaleId,
+        #[command(flatten)]
+        form: CloneForm,
+    },
     /// Put a sale's stock into Redis and open it (its window still decides when it sells); safe to repeat
     Warm { id: SaleId },
     /// Stop selling; buyers get 423, accepted requests are still persisted; can be resumed
@@ -100,58 +117,6 @@ pub(super) enum SaleCommand {
     },
 }
 
-/// `seckill sale create`
-#[derive(Debug, Clone, clap::Args)]
-pub(super) struct SaleCreateArgs {
-    /// 1 to 64 characters of A-Z a-z 0-9 _ -
-    #[arg(long)]
-    id: SaleId,
-    /// What is sold
-    #[arg(long)]
-    product: String,
-    /// What a buyer reads
-    #[arg(long)]
-    title: String,
-    #[arg(long, allow_negative_numbers = true)]
-    stock: i64,
-    /// Most units a buyer may have; 1: one per user; left out: no limit
-    #[arg(long)]
-    limit: Option<u32>,
-    /// Price of one unit in the currency's smallest unit; from 1 with --pay-within-s
-    #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
-    price_cents: i64,
-    /// ISO 4217 code
-    #[arg(long, default_value = "CNY")]
-    currency: String,
-    /// Start, RFC 3339, e.g. 2026-01-01T10:00:00Z or …+08:00
-    #[arg(long, value_parser = instant)]
-    starts_at: DateTime<Utc>,
-    /// End, RFC 3339, after the start
-    #[arg(long, value_parser = instant)]
-    ends_at: DateTime<Utc>,
-    /// Buyers need a purchase token
-    #[arg(long)]
-    token_required: bool,
-    /// Buyers pass a waiting room: drawn places for who comes before the start, released at p1_entry.room_release_per_s
-    #[arg(long)]
-    waiting_room: bool,
-    /// Seconds that a buyer has to pay after the order is written; left out: there is no payment step
-    #[arg(long, value_name = "SECONDS")]
-    pay_within_s: Option<u32>,
-    /// Seconds between the deadline that buyers see and the one that is enforced
-    #[arg(long, value_name = "SECONDS", default_value_t = PAY_GRACE_S)]
-    pay_grace_s: u32,
-    /// An order that ends unpaid no longer counts against its buyer's limit
-    #[arg(long, requires = "pay_within_s")]
-    limit_returns: bool,
-    /// Buyers do not see it until it is published
-    #[arg(long)]
-    hidden: bool,
-    /// Warm it up at once
-    #[arg(long)]
-    warm: bool,
-}
-
 /// Units are only added.
 fn more_units(text: &str) -> Result<u32, String> {
     let expected =
@@ -159,47 +124,24 @@ fn more_units(text: &str) -> Result<u32, String> {
     text.parse().ok().filter(|units| *units > 0).ok_or_else(|| expected.to_owned())
 }
 
-impl SaleCreateArgs {
-    fn sale(self) -> Result<Sale, Failure> {
-        let new = NewSale {
-            id: self.id,
-            product: self.product,
-            title: self.title,
-            stock: self.stock,
-            limit: self.limit,
-            price_cents: self.price_cents,
-            currency: self.currency,
-            starts_at: self.starts_at,
-            ends_at: self.ends_at,
-            token_required: self.token_required,
-            waiting_room: self.waiting_room,
-            pay_within_s: self.pay_within_s,
-            pay_grace_s: self.pay_grace_s,
-            limit_returns: self.limit_returns,
-            hidden: self.hidden,
-        };
-        Ok(new.draft()?)
-    }
-}
-
 pub(super) async fn run(layers: &Layers, data_dir: &Path, command: SaleCommand) -> Result<u8, Failure> {
     if let SaleCommand::Create(create) = &command {
         // A mistake shows before any server is called.
-        create.clone().sale()?;
+        NewSaleForm::clone(create).draft()?;
     }
     let settings = context::settings(layers, data_dir)?;
     let servers = context::servers(&settings).await?;
     let operator = SaleOperator { actor: context::operator(), control: servers.sale_control(&settings) };
     let control = &operator.control;
     match command {
-        SaleCommand::Create(create) => operator.create(*create, &servers).await?,
+        SaleCommand::Create(form) => operator.create(*form).await?,
         SaleCommand::List { json } => show::list(&servers, json).await?,
         SaleCommand::Show { id, json } => show::show(control, &id, json).await?,
-        SaleCommand::Edit(args) => operator.edit(*args).await?,
-        SaleCommand::Reschedule(args) => operator.reschedule(args).await?,
+        SaleCommand::Edit { id, form, version } => operator.edit(&id, *form, version).await?,
+        SaleCommand::Reschedule { id, form, version } => operator.reschedule(&id, form, version).await?,
         SaleCommand::Hide { id } => operator.hide(&id).await?,
         SaleCommand::Publish { id } => operator.publish(&id).await?,
-        SaleCommand::Clone(args) => operator.clone_sale(args).await?,
+        SaleCommand::Clone { of, form } => operator.clone_sale(&of, &form).await?,
         SaleCommand::Warm { id } => {
             operator.change(Operation::SaleWarm, &id, control.warm(&id)).await?;
             output::line(&format!("warmed {id}"));

@@ -2,12 +2,12 @@
 //!
 //! Input: who it is, what is asked for. Output: what was done, in a line, and the act. A crash leaves what the change itself leaves.
 
-use super::{SaleCreateArgs, remark_on_times};
+use super::remark_on_times;
 use crate::cli::failure::Failure;
 use crate::cli::output;
 use crate::domain::ids::SaleId;
 use crate::domain::operator::{Actor, Operation};
-use crate::roles::Servers;
+use crate::sales::forms::NewSaleForm;
 use crate::sales::{SaleAct, SaleControl, SaleControlError};
 use serde_json::Value;
 
@@ -37,18 +37,15 @@ impl SaleOperator {
         self.record(operation, sale_id, Value::Null, work).await
     }
 
-    pub(super) async fn create(&self, create: SaleCreateArgs, servers: &Servers) -> Result<(), Failure> {
-        let warm = create.warm;
-        let sale = create.sale()?;
-        let id = &sale.sale_id;
-        let asked = serde_json::json!({ "units": sale.granted, "title": sale.title, "price_cents": sale.price_cents });
-        let creating = async { Ok(servers.rows.sales.create(&sale).await?) };
-        self.record(Operation::SaleCreate, id, asked, creating).await?;
-        output::line(&format!("created {id} with {} units", sale.stock));
-        remark_on_times(&sale);
+    pub(super) async fn create(&self, form: NewSaleForm) -> Result<(), Failure> {
+        let (warm, sale) = (form.warm, form.draft()?);
+        let created = || {
+            output::line(&format!("created {} with {} units", sale.sale_id, sale.stock));
+            remark_on_times(&sale);
+        };
+        self.control.create(&self.actor, (&sale, warm), created).await?;
         if warm {
-            self.change(Operation::SaleWarm, id, self.control.warm(id)).await?;
-            output::line(&format!("warmed {id}"));
+            output::line(&format!("warmed {}", sale.sale_id));
         }
         Ok(())
     }

@@ -8,10 +8,10 @@ pub mod grants;
 mod lists;
 
 use crate::domain::ids::SaleId;
-use crate::domain::new_sale::PAY_GRACE_S;
 use crate::domain::order_life::PaymentTerms;
 use crate::domain::policy::PurchasePolicy;
 use crate::domain::sale::{Sale, SaleStatus};
+use crate::sales::forms::PAY_GRACE_S;
 use crate::sales::rows::error::SaleError;
 use crate::store::mysql::codes::{datetime, read_sale_id, unix_ms, unreadable};
 use crate::store::mysql::columns::UnixMs;

@@ -3,72 +3,22 @@
 //! Everything about a start is settled [`START_SETTLED_S`] before it. By then every cached copy of a sale has ended, and a
 //! change whose process died between the database and Redis is mended. So buyers get at the start what they were shown.
 
-use super::instant;
-use super::new_sale::{BadSale, NewSale};
-use super::order_life::PaymentTerms;
-use super::sale::{Sale, SaleStatus};
-use chrono::{DateTime, SecondsFormat, Utc};
+use super::forms::{BadSale, NewSaleForm, OrNone, RescheduleForm, SaleEditForm};
+use crate::domain::sale::{Sale, SaleStatus};
+use chrono::{DateTime, SecondsFormat};
 
 /// Until when before its start the terms and the start of a sale may change, seconds. Longer than a cached sale lives in Redis
 /// (ten times `p1_entry.cache_ttl_ms`) and then decides in a process (`p1_entry.cache_stale_max_ms`), and than the check of warmed
 /// sales takes (10 s), and room for clocks that differ.
 pub(crate) const START_SETTLED_S: u32 = 30;
 
-/// Fields of an edit; what is left out stays as it is.
-#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct SaleEdit {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub product: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
-    /// In the currency's smallest unit.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub price_cents: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub currency: Option<String>,
-    /// Most units a buyer may have; the inner none: no limit.
-    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
-    pub limit: Option<Option<u32>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub token_required: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub waiting_room: Option<bool>,
-    /// Seconds that a buyer has to pay; the inner none: no payment step.
-    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
-    pub pay_within_s: Option<Option<u32>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pay_grace_s: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub limit_returns: Option<bool>,
-}
-
-/// A field that is there, be it null.
-fn given<'de, D: serde::Deserializer<'de>, T: serde::Deserialize<'de>>(
-    value: D,
-) -> Result<Option<Option<T>>, D::Error> {
-    serde::Deserialize::deserialize(value).map(Some)
-}
-
-/// New times; what is left out stays as it is.
-#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct NewTimes {
-    /// RFC 3339.
-    #[serde(default, deserialize_with = "instant::read_optional")]
-    pub starts_at: Option<DateTime<Utc>>,
-    /// RFC 3339.
-    #[serde(default, deserialize_with = "instant::read_optional")]
-    pub ends_at: Option<DateTime<Utc>>,
-}
-
 /// A change of a sale that exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SaleChange {
     /// Other terms, before the start.
-    Edit(SaleEdit),
+    Edit(SaleEditForm),
     /// Other times: the start before it, the end until it.
-    Reschedule(NewTimes),
+    Reschedule(RescheduleForm),
     /// Buyers do not see it; not while it sells.
     Hide,
     /// Buyers see it.
@@ -137,6 +87,11 @@ impl ChangeRefusal {
 }
 
 const SETTLED_MS: i64 = START_SETTLED_S as i64 * 1000;
+const NO_UNITS: BadSale = BadSale {
+    field: "stock",
+    expected: "none in an edit; add units with top-up",
+    chinese: "空：不能在此修改，请用 top-up 增加库存",
+};
 const NOTHING: BadSale =
     BadSale { field: "body", expected: "at least one field to change", chinese: "至少一个要修改的字段" };
 const START_PAST: BadSale =
@@ -169,8 +124,11 @@ impl SaleChange {
     }
 }
 
-impl SaleEdit {
+impl SaleEditForm {
     fn applied(&self, sale: &Sale, now_ms: i64) -> Result<Sale, ChangeRefusal> {
+        if self.stock {
+            return Err(NO_UNITS.into());
+        }
         if *self == Self::default() {
             return Err(NOTHING.into());
         }
@@ -181,15 +139,15 @@ impl SaleEdit {
             return Err(ChangeRefusal::StartSettled(sale.starts_at_ms));
         }
         let edit = self.clone();
-        let mut new = NewSale::of(sale);
+        let mut new = NewSaleForm::of(sale);
         new.product = edit.product.unwrap_or(new.product);
         new.title = edit.title.unwrap_or(new.title);
         new.price_cents = edit.price_cents.unwrap_or(new.price_cents);
         new.currency = edit.currency.unwrap_or(new.currency);
-        new.limit = edit.limit.unwrap_or(new.limit);
+        new.limit = edit.limit.map_or(new.limit, |OrNone(limit)| limit);
         new.token_required = edit.token_required.unwrap_or(new.token_required);
         new.waiting_room = edit.waiting_room.unwrap_or(new.waiting_room);
-        new.pay_within_s = edit.pay_within_s.unwrap_or(new.pay_within_s);
+        new.pay_within_s = edit.pay_within_s.map_or(new.pay_within_s, |OrNone(seconds)| seconds);
         new.pay_grace_s = edit.pay_grace_s.unwrap_or(new.pay_grace_s);
         // A sale that loses its payment step loses this with it, unless both are asked for: that is a mistake.
         new.limit_returns = edit.limit_returns.unwrap_or(new.limit_returns && new.pay_within_s.is_some());
@@ -209,7 +167,7 @@ impl SaleEdit {
     }
 }
 
-impl NewTimes {
+impl RescheduleForm {
     fn applied(&self, sale: &Sale, now_ms: i64) -> Result<Sale, ChangeRefusal> {
         if *self == Self::default() {
             return Err(NOTHING.into());
@@ -236,35 +194,10 @@ impl NewTimes {
         let times = |unix_ms| DateTime::from_timestamp_millis(unix_ms).unwrap_or_default();
         // Its price and its currency may be from before there was a rule for them; times can be moved all the same.
         let currency = "CNY".to_owned();
-        let terms = NewSale { pay_within_s: None, limit_returns: false, currency, ..NewSale::of(sale) };
-        let new = NewSale { starts_at: times(starts_at_ms), ends_at: times(ends_at_ms), ..terms };
+        let terms = NewSaleForm { pay_within_s: None, limit_returns: false, currency, ..NewSaleForm::of(sale) };
+        let new = NewSaleForm { starts_at: times(starts_at_ms), ends_at: times(ends_at_ms), ..terms };
         new.draft()?;
         Ok(Sale { starts_at_ms, ends_at_ms, ..sale.clone() })
-    }
-}
-
-impl NewSale {
-    /// What an operator would say to create this sale again.
-    pub(crate) fn of(sale: &Sale) -> Self {
-        let times = |unix_ms| DateTime::from_timestamp_millis(unix_ms).unwrap_or_default();
-        let terms = sale.payment;
-        Self {
-            id: sale.sale_id.clone(),
-            product: sale.product_id.clone(),
-            title: sale.title.clone(),
-            stock: sale.granted,
-            limit: sale.policy.limit(),
-            price_cents: sale.price_cents,
-            currency: sale.currency.clone(),
-            starts_at: times(sale.starts_at_ms),
-            ends_at: times(sale.ends_at_ms),
-            token_required: sale.token_required,
-            waiting_room: sale.waiting_room,
-            pay_within_s: terms.map(|PaymentTerms { pay_within_s, .. }| pay_within_s),
-            pay_grace_s: terms.map_or(super::new_sale::PAY_GRACE_S, |terms| terms.pay_grace_s),
-            limit_returns: terms.is_some_and(|terms| terms.limit_returns),
-            hidden: sale.hidden,
-        }
     }
 }
 

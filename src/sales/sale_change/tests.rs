@@ -3,7 +3,7 @@
 use super::*;
 use crate::domain::ids::SaleId;
 use crate::domain::policy::PurchasePolicy;
-use crate::domain::sale_clone::CloneForm;
+use crate::sales::forms::CloneForm;
 
 const NOW_MS: i64 = 1_800_000_000_000;
 const HOUR_MS: i64 = 3_600_000;
@@ -11,7 +11,7 @@ const HOUR_MS: i64 = 3_600_000;
 fn sale(starts_in_ms: i64, status: SaleStatus) -> Sale {
     let text = r#"{"id":"s","product":"p","title":"t","stock":5,"limit":1,"price_cents":5,"pay_within_s":60,"limit_returns":true,
         "starts_at":"2026-01-01T10:00:00+08:00","ends_at":"2026-01-01T12:00:00+08:00"}"#;
-    let new: NewSale = serde_json::from_str(text).unwrap();
+    let new: NewSaleForm = serde_json::from_str(text).unwrap();
     let (starts_at_ms, ends_at_ms) = (NOW_MS + starts_in_ms, NOW_MS + starts_in_ms + HOUR_MS);
     Sale { starts_at_ms, ends_at_ms, status, ..new.draft().unwrap() }
 }
@@ -22,7 +22,7 @@ fn edited(sale: &Sale, edit: &str) -> Result<Sale, ChangeRefusal> {
 
 fn moved(sale: &Sale, start_in_ms: Option<i64>, end_in_ms: Option<i64>) -> Result<Sale, ChangeRefusal> {
     let at = |ms: i64| DateTime::from_timestamp_millis(NOW_MS + ms).unwrap();
-    let times = NewTimes { starts_at: start_in_ms.map(at), ends_at: end_in_ms.map(at) };
+    let times = RescheduleForm { starts_at: start_in_ms.map(at), ends_at: end_in_ms.map(at) };
     SaleChange::Reschedule(times).applied(sale, NOW_MS)
 }
 
@@ -59,7 +59,10 @@ fn an_edit_is_refused_with_the_field_or_the_reason() {
     }
     assert!(edited(&sale(SETTLED_MS + 1, SaleStatus::Paused), title).is_ok());
     assert_eq!(edited(&sale(HOUR_MS, SaleStatus::Closed), title), Err(ChangeRefusal::Closed));
-    assert!(serde_json::from_str::<SaleEdit>(r#"{"stock":9}"#).is_err(), "units are added by grants");
+    for units in [r#"{"stock":9}"#, r#"{"stock":null}"#] {
+        let refused = edited(&sale(HOUR_MS, SaleStatus::Draft), units).unwrap_err().to_string();
+        assert_eq!(refused, "stock: expected none in an edit; add units with top-up");
+    }
 }
 
 #[test]

@@ -1,12 +1,12 @@
-//! What an operator says to create a sale, and the rules for it. The command line and the admin API read the same ones.
+//! A new sale, and the rules for it.
 
-use super::currency::is_in_use;
-use super::ids::SaleId;
-use super::instant;
-use super::order_life::PaymentTerms;
-use super::payment::AMOUNT_MAX;
-use super::policy::{ORDER_UNITS_MAX, PurchasePolicy};
-use super::sale::{STOCK_MAX, Sale, SaleStatus};
+use crate::domain::currency::is_in_use;
+use crate::domain::ids::SaleId;
+use crate::domain::instant;
+use crate::domain::order_life::PaymentTerms;
+use crate::domain::payment::AMOUNT_MAX;
+use crate::domain::policy::{ORDER_UNITS_MAX, PurchasePolicy};
+use crate::domain::sale::{STOCK_MAX, Sale, SaleStatus};
 use chrono::{DateTime, Utc};
 
 /// Highest price of one unit, in the currency's smallest unit.
@@ -22,50 +22,99 @@ pub(crate) const PAY_GRACE_S: u32 = 30;
 /// Longest grace, seconds.
 const PAY_GRACE_S_MAX: u32 = 86_400;
 
-/// A sale that does not exist yet.
-#[derive(Debug, Clone, serde::Deserialize)]
+/// A new sale.
+#[derive(Debug, Clone, serde::Deserialize, clap::Args, utoipa::ToSchema)]
+#[schema(as = NewSaleBody)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct NewSale {
-    pub id: SaleId,
+pub(crate) struct NewSaleForm {
+    #[schema(value_type = String, pattern = "^[A-Za-z0-9_-]{1,64}$")]
+    #[arg(long, help = "1 to 64 characters of A-Z a-z 0-9 _ -")]
+    pub(crate) id: SaleId,
     /// What is sold.
-    pub product: String,
-    /// What a buyer reads.
-    pub title: String,
-    pub stock: i64,
-    /// Most units a buyer may have; 1: one per user; none: no limit.
+    #[schema(min_length = 1, max_length = 64)]
+    #[arg(long)]
+    pub(crate) product: String,
+    #[schema(min_length = 1, max_length = 200)]
+    #[arg(long, help = "What a buyer reads")]
+    pub(crate) title: String,
+    /// Units.
+    #[schema(minimum = 0, maximum = 1_000_000_000)]
+    #[arg(long, allow_negative_numbers = true)]
+    pub(crate) stock: i64,
+    /// Most units a buyer may have; no limit when left out.
+    #[schema(minimum = 1)]
+    #[arg(long, help = "Most units a buyer may have; 1: one per user; left out: no limit")]
+    pub(crate) limit: Option<u32>,
+    /// In the currency's smallest unit; from 1 with `pay_within_s`.
     #[serde(default)]
-    pub limit: Option<u32>,
-    /// Price of one unit in the currency's smallest unit.
-    #[serde(default)]
-    pub price_cents: i64,
-    /// ISO 4217 code.
+    #[schema(minimum = 0, maximum = 1_000_000_000_000_i64)]
+    #[arg(
+        long,
+        help = "Price of one unit in the currency's smallest unit; from 1 with --pay-within-s",
+        default_value_t = 0,
+        allow_negative_numbers = true
+    )]
+    pub(crate) price_cents: i64,
     #[serde(default = "yuan")]
-    pub currency: String,
-    /// First instant in which it sells, RFC 3339.
+    #[schema(default = "CNY", pattern = "^[A-Z]{3}$")]
+    #[arg(long, help = "ISO 4217 code", default_value = "CNY")]
+    pub(crate) currency: String,
+    /// RFC 3339.
     #[serde(deserialize_with = "instant::read")]
-    pub starts_at: DateTime<Utc>,
-    /// First instant in which it does not sell any more, RFC 3339.
+    #[schema(value_type = String, format = DateTime)]
+    #[arg(
+        long,
+        help = "Start, RFC 3339, e.g. 2026-01-01T10:00:00Z or …+08:00",
+        value_parser = instant::instant
+    )]
+    pub(crate) starts_at: DateTime<Utc>,
+    /// RFC 3339.
     #[serde(deserialize_with = "instant::read")]
-    pub ends_at: DateTime<Utc>,
-    /// Whether buyers need a purchase token.
+    #[schema(value_type = String, format = DateTime)]
+    #[arg(long, help = "End, RFC 3339, after the start", value_parser = instant::instant)]
+    pub(crate) ends_at: DateTime<Utc>,
     #[serde(default)]
-    pub token_required: bool,
-    /// Whether buyers pass a waiting room.
+    #[arg(long, help = "Buyers need a purchase token")]
+    pub(crate) token_required: bool,
     #[serde(default)]
-    pub waiting_room: bool,
-    /// Seconds that a buyer has to pay; none: there is no payment step.
-    #[serde(default)]
-    pub pay_within_s: Option<u32>,
-    /// Seconds between the deadline that buyers see and the one that is enforced.
+    #[arg(long, help = ROOM_HELP)]
+    pub(crate) waiting_room: bool,
+    /// Seconds that a buyer has to pay; no payment step when left out.
+    #[schema(minimum = 1, maximum = 2_592_000)]
+    #[arg(long, value_name = "SECONDS", help = PAY_WITHIN_HELP)]
+    pub(crate) pay_within_s: Option<u32>,
+    /// Seconds between the deadline that buyers are told and the one that is enforced; 30 when left out.
     #[serde(default = "grace_s")]
-    pub pay_grace_s: u32,
+    #[schema(value_type = Option<u32>, maximum = 86_400, default = 30)]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        help = "Seconds between the deadline that buyers are told and the one that is enforced",
+        default_value_t = PAY_GRACE_S
+    )]
+    pub(crate) pay_grace_s: u32,
     /// Whether an order that ends unpaid no longer counts against its buyer's limit.
     #[serde(default)]
-    pub limit_returns: bool,
+    #[arg(
+        long,
+        requires = "pay_within_s",
+        help = "An order that ends unpaid no longer counts against its buyer's limit"
+    )]
+    pub(crate) limit_returns: bool,
     /// Whether buyers do not see it until it is published.
     #[serde(default)]
-    pub hidden: bool,
+    #[arg(long, help = "Buyers do not see it until it is published")]
+    pub(crate) hidden: bool,
+    /// Warm it up at once.
+    #[serde(default)]
+    #[arg(long)]
+    pub(crate) warm: bool,
 }
+
+const ROOM_HELP: &str =
+    "Buyers pass a waiting room: drawn places for who comes before the start, released at p1_entry.room_release_per_s";
+const PAY_WITHIN_HELP: &str =
+    "Seconds that a buyer has to pay after the order is written; left out: there is no payment step";
 
 const fn grace_s() -> u32 {
     PAY_GRACE_S
@@ -75,7 +124,7 @@ fn yuan() -> String {
     "CNY".to_owned()
 }
 
-/// Which field of a [`NewSale`] cannot be used.
+/// Which field of a [`NewSaleForm`] cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: expected {expected}")]
 pub struct BadSale {
@@ -94,7 +143,7 @@ impl BadSale {
     }
 }
 
-impl NewSale {
+impl NewSaleForm {
     /// What an order costs at most, in the currency's smallest unit.
     fn dearest_order(&self) -> i128 {
         i128::from(self.price_cents) * i128::from(self.limit.unwrap_or(ORDER_UNITS_MAX).min(ORDER_UNITS_MAX))
@@ -134,6 +183,30 @@ impl NewSale {
         match rules.into_iter().find(|(holds, ..)| !holds) {
             Some((_, field, expected, chinese)) => Err(BadSale { field, expected, chinese }),
             None => Ok(()),
+        }
+    }
+
+    /// What an operator would say to create this sale again.
+    pub(crate) fn of(sale: &Sale) -> Self {
+        let times = |unix_ms| DateTime::from_timestamp_millis(unix_ms).unwrap_or_default();
+        let terms = sale.payment;
+        Self {
+            id: sale.sale_id.clone(),
+            product: sale.product_id.clone(),
+            title: sale.title.clone(),
+            stock: sale.granted,
+            limit: sale.policy.limit(),
+            price_cents: sale.price_cents,
+            currency: sale.currency.clone(),
+            starts_at: times(sale.starts_at_ms),
+            ends_at: times(sale.ends_at_ms),
+            token_required: sale.token_required,
+            waiting_room: sale.waiting_room,
+            pay_within_s: terms.map(|PaymentTerms { pay_within_s, .. }| pay_within_s),
+            pay_grace_s: terms.map_or(PAY_GRACE_S, |terms| terms.pay_grace_s),
+            limit_returns: terms.is_some_and(|terms| terms.limit_returns),
+            hidden: sale.hidden,
+            warm: false,
         }
     }
 
@@ -198,10 +271,10 @@ impl NewSale {
 mod tests {
     use super::*;
 
-    fn new(change: impl FnOnce(&mut NewSale)) -> Result<Sale, BadSale> {
+    fn new(change: impl FnOnce(&mut NewSaleForm)) -> Result<Sale, BadSale> {
         let text = r#"{"id":"s","product":"p","title":"t","stock":5,
             "starts_at":"2026-01-01T10:00:00+08:00","ends_at":"2026-01-01T12:00:00+08:00"}"#;
-        let mut new: NewSale = serde_json::from_str(text).unwrap();
+        let mut new: NewSaleForm = serde_json::from_str(text).unwrap();
         change(&mut new);
         new.draft()
     }
@@ -216,7 +289,7 @@ mod tests {
 
     #[test]
     fn every_rule_names_its_field() {
-        type Change = fn(&mut NewSale);
+        type Change = fn(&mut NewSaleForm);
         let broken: [(&str, Change); 17] = [
             ("product", |new| new.product = " ".to_owned()),
             ("title", |new| new.title = "题".repeat(201)),
@@ -248,7 +321,7 @@ mod tests {
             new(|new| (new.price_cents, new.limit) = (PRICE_CENTS_MAX, None)).is_ok(),
             "nothing is reported as paid"
         );
-        let dear = |new: &mut NewSale| {
+        let dear = |new: &mut NewSaleForm| {
             (new.price_cents, new.pay_within_s, new.limit) = (PRICE_CENTS_MAX, Some(60), Some(9_007));
         };
         assert!(new(dear).is_ok());

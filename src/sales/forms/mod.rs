@@ -1,0 +1,8 @@
+//! What operators say about sales, and the rules for it. The command line and the admin API read the same ones.
+
+mod changes;
+mod new_sale;
+
+pub(crate) use changes::{CloneForm, OrNone, RescheduleForm, SaleEditForm};
+pub use new_sale::BadSale;
+pub(crate) use new_sale::{NewSaleForm, PAY_GRACE_S};
