@@ -3,11 +3,13 @@
 //! A browser that disconnects does not stop an action half-way: it runs as a task of its own. Killing the process does; the
 //! service is made for that (see `p5_reconcile::dlq`).
 
+use super::act_body::ActBody;
 use super::calls::{OperateCall, ViewCall};
 use super::json_api::{AdminAnswer, JsonBody, ReadProblems, WriteProblems, answer, message_text};
 use super::state::Admin;
 use crate::domain::operator::Actor;
 use crate::http::problem::{Kind, Problem};
+use crate::p5_reconcile::dlq::forms::{DlqActionForm, source};
 use crate::p5_reconcile::dlq::{
     self, DlqAction, DlqEntry, DlqListing, DlqReport, DlqSelection, DlqService, DlqSource, code_of,
 };
@@ -21,18 +23,6 @@ const SHOWN_MAX: usize = 500;
 const NAMED_MAX: usize = 1_000;
 /// Longest reason, characters.
 const REASON_CHARS_MAX: usize = 500;
-
-fn source(word: Option<&str>) -> Result<Option<DlqSource>, Problem> {
-    match word {
-        None => Ok(None),
-        Some("relay") => Ok(Some(DlqSource::Relay)),
-        Some("mq") => Ok(Some(DlqSource::Mq)),
-        Some(other) => Err(Kind::Unprocessable.because_both(
-            format!("source: {other:?}, expected relay or mq"),
-            format!("source：{other:?}，应为 relay 或 mq"),
-        )),
-    }
-}
 
 #[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -96,41 +86,14 @@ fn row(entry: &DlqEntry, whole: bool) -> Value {
     })
 }
 
-#[derive(Deserialize, utoipa::ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct DlqActionBody {
-    /// Request ids or entry names.
-    #[serde(default)]
-    named: Vec<String>,
-    /// Every entry, instead of named ones.
-    #[serde(default)]
-    all: bool,
-    /// `relay` or `mq`; both when left out.
-    source: Option<String>,
-    /// Change nothing, only report what would happen.
-    #[serde(default)]
-    dry_run: bool,
-    /// The operator, for the record.
-    by: Option<String>,
-    /// Why; for giving up only.
-    reason: Option<String>,
-}
+type DlqActionBody = ActBody<DlqActionForm>;
 
-impl DlqActionBody {
-    fn selection(&self) -> Result<DlqSelection, Problem> {
-        let source = source(self.source.as_deref())?;
-        if self.all != self.named.is_empty() {
-            return Err(Kind::Unprocessable.because_both(
-                "named: expected request ids or entry names, or all: true instead",
-                "named：应为请求号或条目名，或改用 all: true",
-            ));
-        }
-        if self.named.len() > NAMED_MAX {
-            return Err(Kind::Unprocessable
-                .because_both(format!("named: expected at most {NAMED_MAX}"), format!("named：最多 {NAMED_MAX} 个")));
-        }
-        Ok(DlqSelection { named: self.named.clone(), all: self.all, source, dry_run: self.dry_run })
+fn selection(form: &DlqActionForm) -> Result<DlqSelection, Problem> {
+    if form.named.len() > NAMED_MAX {
+        return Err(Kind::Unprocessable
+            .because_both(format!("named: expected at most {NAMED_MAX}"), format!("named：最多 {NAMED_MAX} 个")));
     }
+    Ok(form.selection()?)
 }
 
 /// Write the orders of parked requests; the database is read first.
@@ -143,7 +106,7 @@ pub(super) async fn replay(
     admin: web::Data<Admin>,
     JsonBody(body): JsonBody<DlqActionBody>,
 ) -> AdminAnswer {
-    if body.reason.is_some() {
+    if body.form.reason.is_some() {
         return Err(Kind::Unprocessable.because_both("reason: only for giving up", "reason：仅用于放弃"));
     }
     answer(admin.apply_to_dlq(DlqAction::Replay, &body, call.actor(body.by.as_deref())?).await?)
@@ -159,7 +122,7 @@ pub(super) async fn give_up(
     admin: web::Data<Admin>,
     JsonBody(body): JsonBody<DlqActionBody>,
 ) -> AdminAnswer {
-    let reason = body.reason.as_deref().map_or("", str::trim);
+    let reason = body.form.reason.as_deref().map_or("", str::trim);
     if reason.is_empty() || reason.chars().count() > REASON_CHARS_MAX {
         return Err(Kind::Unprocessable.because_both(
             format!("reason: expected 1 to {REASON_CHARS_MAX} characters"),
@@ -172,7 +135,7 @@ pub(super) async fn give_up(
 
 impl Admin {
     async fn apply_to_dlq(&self, action: DlqAction, body: &DlqActionBody, actor: Actor) -> Result<Value, Problem> {
-        let selection = body.selection()?;
+        let selection = selection(&body.form)?;
         let busy = |_| {
             Kind::Conflict.because_both(
                 "another replay or give-up is under way in this process; wait for its end",
@@ -204,18 +167,10 @@ fn answer_of(report: &DlqReport, dry_run: bool) -> Value {
 mod tests {
     use super::*;
 
-    fn body(text: &str) -> DlqActionBody {
-        serde_json::from_str(text).unwrap()
-    }
-
     #[test]
-    fn an_act_names_what_it_is_about() {
-        assert!(body(r#"{"named":["1"]}"#).selection().is_ok());
-        assert!(body(r#"{"all":true,"source":"mq","dry_run":true}"#).selection().is_ok_and(|which| which.dry_run));
-        for wrong in [r#"{}"#, r#"{"all":true,"named":["1"]}"#, r#"{"all":true,"source":"redis"}"#] {
-            assert_eq!(body(wrong).selection().unwrap_err().kind(), Kind::Unprocessable, "{wrong}");
-        }
-        let many = DlqActionBody { named: vec!["1".to_owned(); NAMED_MAX + 1], ..body("{}") };
-        assert!(many.selection().is_err());
+    fn an_act_names_at_most_a_thousand() {
+        let of = |count| DlqActionForm { named: vec!["1".to_owned(); count], ..DlqActionForm::default() };
+        assert!(selection(&of(NAMED_MAX)).is_ok());
+        assert_eq!(selection(&of(NAMED_MAX + 1)).unwrap_err().kind(), Kind::Unprocessable);
     }
 }

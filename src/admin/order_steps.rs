@@ -4,12 +4,12 @@
 //! it has to go back (`P6-F4`). While its order is still to be written the answer is 503, and nothing is on record. Every write may be
 //! repeated.
 
+use super::act_body::ActBody;
 use super::calls::{MoneyCall, OperateOrMoneyCall};
 use super::json_api::{AdminAnswer, JsonBody, WriteProblems, answer};
 use super::orders::{OrderPath, OrderWithPayments, document, no_order};
 use super::state::Admin;
 use crate::domain::order_life::OrderState;
-use crate::domain::payment::Price;
 use crate::http::problem::{Kind, Problem};
 use crate::http::times::shown_time;
 use crate::orders::document::{OrderDocument, PaymentDocument};
@@ -22,22 +22,7 @@ use serde::{Deserialize, Serialize};
 /// Longest reason, characters.
 const REASON_CHARS_MAX: usize = 500;
 
-#[derive(Deserialize, utoipa::ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct PaidBody {
-    /// The provider's id of the payment: a repeated call with the same id changes nothing. The same id with another order, amount or
-    /// currency is other money, which has to go back. A shop with several providers puts the provider before it, `provider:id`.
-    #[schema(min_length = 1, max_length = 128)]
-    payment_id: String,
-    /// In the smallest unit of the currency; a payment of nothing is none.
-    #[schema(minimum = 1)]
-    amount: i64,
-    /// ISO 4217 code.
-    #[schema(pattern = "^[A-Z]{3}$", example = "CNY")]
-    currency: String,
-    /// Who reports it, for the record.
-    by: Option<String>,
-}
+type PaidBody = ActBody<PaymentForm>;
 
 /// What became of a payment.
 #[derive(Serialize, utoipa::ToSchema)]
@@ -73,10 +58,8 @@ pub(super) async fn paid(
     JsonBody(body): JsonBody<PaidBody>,
     path: web::Path<OrderPath>,
 ) -> AdminAnswer {
-    let PaidBody { payment_id, amount, currency, by } = body;
-    let (actor, request_id) = (call.actor(by.as_deref())?, path.request_id);
-    let price = Price { amount_cents: amount, currency };
-    let payment = PaymentForm { payment_id, price }.of(request_id)?;
+    let (actor, request_id) = (call.actor(body.by.as_deref())?, path.request_id);
+    let payment = body.form.of(request_id)?;
     let work = OrderWork { context: &admin.fulfil, request_id, actor: &actor };
     let PaymentAnswer { row, .. } = p6_fulfil::receive_payment(work, &payment).await?;
     let state = p6_fulfil::payment_state(&row);

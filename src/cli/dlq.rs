@@ -5,9 +5,9 @@ use super::{context, output};
 use crate::config::Layers;
 use crate::http::times::shown_time;
 use crate::p5_reconcile::ReconcileContext;
+use crate::p5_reconcile::dlq::forms::{DlqActionForm, source, sources};
 use crate::p5_reconcile::dlq::{
-    self, DlqAction, DlqActionResult, DlqEntry, DlqListing, DlqReport, DlqReportLine, DlqSelection, DlqService,
-    DlqSource, code_of,
+    self, DlqAction, DlqActionResult, DlqEntry, DlqListing, DlqReport, DlqReportLine, DlqService, code_of,
 };
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::Path;
@@ -33,7 +33,9 @@ pub(super) enum DlqCommand {
   seckill dlq replay 7390817262993408      one request, wherever it is parked")]
     Replay {
         #[command(flatten)]
-        which: DlqActionArgs,
+        form: DlqActionForm,
+        #[arg(long)]
+        json: bool,
     },
     /// Record that parked requests will never be orders (FAILED, reason GIVEN_UP) and remove them
     ///
@@ -44,7 +46,9 @@ pub(super) enum DlqCommand {
   seckill dlq give-up mq/9f86d081884c --reason 'test message of another system'")]
     GiveUp {
         #[command(flatten)]
-        which: DlqActionArgs,
+        form: DlqActionForm,
+        #[arg(long)]
+        json: bool,
         /// Why, for the register and the audit
         #[arg(long, value_name = "TEXT", value_parser = clap::builder::NonEmptyStringValueParser::new())]
         reason: String,
@@ -58,46 +62,10 @@ pub(super) struct DlqListArgs {
     #[arg(value_name = "RID")]
     named: Vec<String>,
     /// Only this dead-letter queue (and the register's rows from it)
-    #[arg(long, value_enum)]
-    source: Option<DlqSourceArg>,
+    #[arg(long, value_parser = sources())]
+    source: Option<String>,
     #[arg(long)]
     json: bool,
-}
-
-/// `seckill dlq replay` and `seckill dlq give-up`
-#[derive(Debug, clap::Args)]
-pub(super) struct DlqActionArgs {
-    /// Request ids, or entry names as `dlq list` shows them
-    #[arg(value_name = "RID", required_unless_present = "all", conflicts_with = "all")]
-    named: Vec<String>,
-    /// Everything that is parked
-    #[arg(long)]
-    all: bool,
-    /// Only this dead-letter queue (and the register's rows from it)
-    #[arg(long, value_enum)]
-    source: Option<DlqSourceArg>,
-    /// Change nothing, only show what would happen
-    #[arg(long)]
-    dry_run: bool,
-    #[arg(long)]
-    json: bool,
-}
-
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum DlqSourceArg {
-    /// What the relay could not publish
-    Relay,
-    /// What the consumer could not land
-    Mq,
-}
-
-impl From<DlqSourceArg> for DlqSource {
-    fn from(source: DlqSourceArg) -> Self {
-        match source {
-            DlqSourceArg::Relay => Self::Relay,
-            DlqSourceArg::Mq => Self::Mq,
-        }
-    }
 }
 
 pub(super) async fn run(layers: &Layers, data_dir: &Path, command: DlqCommand) -> Result<u8, Failure> {
@@ -107,15 +75,15 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: DlqCommand) -
     let code = match command {
         DlqCommand::List(args) => list_entries(&service.context, &args, false).await?,
         DlqCommand::Show(args) => list_entries(&service.context, &args, true).await?,
-        DlqCommand::Replay { which } => act(&service, &DlqAction::Replay, which).await?,
-        DlqCommand::GiveUp { which, reason } => act(&service, &DlqAction::GiveUp(reason), which).await?,
+        DlqCommand::Replay { form, json } => act(&service, &DlqAction::Replay, (form, json)).await?,
+        DlqCommand::GiveUp { form, json, reason } => act(&service, &DlqAction::GiveUp(reason), (form, json)).await?,
     };
     servers.redis.quit().await;
     Ok(code)
 }
 
 async fn list_entries(context: &ReconcileContext, args: &DlqListArgs, whole: bool) -> Result<u8, Failure> {
-    let mut listing = dlq::list(context, args.source.map(DlqSource::from)).await?;
+    let mut listing = dlq::list(context, source(args.source.as_deref())?).await?;
     if !args.named.is_empty() {
         listing.entries.retain(|entry| args.named.iter().any(|word| entry.is(word)));
         if listing.entries.is_empty() {
@@ -182,9 +150,8 @@ fn show(listing: &DlqListing) {
     }
 }
 
-async fn act(service: &DlqService, action: &DlqAction, which: DlqActionArgs) -> Result<u8, Failure> {
-    let DlqActionArgs { named, all, source, dry_run, json } = which;
-    let selection = DlqSelection { named, all, source: source.map(DlqSource::from), dry_run };
+async fn act(service: &DlqService, action: &DlqAction, (form, json): (DlqActionForm, bool)) -> Result<u8, Failure> {
+    let selection = form.selection()?;
     let bar = ProgressBar::new(0);
     if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len} requests") {
         bar.set_style(style);
@@ -199,7 +166,7 @@ async fn act(service: &DlqService, action: &DlqAction, which: DlqActionArgs) -> 
     if json {
         output::json(&report);
     } else {
-        print(&report, dry_run);
+        print(&report, selection.dry_run);
     }
     Ok(u8::from(report.done.iter().any(|done| done.result.is_trouble())))
 }

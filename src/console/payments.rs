@@ -6,7 +6,6 @@
 use super::shop::{answer, must_be_json};
 use crate::domain::ids::RequestId;
 use crate::domain::operator::{Actor, ActorKind, AuthMethod};
-use crate::domain::payment::Price;
 use crate::http::problem::{Kind, Problem};
 use crate::orders::forms::PaymentForm;
 use crate::orders::rows::PaymentAnswer;
@@ -58,9 +57,9 @@ async fn pay_order(public: &PublicApi, Caller(visitor): Caller, request_id: Requ
     if order.state.is_none() {
         return Err(Kind::Conflict.because_both("orders of this sale need no payment", "该活动的订单无需付款"));
     }
-    let price = Price { amount_cents: order.amount, currency: order.currency };
-    let payment = PaymentForm { payment_id: format!("demo-{request_id}"), price }.of(request_id);
-    let payment = payment.map_err(|bad| Kind::Unprocessable.because(bad.to_string()))?;
+    let payment_id = format!("demo-{request_id}");
+    let form = PaymentForm { payment_id, amount: order.amount, currency: order.currency };
+    let payment = form.of(request_id).map_err(|bad| Kind::Unprocessable.because(bad.to_string()))?;
     let work = OrderWork { context: orders.fulfil(), request_id, actor: &shop() };
     let paid = p6_fulfil::receive_payment(work, &payment).await.map_err(|error| {
         tracing::warn!(phase = "demo_shop", %request_id, %error, "a payment");

@@ -9,6 +9,7 @@ use crate::http::bad_form::{BadForm, bad};
 use crate::http::cursors::{place_of, time};
 use crate::orders::rows::{NewPayment, OrdersQuery, PAGE_MAX, REFUNDS_PAGE_MAX, RefundPlace, RefundsFilter};
 use chrono::{DateTime, Utc};
+use clap::builder::NonEmptyStringValueParser;
 use serde::Deserialize;
 
 /// Clocks of an api process and of Redis may differ by this much: more is found among the orders of the hour before or after.
@@ -18,6 +19,8 @@ const CLOCKS_DIFFER_MS: i64 = 60_000;
 const STATE_HELP: &str = "Only in this state: UNPAID, PAID, EXPIRED or CANCELLED; needs --sale or --buyer";
 const FROM_HELP: &str =
     "Only accepted at this time or later, RFC 3339: when the purchase was accepted, whenever its token was issued";
+const PAYMENT_ID_HELP: &str =
+    "The provider's id of the payment, 1 to 128 characters; with several providers, PROVIDER:ID";
 const CURSOR_HELP: &str =
     "Only orders before this one: the last one of the page before, or of an export that was cut off";
 
@@ -26,11 +29,35 @@ const fn page() -> u16 {
     50
 }
 
-/// A payment as it is told.
-#[derive(Debug, Clone)]
+/// A payment as the shop's backend reports it.
+#[derive(Debug, Clone, Deserialize, clap::Args, utoipa::ToSchema)]
+#[schema(as = PaidBody)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct PaymentForm {
+    /// The provider's id of the payment: a repeated call with the same id changes nothing. The same id with another order, amount or
+    /// currency is other money, which has to go back. A shop with several providers puts the provider before it, `provider:id`.
+    #[schema(min_length = 1, max_length = 128)]
+    #[arg(long, value_name = "ID", help = PAYMENT_ID_HELP, value_parser = NonEmptyStringValueParser::new())]
     pub(crate) payment_id: String,
-    pub(crate) price: Price,
+    /// In the smallest unit of the currency; a payment of nothing is none.
+    #[schema(minimum = 1)]
+    #[arg(
+        long,
+        help = "Amount in the currency's smallest unit: 199900 for 1999.00 CNY",
+        value_parser = smallest_units,
+        allow_negative_numbers = true
+    )]
+    pub(crate) amount: i64,
+    /// ISO 4217 code.
+    #[schema(pattern = "^[A-Z]{3}$", example = "CNY")]
+    #[arg(long)]
+    pub(crate) currency: String,
+}
+
+/// A whole number of the smallest unit; people write amounts with a point.
+fn smallest_units(text: &str) -> Result<i64, String> {
+    let expected = "expected a whole number of the currency's smallest unit, e.g. 199900 for 1999.00 CNY";
+    text.parse().map_err(|_| expected.to_owned())
 }
 
 /// An id of a provider: visible ASCII, so that logs, columns and pages show it as it is.
@@ -45,16 +72,17 @@ impl PaymentForm {
     /// The payment, for this order.
     pub(crate) fn of(self, request_id: RequestId) -> Result<NewPayment, BadForm> {
         checked_payment_id(&self.payment_id)?;
-        if !(1..=AMOUNT_MAX).contains(&self.price.amount_cents) {
+        if !(1..=AMOUNT_MAX).contains(&self.amount) {
             let expected =
                 "a whole number of the currency's smallest unit, from 1 to 9007199254740991; nothing is no payment";
             return bad("amount", expected, "以币种最小单位计的整数，1 至 9007199254740991；金额为零不是付款");
         }
-        let currency = self.price.currency.as_bytes();
+        let currency = self.currency.as_bytes();
         if currency.len() != 3 || !currency.iter().all(u8::is_ascii_uppercase) {
             return bad("currency", "three capital letters, e.g. CNY", "三个大写字母，例如 CNY");
         }
-        Ok(NewPayment { payment_id: self.payment_id, request_id, price: self.price })
+        let price = Price { amount_cents: self.amount, currency: self.currency };
+        Ok(NewPayment { payment_id: self.payment_id, request_id, price })
     }
 }
 
@@ -221,9 +249,9 @@ mod tests {
 
     #[test]
     fn a_payment_that_cannot_be_one_names_its_field() {
-        let form = |payment_id: &str, amount_cents, currency: &str| {
-            let price = Price { amount_cents, currency: currency.to_owned() };
-            PaymentForm { payment_id: payment_id.to_owned(), price }.of(RequestId::new(7).unwrap())
+        let form = |payment_id: &str, amount, currency: &str| {
+            let (payment_id, currency) = (payment_id.to_owned(), currency.to_owned());
+            PaymentForm { payment_id, amount, currency }.of(RequestId::new(7).unwrap())
         };
         assert!(form("pi_3", 1, "CNY").is_ok());
         let field = |form: Result<NewPayment, BadForm>| form.unwrap_err().field;

@@ -7,7 +7,7 @@ mod step;
 use super::failure::Failure;
 use crate::config::Layers;
 use crate::domain::ids::RequestId;
-use crate::orders::forms::{ExportForm, OrdersForm, RefundsForm};
+use crate::orders::forms::{ExportForm, OrdersForm, PaymentForm, RefundsForm};
 use clap::builder::NonEmptyStringValueParser;
 use std::path::Path;
 
@@ -48,15 +48,8 @@ pub(super) enum OrderCommand {
         /// The request id, as the buyer got it
         #[arg(value_name = "RID")]
         id: RequestId,
-        /// The provider's id of the payment, 1 to 128 characters; with several providers, PROVIDER:ID
-        #[arg(long, value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
-        payment_id: String,
-        /// Amount in the currency's smallest unit: 199900 for 1999.00 CNY
-        #[arg(long, value_parser = smallest_units, allow_negative_numbers = true)]
-        amount: i64,
-        /// ISO 4217 code
-        #[arg(long)]
-        currency: String,
+        #[command(flatten)]
+        form: PaymentForm,
     },
     /// Record that the money of a payment went back
     Refunded {
@@ -92,20 +85,12 @@ pub(super) enum OrderCommand {
     },
 }
 
-/// A whole number of the smallest unit; people write amounts with a point.
-fn smallest_units(text: &str) -> Result<i64, String> {
-    let expected = "expected a whole number of the currency's smallest unit, e.g. 199900 for 1999.00 CNY";
-    text.parse().map_err(|_| expected.to_owned())
-}
-
 pub(super) async fn run(layers: &Layers, data_dir: &Path, command: &OrderCommand) -> Result<u8, Failure> {
     match command {
         OrderCommand::Show { id, json } => show::show(layers, data_dir, *id, *json).await,
         OrderCommand::List { form, json } => list::list(layers, data_dir, form.clone(), *json).await,
         OrderCommand::Export { form } => list::export(layers, data_dir, form.clone()).await,
-        OrderCommand::Paid { id, payment_id, amount, currency } => {
-            step::paid(layers, data_dir, *id, step::PaymentArgs { payment_id, amount_cents: *amount, currency }).await
-        }
+        OrderCommand::Paid { id, form } => step::paid(layers, data_dir, *id, form.clone()).await,
         OrderCommand::Refunded { id, payment_id } => step::refunded(layers, data_dir, *id, payment_id).await,
         OrderCommand::Refunds { form, json } => list::refunds(layers, data_dir, form.clone(), *json).await,
         OrderCommand::Cancel { id, reason } => step::cancel(layers, data_dir, *id, reason).await,

@@ -4,29 +4,19 @@ use crate::cli::failure::Failure;
 use crate::cli::{context, output};
 use crate::config::Layers;
 use crate::domain::ids::RequestId;
-use crate::domain::payment::{PaymentState, Price};
+use crate::domain::payment::PaymentState;
 use crate::orders::forms::PaymentForm;
 use crate::orders::rows::{Cancelled, PaymentAnswer, PaymentRecorded, RefundMark};
 use crate::p6_fulfil::{self, OrderWork};
 use std::path::Path;
 
-/// A payment as the command line says it.
-pub(super) struct PaymentArgs<'a> {
-    pub(super) payment_id: &'a str,
-    pub(super) amount_cents: i64,
-    pub(super) currency: &'a str,
-}
-
 pub(super) async fn paid(
     layers: &Layers,
     data_dir: &Path,
     request_id: RequestId,
-    payment: PaymentArgs<'_>,
+    form: PaymentForm,
 ) -> Result<u8, Failure> {
-    let PaymentArgs { payment_id, amount_cents, currency } = payment;
-    let price = Price { amount_cents, currency: currency.to_owned() };
-    let payment = PaymentForm { payment_id: payment_id.to_owned(), price };
-    let payment = payment.of(request_id)?;
+    let payment = form.of(request_id)?;
     let settings = context::settings(layers, data_dir)?;
     let servers = context::servers(&settings).await?;
     let (context, actor) = (servers.fulfil_context(&settings), context::operator());

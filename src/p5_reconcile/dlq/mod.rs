@@ -16,6 +16,7 @@ const PAYLOAD_MAX: usize = 60_000;
 mod action;
 mod entry;
 mod find;
+pub(crate) mod forms;
 mod mq_cleanup;
 mod mq_scan;
 mod record;
