@@ -69,7 +69,7 @@ pub(crate) struct SaleEditForm {
 
 const PRICE_HELP: &str = "Price of one unit in the currency's smallest unit; from 1 where there is a payment step";
 const PAY_WITHIN_HELP: &str = "Seconds that a buyer has to pay, or none for no payment step";
-const PAY_GRACE_HELP: &str = "Seconds between the deadline that buyers are told and the one that is enforced";
+const PAY_GRACE_HELP: &str = "Seconds between the deadline that buyers see and the one that is enforced";
 const LIMIT_RETURNS_HELP: &str = "Whether an order that ends unpaid no longer counts against its buyer's limit";
 
 /// A field that is there, be it null.

@@ -83,13 +83,13 @@ pub(crate) struct NewSaleForm {
     #[schema(minimum = 1, maximum = 2_592_000)]
     #[arg(long, value_name = "SECONDS", help = PAY_WITHIN_HELP)]
     pub(crate) pay_within_s: Option<u32>,
-    /// Seconds between the deadline that buyers are told and the one that is enforced; 30 when left out.
+    /// Seconds between the deadline that buyers see and the one that is enforced; 30 when left out.
     #[serde(default = "grace_s")]
     #[schema(value_type = Option<u32>, maximum = 86_400, default = 30)]
     #[arg(
         long,
         value_name = "SECONDS",
-        help = "Seconds between the deadline that buyers are told and the one that is enforced",
+        help = "Seconds between the deadline that buyers see and the one that is enforced",
         default_value_t = PAY_GRACE_S
     )]
     pub(crate) pay_grace_s: u32,
