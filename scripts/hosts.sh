@@ -42,7 +42,8 @@ chmod 755 "$HOSTS_FOLDER"
 cp target/release/seckill "$HOSTS_FOLDER/seckill"
 cp config/production.toml "$HOSTS_FOLDER/production.toml"
 cp deploy/three-hosts/seckill.toml "$HOSTS_FOLDER/three-hosts.toml"
-HOSTS_COMMIT=$(scripts/commit.sh) HOSTS_DATE=$(date -u +%F)
+# That of the program, which may be older than the checkout: "seckill 0.2.0 (4d1c716ce479)".
+HOSTS_COMMIT=$("$HOSTS_FOLDER/seckill" --version | sed -n 's/.*(\(.*\)).*/\1/p') HOSTS_DATE=$(date -u +%F)
 export HOSTS_FOLDER HOSTS_COMMIT HOSTS_DATE TEST_DATA_DIR=$HOSTS_FOLDER
 keep=${KEEP:-}
 began=$(mktemp)

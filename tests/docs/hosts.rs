@@ -37,7 +37,7 @@ fn source(file: &str, run: &Value, command: &str) -> String {
     let (least, most) = loads.fold((f64::MAX, 0.0_f64), |(least, most), load| (least.min(load), most.max(load)));
     format!(
         "Source: `{command}`, {date}, commit {commit},\n[raw]({link}).\n{build}, {cores} cores with a load average of \
-         {least:.0} to {most:.0} (other work beside it); broker and database by {}.\n\n",
+         {least:.0} to {most:.0} (other work beside it);\nbroker and database by {}.\n\n",
         way(run)
     )
 }
@@ -49,7 +49,11 @@ fn way(run: &Value) -> &'static str {
 
 /// One row a scene.
 fn scenes(file: &str, run: &Value) -> String {
-    let command = if file.contains("replicas") { "RECORD=1 make hosts ON=on_sentinel" } else { "RECORD=1 make hosts" };
+    let command = match file {
+        _ if file.contains("replicas") => "RECORD=1 make hosts ON=on_sentinel",
+        _ if file.contains("balancer") => "RECORD=1 make hosts WAY=balancer SCENES=power-cut-",
+        _ => "RECORD=1 make hosts",
+    };
     let mut table = source(file, run, command);
     table.push_str(
         "| scene | lost | doubled | oversold | other | other shards | own shards | bought and landed | last late order | after its end | by hand |\n\
