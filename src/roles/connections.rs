@@ -134,9 +134,8 @@ impl Servers {
     /// What changes sales: for operators, and for P1's automatic warm-up.
     #[must_use]
     pub fn sale_control(&self, settings: &Settings) -> SaleControl {
-        let redis = &self.redis;
         SaleControl {
-            redis: SaleHandles { sale_keys: redis.sale_keys.clone(), sale_cache: redis.sale_cache.clone() },
+            redis: self.of_sale(),
             rows: self.rows.giving(),
             archived: self.rows.archived.clone(),
             acts: self.rows.acts.clone(),
@@ -188,18 +187,20 @@ impl Servers {
 
     /// What P6 works with.
     pub(crate) fn fulfil_context(&self, settings: &Settings) -> FulfilContext {
-        let (sale_keys, sale_cache) = (self.redis.sale_keys.clone(), self.redis.sale_cache.clone());
-        let redis = SaleHandles { sale_keys, sale_cache };
-        let ledger = self.redis.ledger.clone();
         FulfilContext {
             rows: self.rows.giving(),
             orders: self.rows.orders.clone(),
             requests: self.rows.requests.clone(),
             acts: self.rows.acts.clone(),
-            redis,
-            ledger,
+            redis: self.of_sale(),
+            ledger: self.redis.ledger.clone(),
             shards: settings.redis.shards,
         }
+    }
+
+    /// What the work on a sale may touch in Redis.
+    fn of_sale(&self) -> SaleHandles {
+        SaleHandles { sale_keys: self.redis.sale_keys.clone(), sale_cache: self.redis.sale_cache.clone() }
     }
 }
 

@@ -88,11 +88,17 @@ impl Catalog {
     }
 
     pub(super) async fn with_stock(&self, sale: Sale, mark: Option<SoldOutMark>) -> SaleView {
-        let reads = (0..self.shards).map(|shard| timeout(STOCK_WAIT, self.redis.stock.on_sale(&sale.sale_id, shard)));
-        let stocks = join_all(reads).await.into_iter().flatten().flatten().flatten();
-        let remaining = stocks.reduce(|sum, stock| sum + stock);
         // A mark of an earlier epoch, or from before a top-up, is void.
         let mark = mark.filter(|mark| mark.epoch == sale.epoch && mark.granted == sale.granted);
+        let (id, stock) = (&sale.sale_id, &self.redis.stock);
+        // Empty buckets make no other mark where there is one: whether a rebuild has emptied them need not be asked.
+        let units = async |shard| match mark {
+            Some(_) => stock.units(id, shard).await,
+            None => stock.on_sale(id, shard).await,
+        };
+        let reads = (0..self.shards).map(|shard| timeout(STOCK_WAIT, units(shard)));
+        let stocks = join_all(reads).await.into_iter().flatten().flatten().flatten();
+        let remaining = stocks.reduce(|sum, stock| sum + stock);
         // The mark ends with the cached sale's time, and a top-up may overtake it; the buckets are what it stands for.
         let sold_out = match remaining {
             // Several buckets, read one by one: a moving unit can be missed. Only P2 says that all of them are empty.

@@ -38,6 +38,17 @@ async fn accepted_twice(world: &World, sale: &SaleId, of_y: u32) -> (RequestId, 
     (id, first)
 }
 
+/// Accepted twice, and the first message has become the order of `x`. No role is left.
+async fn first_lands_first(world: &mut World, sale: &SaleId, of_y: u32) -> RequestId {
+    let (id, first) = accepted_twice(world, sale, of_y).await;
+    world.start_roles(&[Api, Consumer]).await;
+    eventually("the queues", async || world.waiting_in("seckill").await == 0).await;
+    world.publish(&[encode(&first).into_bytes()]).await;
+    eventually("the order", async || world.status_of(sale, "x", id).await.0 == "CONFIRMED").await;
+    world.stop_roles().await;
+    id
+}
+
 /// Until `x` has its order, all messages are gone, and the audit of a round finds nothing.
 async fn healed(world: &World, sale: &SaleId, id: RequestId) {
     eventually("an order", async || world.status_of(sale, "x", id).await.0 == "CONFIRMED").await;
@@ -64,12 +75,8 @@ fn a_request_whose_first_message_lands_first_gives_its_second_number_back() {
     run(async {
         let mut world = World::with(&[Api], &[QUICK, SHORT].concat()).await;
         let sale = world.sale("first", 10, None).await;
-        let (id, first) = accepted_twice(&world, &sale, 2).await;
-        world.start_roles(&[Api, Consumer]).await;
-        eventually("the queues", async || world.waiting_in("seckill").await == 0).await;
-        world.publish(&[encode(&first).into_bytes()]).await;
-        eventually("the order", async || world.orders(&sale).await == 1).await;
-        world.stop_roles().await;
+        let id = first_lands_first(&mut world, &sale, 2).await;
+        assert_eq!(world.orders(&sale).await, 1);
         world.start_roles(&[Api, Relay, Consumer, Reconcile]).await;
         healed(&world, &sale, id).await;
         // Before it is closed, an audit calls it undecided, which is consistent.
@@ -111,12 +118,7 @@ fn units_are_kept_back_while_the_books_do_not_add_up() {
     run(async {
         let mut world = World::with(&[Api], &[QUICK, SHORT].concat()).await;
         let sale = world.sale("uneven", 10, None).await;
-        let (id, first) = accepted_twice(&world, &sale, 1).await;
-        world.start_roles(&[Api, Consumer]).await;
-        eventually("the queues", async || world.waiting_in("seckill").await == 0).await;
-        world.publish(&[encode(&first).into_bytes()]).await;
-        eventually("the order", async || world.status_of(&sale, "x", id).await.0 == "CONFIRMED").await;
-        world.stop_roles().await;
+        first_lands_first(&mut world, &sale, 1).await;
         world.start_roles(&[Api, Consumer, Relay, Reconcile]).await;
         eventually("closed", async || world.rows("closed_findings", "reclaimed_by IS NULL").await == 1).await;
         let audit = world.audit(&sale, Window::Now).await;
@@ -132,12 +134,7 @@ fn the_units_of_a_number_that_is_closed_before_a_rebuild_are_sold_again_after_it
     run(async {
         let mut world = World::with(&[Api], &[QUICK, SHORT].concat()).await;
         let sale = world.sale("recount", 10, None).await;
-        let (id, first) = accepted_twice(&world, &sale, 1).await;
-        world.start_roles(&[Api, Consumer]).await;
-        eventually("the queues", async || world.waiting_in("seckill").await == 0).await;
-        world.publish(&[encode(&first).into_bytes()]).await;
-        eventually("the order", async || world.status_of(&sale, "x", id).await.0 == "CONFIRMED").await;
-        world.stop_roles().await;
+        first_lands_first(&mut world, &sale, 1).await;
         world.cli(&["sale", "rebuild", "recount"]).exits(0);
         world.start_roles(&[Api, Consumer, Relay, Reconcile]).await;
         let redis = &world.servers.redis;
