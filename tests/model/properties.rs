@@ -14,8 +14,8 @@ pub const LAWS: [(&str, &str); 13] = [
     ("P2", "at most one order for a request, and for a buyer of a one-per-user sale"),
     (
         "P3",
-        "told \"accepted\" ⇒ it is at rest somewhere: an outcome, an outbox entry, a message, a DLQ record or (when P5 runs) a \
-         ledger record; told \"sold out\" ⇒ it was not accepted",
+        "answered \"accepted\" ⇒ it is at rest somewhere: an outcome, an outbox entry, a message, a DLQ record or (when P5 runs) \
+         a ledger record; answered \"sold out\" ⇒ it was not accepted",
     ),
     (
         "P4",
@@ -40,7 +40,7 @@ pub const LAWS: [(&str, &str); 13] = [
     ("P11", "no accepted request ends SOLD_OUT or NUMBER_REUSED unless a server has lost data before"),
     (
         "P12",
-        "the audit is never consistent over a lost accepted request of which a number tells, nor, when nothing happens any \
+        "the audit is never consistent over a lost accepted request that a number shows, nor, when nothing happens any \
          more, over a unit or a grant too many or too few",
     ),
     ("P13", "the audit has no finding where nothing was lost, however much later than Redis it reads the database"),

@@ -105,7 +105,7 @@ The rows rely on these rules, beyond the steps in the architecture (each is a mu
 - A request that only the MQ DLQ has is undecided (U): a rebuild waits for it.
 - A giver reads the grants of the sale's epoch, together with that epoch.
 - P is counted grant by grant: the grants of the epoch whose id was not in Redis. As a difference of two sums it
-  hides units in Redis that nobody granted: R is as much more as P is less. And Redis has each grant that was marked
+  hides units in Redis without a grant: R is as much more as P is less. And Redis has each grant that was marked
   before Redis was counted.
 - Orders above the count are added cancelled or not, failures above it are taken away reclaimed or not.
 - Closing a gap takes its number, so a late message meets a conflict. Its unit is W only in the sale's epoch: a

@@ -12,7 +12,7 @@ const RATINGS: [(AuditRating, &str); 6] = [
     (AuditRating::Unharmed, "no harm"),
     (AuditRating::Repaired, "repaired"),
     (AuditRating::ForAPerson, "for a person"),
-    (AuditRating::Unseeable, "nobody can see"),
+    (AuditRating::Unseeable, "no trace left"),
     (AuditRating::FalseConsistent, "false consistent"),
     (AuditRating::FalseAlarm, "false alarm"),
 ];

@@ -13,7 +13,7 @@ A second model, beside the one above: one sale with a payment step, and what bec
 `src/orders/rows` and `src/sales/grants.rs`:
 
 - buyers who buy a unit whenever Redis has one, and the consumer that writes the order;
-- payments at any moment: before the order is there, in time, late, twice, of another amount, told again after a lost
+- payments at any moment: before the order is there, in time, late, twice, of another amount, again after a lost
   answer; starts of a payment; cancels by the buyer and by an operator; money that goes back;
 - two processes that expire orders and give grants (two leaders for a while, the api, P5). Each reads overdue orders,
   expires any batch of them in one transaction with its grant `return-<batch>`, reads open grants, gives them to Redis,
