@@ -120,7 +120,7 @@ fn nothing_unfinished_is_left_and_no_test_sleeps() {
                 complaints.push(format!("{file}:{}: {word}", at + 1));
             }
             if file.starts_with("tests/")
-                && file != "tests/support/time.rs"
+                && file != "tests/support/basics/time.rs"
                 && line.contains(sleep)
                 && !line.contains("SLEEP(")
             {

@@ -13,11 +13,11 @@ mod clients;
 mod clocks;
 mod controls;
 #[allow(dead_code, reason = "each binary uses a part of it")]
-#[path = "../support/database_kind.rs"]
+#[path = "../support/basics/database_kind.rs"]
 mod database_kind;
 mod deployment;
 mod dump;
-#[path = "../support/files.rs"]
+#[path = "../support/basics/files.rs"]
 mod files;
 mod floors;
 mod link_conditions;
@@ -28,16 +28,16 @@ mod probe;
 mod process;
 mod proxy;
 mod proxy_tests;
-#[path = "../support/raw_commands.rs"]
+#[path = "../support/basics/raw_commands.rs"]
 mod raw_commands;
 mod report;
 mod run;
 mod sampler;
 mod self_test;
 #[allow(dead_code, reason = "each binary uses a part of it")]
-#[path = "../support/time.rs"]
+#[path = "../support/basics/time.rs"]
 mod time;
-#[path = "../support/wrong_clock.rs"]
+#[path = "../support/processes/wrong_clock.rs"]
 mod wrong_clock;
 
 use seckill::faults::Mechanism;

@@ -1,8 +1,8 @@
 //! Every command of the program in the image, which has no shell, no home and a root that nothing can be written to.
 
 use crate::engine::{Given, for_the_image, until_ok};
-use crate::support::command_line::CommandOutput;
-use crate::support::programs::Folder;
+use crate::support::processes::command_line::CommandOutput;
+use crate::support::processes::programs::Folder;
 use crate::support::world::{World, run};
 use seckill::dev::ports::free_port;
 use std::collections::BTreeSet;

@@ -2,8 +2,8 @@
 //! of them everything that was accepted is there.
 
 use crate::services::{ROLES, SERVERS, Services};
-use crate::support::answer::Answer;
-use crate::support::programs::signal;
+use crate::support::basics::answer::Answer;
+use crate::support::processes::programs::signal;
 use crate::support::world::{eventually, pause, run};
 use seckill::config::Secret;
 use seckill::token_issuer::TokenIssuer;

@@ -1,8 +1,8 @@
 //! Containers of the image `seckill`, as an administrator starts them who grants nothing: a read-only root, no capabilities, the
 //! image's own user. They share the machine's network, where the harness' servers are.
 
-use crate::support::command_line::CommandOutput;
-use crate::support::programs::signal;
+use crate::support::processes::command_line::CommandOutput;
+use crate::support::processes::programs::signal;
 use crate::support::world::{QUICK, World, eventually};
 use seckill::dev::ports::free_port;
 use std::path::Path;

@@ -1,9 +1,9 @@
 //! The image: what is in it, who runs in it, what it is told by files, and how each role works and ends in it.
 
 use crate::engine::{Given, engine, for_the_image, inspected, until_ok};
-use crate::support::answer::Answer;
-use crate::support::own_redis;
-use crate::support::programs::Folder;
+use crate::support::basics::answer::Answer;
+use crate::support::processes::own_redis;
+use crate::support::processes::programs::Folder;
 use crate::support::world::{World, eventually, run, time_passes};
 use seckill::roles::Role::{self, Consumer, Relay};
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! deploy/compose.yaml, run as a project of its own beside whatever else the machine has, and looked at from outside.
 
 use crate::engine::{engine, inspected};
-use crate::support::command_line::CommandOutput;
+use crate::support::processes::command_line::CommandOutput;
 use crate::support::world::eventually;
 use rand::Rng;
 use rand::distr::Alphanumeric;

@@ -2,7 +2,7 @@
 //! without a name, a root that nothing can be written to. It is the first process of a container on the machine's network.
 
 use crate::engine::{engine, inspected, until_ok};
-use crate::support::command_line::CommandOutput;
+use crate::support::processes::command_line::CommandOutput;
 use crate::support::world::{World, eventually, run};
 use crate::units::Machine;
 use seckill::dev::ports::free_port;

@@ -2,7 +2,7 @@
 //! name, as a user without rights on a read-only root. Needs root. What systemd itself would refuse is `systemd-analyze verify`'s.
 
 use crate::engine::until_ok;
-use crate::support::programs::{Folder, Program};
+use crate::support::processes::programs::{Folder, Program};
 use crate::support::world::{World, eventually, run};
 use seckill::dev::ports::free_port;
 use seckill::roles::Role;

@@ -14,7 +14,7 @@ use std::process::Command;
 use crate::markdown::root;
 
 #[allow(dead_code, reason = "each binary uses a part of it")]
-#[path = "../support/asyncapi.rs"]
+#[path = "../support/basics/asyncapi.rs"]
 mod asyncapi;
 mod bars;
 mod capacity;

@@ -20,7 +20,7 @@ mod clients;
 #[path = "../chaos/dump/mod.rs"]
 mod dump;
 #[allow(dead_code, reason = "each binary uses a part of it")]
-#[path = "../support/files.rs"]
+#[path = "../support/basics/files.rs"]
 mod files;
 mod front;
 mod host;
@@ -30,7 +30,7 @@ mod play;
 mod probes;
 mod promised;
 mod random;
-#[path = "../support/raw_commands.rs"]
+#[path = "../support/basics/raw_commands.rs"]
 mod raw_commands;
 mod sales;
 #[path = "../chaos/sampler.rs"]
@@ -39,7 +39,7 @@ mod scenes;
 mod servers;
 mod site;
 #[allow(dead_code, reason = "each binary uses a part of it")]
-#[path = "../support/time.rs"]
+#[path = "../support/basics/time.rs"]
 mod time;
 mod two_writers;
 mod written;

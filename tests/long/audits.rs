@@ -1,7 +1,7 @@
 //! Every audit beside a crowd is consistent, for longer than anything that an audit remembers is young: the journal's minute, P5's
 //! window, the scans of four windows, a hundred audits. `MINUTES` is how long (3), `RATE` how many purchases a second of each sale (60).
 
-use crate::support::orders::LONG;
+use crate::support::buyers::orders::LONG;
 use crate::support::world::{World, run_waiting};
 use seckill::domain::ids::{RequestId, SaleId};
 use seckill::domain::order_life::PaymentTerms;

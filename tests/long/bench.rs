@@ -1,6 +1,6 @@
 //! `seckill bench`: growth, the field's strategies, and every kill, at sizes that take their time. Speeds are not looked at.
 
-use crate::support::bench::{bar, bench, growth};
+use crate::support::processes::bench::{bar, bench, growth};
 use crate::support::world::run;
 use serde_json::Value;
 

@@ -1,6 +1,6 @@
 //! A server of a Redis Cluster is lost while a crowd buys: the cases that `tests/system` has no time for.
 
-use crate::support::lost_primary::{Loss, lose_a_primary};
+use crate::support::processes::lost_primary::{Loss, lose_a_primary};
 use crate::support::world::run_waiting;
 
 #[test]

@@ -5,7 +5,7 @@
 
 use super::many_orders::{FIRST, filled};
 use super::measured::Measured;
-use crate::support::mysql_store::{config, fresh, rows as table_rows, url};
+use crate::support::world::parts::mysql_store::{config, fresh, rows as table_rows, url};
 use crate::support::world::run;
 use seckill::domain::ids::{RequestId, SaleId, UserId};
 use seckill::domain::order_life::OrderState;

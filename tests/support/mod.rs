@@ -1,69 +1,30 @@
-//! The harness: servers, worlds, processes, links, clients. No test is in here.
+//! The harness. No test is in here. By what a test wants:
 //!
-//! `tests/it` and `tests/system` use all of it; `tests/chaos` uses single files that need nothing of the rest: `files`,
-//! `raw_commands`, `resp`, `time`.
+//! | I want | where |
+//! |---|---|
+//! | a system in this process | `world`: `World::with`, `finish`; a second one on its servers `second_world` |
+//! | something broken in it | `fault_injection`, `database_sessions`, `relay_state`, `audits`; crash points `processes/killable` |
+//! | a phase or a store alone, or its model | `world/parts` |
+//! | the operators' port, or the command line | `world/admin_port`, `processes/command_line` |
+//! | a broken, slow, silent or moving link | `links` |
+//! | a server that I may kill | `breakable_servers` (all three), `own_redis`, `replicas`, `redis_sets`, `database_pair` |
+//! | a process of the product to kill or watch | `killable`; every role, replaced one after another `fleet` |
+//! | any other program, or its end | `programs` |
+//! | a browser | `processes/browser` |
+//! | a receiver of webhooks, events or traces | `outside/hook_receiver`, `downstream`, `collector` |
+//! | a login service, or its keys | `outside/login_service`, `issuer` |
+//! | alerts that fire | `outside/prometheus` |
+//! | certificates | `outside/certificates` |
+//! | a buyer | `buyers/purchases`; with orders and payments `orders`, in a crowd `retrying_buyers` |
+//! | a client that sends nonsense | `buyers/raw_http` |
+//! | to wait for something, a folder | `basics/time`, `basics/files` |
+//! | Redis or SQL past the product | `world/fault_injection`; with errors as values `basics/raw_commands`, by hand `basics/resp` |
+//!
+//! `tests/it` and `tests/system` use all of it; `tests/chaos` and `tests/hosts` use single files that need nothing of the rest.
 
-pub mod admin_port;
-pub mod answer;
-pub mod answer_schema;
-pub mod asyncapi;
-pub mod audits;
-pub mod backup;
-pub mod bench;
-pub mod black_hole;
-pub mod breakable_servers;
-pub mod browser;
-pub mod bucket_cases;
-pub mod buckets;
-pub mod certificates;
-pub mod clusters;
-pub mod collector;
-pub mod command_line;
-pub mod database_kind;
-pub mod database_pair;
-pub mod database_sessions;
-pub mod doctor;
-pub mod documented_commands;
-pub mod downstream;
-pub mod fault_injection;
-pub mod files;
-pub mod fleet;
-pub mod hook_receiver;
-pub mod issuer;
-pub mod killable;
-pub mod login_service;
-pub mod lost_primary;
-pub mod moving_name;
-pub mod mysql_store;
-pub mod observed_reconciler;
-pub mod orders;
-pub mod outbox_kinds;
-pub mod own_redis;
-pub mod persist_controls;
-pub mod programs;
-pub mod prometheus;
-pub mod purchases;
-pub mod rabbit_store;
-pub mod raw_commands;
-pub mod raw_http;
-pub mod redis_sets;
-pub mod refusals;
-pub mod relay_state;
-pub mod replays;
-pub mod replicas;
-pub mod reserve_model;
-pub mod resp;
-pub mod retrying_buyers;
-pub mod rows_read;
-pub mod schema;
-pub mod script_model;
-pub mod second_world;
-pub mod servers_started;
-pub mod shared_servers;
-pub mod slow_link;
-pub mod time;
-pub mod waiting_rooms;
-pub mod winners;
+pub mod basics;
+pub mod buyers;
+pub mod links;
+pub mod outside;
+pub mod processes;
 pub mod world;
-pub mod world_redis;
-pub mod wrong_clock;

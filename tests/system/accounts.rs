@@ -1,10 +1,10 @@
 //! The accounts of docs/operations.md, made by its very commands (A11): they suffice for a whole sale, for the audit, for
 //! trimming and closing, and for nothing that is not theirs.
 
-use crate::support::documented_commands::{commands, redis_account};
-use crate::support::fault_injection::{breakable_servers, channel, run_in_broker, sql, try_sql};
-use crate::support::programs::call;
-use crate::support::raw_commands::try_redis_all;
+use crate::support::basics::documented_commands::{commands, redis_account};
+use crate::support::basics::raw_commands::try_redis_all;
+use crate::support::processes::programs::call;
+use crate::support::world::fault_injection::{breakable_servers, channel, run_in_broker, sql, try_sql};
 use crate::support::world::{World, eventually, run_waiting};
 use amqprs::channel::{QueueDeclareArguments, QueueDeleteArguments};
 use seckill::dev::PrivateServers;
@@ -53,9 +53,9 @@ fn the_accounts_of_the_manual_suffice_and_may_do_nothing_else() {
     run_waiting(async {
         let servers = breakable_servers().await;
         let root = servers.urls();
-        crate::support::fault_injection::redis(&root.redis_url, &["FLUSHALL"]).await;
+        crate::support::world::fault_injection::redis(&root.redis_url, &["FLUSHALL"]).await;
         let account = redis_account("seckill");
-        crate::support::fault_injection::redis(
+        crate::support::world::fault_injection::redis(
             &root.redis_url,
             &account.iter().map(String::as_str).collect::<Vec<_>>(),
         )

@@ -1,10 +1,10 @@
 //! `seckill bench` at a tiny scale, on servers and roles of its own: what it says about correctness must be right. Its speeds
 //! mean nothing here and are not looked at.
 
-use crate::support::bench::{bar, bench, compared, growth};
-use crate::support::own_redis;
-use crate::support::programs::Folder;
-use crate::support::resp::RawRedis;
+use crate::support::basics::resp::RawRedis;
+use crate::support::processes::bench::{bar, bench, compared, growth};
+use crate::support::processes::own_redis;
+use crate::support::processes::programs::Folder;
 use crate::support::world::{World, eventually, run, run_waiting};
 use seckill_bench::baseline::redis_info;
 

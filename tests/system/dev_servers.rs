@@ -1,7 +1,7 @@
 //! The private servers, for real: they start, keep their data through kill -9, and leave nothing behind.
 
-use crate::support::fault_injection::{queue, redis, sql, try_sql};
-use crate::support::programs::{Folder, no_process_in, runs};
+use crate::support::processes::programs::{Folder, no_process_in, runs};
+use crate::support::world::fault_injection::{queue, redis, sql, try_sql};
 use crate::support::world::run_waiting;
 use seckill::dev::{DevError, PrivateServers, ServerKind};
 

@@ -1,10 +1,10 @@
 //! `seckill doctor` on a good set-up and on each deliberately bad one: named, with what to do, exit code 2 (windows 2, 13, 14,
 //! 15, 50, 52, 55, 72, 82, 83).
 
-use crate::support::database_kind::DatabaseKind;
-use crate::support::database_sessions::Session;
-use crate::support::fault_injection::{breakable_servers, channel};
-use crate::support::programs::call;
+use crate::support::basics::database_kind::DatabaseKind;
+use crate::support::processes::programs::call;
+use crate::support::world::database_sessions::Session;
+use crate::support::world::fault_injection::{breakable_servers, channel};
 use crate::support::world::{World, eventually, run_waiting};
 use amqprs::channel::{QueueDeclareArguments, QueueDeleteArguments};
 use amqprs::{FieldTable, FieldValue, ShortStr};

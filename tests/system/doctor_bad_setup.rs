@@ -1,8 +1,8 @@
 //! `seckill doctor` on the worst set-up there is: everything is named at once, with what to do (windows 2, 13, 14, 72), and
 //! rights that an account lacks.
 
-use crate::support::doctor::doctor;
-use crate::support::fault_injection::{breakable_servers, redis, run_in_broker, sql};
+use crate::support::processes::doctor::doctor;
+use crate::support::world::fault_injection::{breakable_servers, redis, run_in_broker, sql};
 use crate::support::world::{World, run_waiting};
 use seckill::dev::ServerUrls;
 use seckill::store::rabbit::declare;

@@ -1,9 +1,9 @@
 //! Floods that can buy nothing reach no server but for a trickle (A5, A9, A11), by the servers' own counters.
 
-use crate::support::answer::Answer;
-use crate::support::database_kind::questions;
-use crate::support::database_sessions::Session;
-use crate::support::fault_injection::breakable_servers;
+use crate::support::basics::answer::Answer;
+use crate::support::basics::database_kind::questions;
+use crate::support::world::database_sessions::Session;
+use crate::support::world::fault_injection::breakable_servers;
 use crate::support::world::{World, eventually, run};
 use futures::StreamExt;
 use reqwest::{Method, RequestBuilder};

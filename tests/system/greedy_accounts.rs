@@ -1,6 +1,6 @@
 //! What one account can take of that which others need (A9, A13): calls at the database, and places to wait.
 
-use crate::support::answer::Answer;
+use crate::support::basics::answer::Answer;
 use crate::support::world::{World, eventually, run};
 use futures::future::join_all;
 use reqwest::Method;

@@ -1,7 +1,7 @@
 //! Clients that do not read, do not finish, or send too much cost a bounded amount for a bounded time, and are counted by reason (S3).
 
-use crate::support::answer::Answer;
-use crate::support::killable::{KillableProcess, ProcessOptions};
+use crate::support::basics::answer::Answer;
+use crate::support::processes::killable::{KillableProcess, ProcessOptions};
 use crate::support::world::{World, eventually, pause, run};
 use seckill::roles::Role;
 use socket2::{Domain, Socket, Type};

@@ -1,11 +1,11 @@
 //! Access tokens of an issuer, at real processes: a start without keys, an outage later, and floods of tokens that are refused.
 
-use crate::support::doctor::doctor;
-use crate::support::issuer::Issuer;
-use crate::support::killable::KillableProcess;
-use crate::support::login_service::{LoginService, base64_url, forged, set_of};
-use crate::support::programs::scratch;
-use crate::support::time::eventually;
+use crate::support::basics::time::eventually;
+use crate::support::outside::issuer::Issuer;
+use crate::support::outside::login_service::{LoginService, base64_url, forged, set_of};
+use crate::support::processes::doctor::doctor;
+use crate::support::processes::killable::KillableProcess;
+use crate::support::processes::programs::scratch;
 use crate::support::world::{Answer, World, run, run_waiting};
 use futures::StreamExt;
 use seckill::config::Secret;

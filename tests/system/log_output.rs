@@ -1,7 +1,7 @@
 //! A log that cannot be written, or that stands unread, costs lines and nothing else (S4): no role ends, no purchase waits.
 
-use crate::support::fault_injection::breakable_servers;
-use crate::support::killable::{KillableProcess, ProcessOptions};
+use crate::support::processes::killable::{KillableProcess, ProcessOptions};
+use crate::support::world::fault_injection::breakable_servers;
 use crate::support::world::{World, eventually, run};
 use seckill::dev::ServerKind;
 use seckill::domain::ids::SaleId;

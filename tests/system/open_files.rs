@@ -1,7 +1,7 @@
 //! An api that may have few files open, and more buyers than that: it keeps what it needs for itself.
 
-use crate::support::killable::ProcessOptions;
-use crate::support::raw_http::{purchase_head, send_on};
+use crate::support::buyers::raw_http::{purchase_head, send_on};
+use crate::support::processes::killable::ProcessOptions;
 use crate::support::world::{World, eventually, run};
 use seckill::roles::Role;
 use std::time::Duration;

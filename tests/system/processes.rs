@@ -1,6 +1,6 @@
 //! The real binary: what a person or a supervisor sees of it, and kill -9 of every part.
 
-use crate::support::programs::{Folder, Program, call, no_process_in, runs, signal};
+use crate::support::processes::programs::{Folder, Program, call, no_process_in, runs, signal};
 use crate::support::world::{Answer, QUICK, World, eventually, run, run_waiting};
 use seckill::config::Secret;
 use seckill::dev::DevState;

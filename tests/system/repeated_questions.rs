@@ -1,8 +1,8 @@
 //! Questions that were answered before cost no server anything when their answer cannot change, and a read a second when it can
 //! (A11, A13); by the servers' own counters.
 
-use crate::support::fault_injection::breakable_servers;
-use crate::support::time::time_passes;
+use crate::support::basics::time::time_passes;
+use crate::support::world::fault_injection::breakable_servers;
 use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::{RequestId, SaleId};
 use seckill::roles::Role;
@@ -35,7 +35,7 @@ fn who_asks_again_for_a_confirmed_order_costs_a_read_a_second_and_nothing_once_i
     run(async {
         let servers = breakable_servers().await;
         let world = World::on_breakable(&servers, "asked-again", &[Role::Api], &[]).await;
-        let terms = crate::support::orders::LONG;
+        let terms = crate::support::buyers::orders::LONG;
         let (paying, plain) = (world.paying_sale("paying", 5, None, terms).await, world.sale("plain", 5, None).await);
         let (alice, bob) = (world.bought(&paying, "alice").await, world.bought(&plain, "bob").await);
         let carol = world.bought(&plain, "carol").await;

@@ -1,7 +1,7 @@
 //! L7: a change of a sale while Redis takes no writes: it stays, the operator is told, and Redis follows when it is back.
 
-use crate::support::own_redis;
-use crate::support::resp::RawRedis;
+use crate::support::basics::resp::RawRedis;
+use crate::support::processes::own_redis;
 use crate::support::world::{World, eventually, run_waiting};
 use seckill::roles::Role::Api;
 use seckill::runtime::now_ms;

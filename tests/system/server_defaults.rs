@@ -1,9 +1,9 @@
 //! A database whose server-wide defaults are others than ours: what a session can set is set, what it cannot is named by
 //! `seckill doctor` and is an outage, not the fault of an order.
 
-use crate::support::doctor::doctor;
-use crate::support::fault_injection::sql;
-use crate::support::programs::scratch;
+use crate::support::processes::doctor::doctor;
+use crate::support::processes::programs::scratch;
+use crate::support::world::fault_injection::sql;
 use crate::support::world::{World, eventually, run_waiting, shared};
 use seckill::dev::ports::free_port;
 use seckill::dev::{Server, mariadb};

@@ -1,8 +1,8 @@
 //! Settings of Redis that would lose accepted requests (B6; windows 2, 13, 14). `strict` sells nothing while one is
 //! wrong, `warn` says so and goes on; eviction is never sold on.
 
-use crate::support::own_redis;
-use crate::support::resp::RawRedis;
+use crate::support::basics::resp::RawRedis;
+use crate::support::processes::own_redis;
 use crate::support::world::{World, eventually, run_waiting};
 use seckill::admin::ServerProbe;
 use seckill::roles::Role;

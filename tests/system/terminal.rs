@@ -1,7 +1,7 @@
 //! What a terminal sees of the program: the commands that `seckill dev` prints work, and closing it is an orderly end.
 
-use crate::support::files::without_surroundings;
-use crate::support::programs::{Folder, Program, seckill, signal};
+use crate::support::basics::files::without_surroundings;
+use crate::support::processes::programs::{Folder, Program, seckill, signal};
 use crate::support::world::{QUICK, World, eventually, run_waiting};
 use seckill::roles::Role;
 use std::path::Path;

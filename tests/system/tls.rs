@@ -1,7 +1,7 @@
 //! All three servers over TLS, their plain ports off (A11): a whole sale, and every mistake reported as what it is.
 
-use crate::support::certificates::{Certificates, NAME};
-use crate::support::programs::call;
+use crate::support::outside::certificates::{Certificates, NAME};
+use crate::support::processes::programs::call;
 use crate::support::world::{World, run_waiting};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts, OptsBuilder, SslOpts};

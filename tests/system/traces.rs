@@ -1,9 +1,9 @@
 //! F5: one order is followed through processes that exchange nothing about it, by spans that an OpenTelemetry collector
 //! puts into one trace; and a collector that is no use holds nothing up.
 
-use crate::support::collector::{Collector, Seen};
-use crate::support::fault_injection::{REFUSING_TRIGGER, redis};
-use crate::support::killable::KillableProcess;
+use crate::support::outside::collector::{Collector, Seen};
+use crate::support::processes::killable::KillableProcess;
+use crate::support::world::fault_injection::{REFUSING_TRIGGER, redis};
 use crate::support::world::{World, eventually, run_waiting};
 use seckill::dev::ports::free_port;
 use seckill::domain::ids::SaleId;
@@ -139,13 +139,13 @@ fn a_parked_and_compensated_order_shows_every_attempt_and_who_wrote_it_in_the_en
 
         // One that the broker never got: P5 hangs under the same step.
         let relay = traced.roles.iter().find(|(role, _)| *role == "relay").expect("a relay");
-        crate::support::programs::signal(relay.1.program.pid(), libc::SIGSTOP);
+        crate::support::processes::programs::signal(relay.1.program.pid(), libc::SIGSTOP);
         let lost = world.bought(sale, "lost").await.to_string();
         let outbox = world.servers.redis.keys.outbox(0);
         for entry in world.servers.redis.outbox.page(0, "-", 100).await.unwrap() {
             assert_eq!(redis(world.settings.redis.url.expose(), &["XDEL", &outbox, &entry.id]).await, 1);
         }
-        crate::support::programs::signal(relay.1.program.pid(), libc::SIGCONT);
+        crate::support::processes::programs::signal(relay.1.program.pid(), libc::SIGCONT);
         let spans = codes(&collector, &lost, &["P1-S1", "P2-R0", "P5-COMP0"]).await;
         assert_eq!(with(&spans, "P5-COMP0").parent, with(&spans, "P2-R0").id);
         traced.finish().await;

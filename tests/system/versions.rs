@@ -1,7 +1,7 @@
 //! Two versions of the program side by side, and a rolling restart under load. Real processes; the next version writes
 //! another envelope and another header, and reads both envelopes (`next_version`, `src/domain/message/next.rs`).
 
-use crate::support::fleet::{CONNECTIONS, Fleet, NEXT, THIS};
+use crate::support::processes::fleet::{CONNECTIONS, Fleet, NEXT, THIS};
 use crate::support::world::{World, eventually, run};
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
 

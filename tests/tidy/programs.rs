@@ -4,7 +4,7 @@ use super::{code, files, no_complaints};
 
 #[test]
 fn only_one_place_of_the_tests_starts_the_program() {
-    const PLACE: &str = "tests/support/files.rs";
+    const PLACE: &str = "tests/support/basics/files.rs";
     let mut complaints = Vec::new();
     for (file, text) in files("tests", "rs").iter().filter(|(file, _)| file != PLACE) {
         let starts = code(text).filter(|(_, line)| line.contains("Command::new(env!(\"CARGO_BIN_EXE_"));

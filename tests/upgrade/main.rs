@@ -14,9 +14,9 @@ mod support;
 
 use seckill::domain::ids::SaleId;
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
-use support::fleet::{BEFORE, Fleet, THIS, build_before};
-use support::programs::seckill;
-use support::relay_state::parked;
+use support::processes::fleet::{BEFORE, Fleet, THIS, build_before};
+use support::processes::programs::seckill;
+use support::world::relay_state::parked;
 use support::world::{World, eventually, run};
 
 /// What the first version with the setting is started with beside others, and what is its own.

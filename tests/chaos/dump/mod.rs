@@ -8,7 +8,7 @@ mod mysql;
 pub mod order_lines;
 mod rabbit;
 mod redis;
-#[path = "../../support/resp.rs"]
+#[path = "../../support/basics/resp.rs"]
 pub mod resp;
 pub mod told;
 

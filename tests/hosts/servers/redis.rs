@@ -15,7 +15,7 @@ use std::time::Duration;
 const SLOTS: u16 = 16_384;
 const FIRST_PORT: u16 = 7_000;
 pub(super) const ANSWER: Duration = Duration::from_secs(2);
-/// A replica elected now is not ordered to hand over before this has passed: see `tests/support/redis_sets/cluster.rs`.
+/// A replica elected now is not ordered to hand over before this has passed: see `tests/support/processes/redis_sets/cluster.rs`.
 pub const REST: Duration = Duration::from_secs(14);
 
 /// Of every node, as they are given to users.

@@ -1,6 +1,6 @@
 //! Access tokens. Without a valid token nobody buys, and the answer names the wrong claim.
 
-use crate::support::programs::scratch;
+use crate::support::processes::programs::scratch;
 use crate::support::world::{Answer, World, run};
 use aws_lc_rs::hmac;
 use base64::Engine;

@@ -1,6 +1,6 @@
 //! Input nobody should send. Every answer is a problem document that names the field, and nothing is touched.
 
-use crate::support::raw_http::{purchase_head, send};
+use crate::support::buyers::raw_http::{purchase_head, send};
 use crate::support::world::{Answer, World, run};
 use reqwest::Method;
 use seckill::roles::Role;

@@ -1,6 +1,6 @@
 //! Buyers are distinguished byte by byte, from the access token to the row of the order.
 
-use crate::support::resp::RawRedis;
+use crate::support::basics::resp::RawRedis;
 use crate::support::world::{World, run};
 use seckill::domain::ids::RequestId;
 use std::collections::HashSet;

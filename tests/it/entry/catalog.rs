@@ -3,10 +3,10 @@
 //!
 //! The database is held up by a table lock of another session. Purchases and sale pages show what the cache answers.
 
-use crate::support::database_sessions::Session;
-use crate::support::own_redis;
-use crate::support::refusals::refused;
-use crate::support::resp::RawRedis;
+use crate::support::basics::resp::RawRedis;
+use crate::support::buyers::refusals::refused;
+use crate::support::processes::own_redis;
+use crate::support::world::database_sessions::Session;
 use crate::support::world::{Answer, World, eventually, run};
 use reqwest::Method;
 use seckill::domain::ids::SaleId;

@@ -1,10 +1,10 @@
 //! An api process whose clock is wrong. It jumps back: ids go on rising, and nobody is refused (row A2). It is ahead or
 //! behind: the sale starts and ends by Redis' clock all the same (row A8).
 
-use crate::support::killable::{KillableProcess, ProcessOptions};
-use crate::support::programs::scratch;
+use crate::support::processes::killable::{KillableProcess, ProcessOptions};
+use crate::support::processes::programs::scratch;
+use crate::support::processes::wrong_clock::offset_by;
 use crate::support::world::{Answer, World, run};
-use crate::support::wrong_clock::offset_by;
 use seckill::roles::Role;
 
 #[test]

@@ -1,6 +1,6 @@
 //! Pages of other origins call the buyers' API when the configuration names them, and only then (F6).
 
-use crate::support::answer::Answer;
+use crate::support::basics::answer::Answer;
 use crate::support::world::{World, run};
 use reqwest::Method;
 use reqwest::header::HeaderMap;

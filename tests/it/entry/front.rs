@@ -1,7 +1,7 @@
 //! A purchase or a status question is answered before the framework's `App`, or by it: the bytes are the same. A request whose
 //! path spells the sale's id with `%` is one that the `App` answers.
 
-use crate::support::raw_http::{RawAnswer, purchase_head, send};
+use crate::support::buyers::raw_http::{RawAnswer, purchase_head, send};
 use crate::support::world::{Answer, World, run};
 use reqwest::Method;
 use seckill::domain::ids::SaleId;

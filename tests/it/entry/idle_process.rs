@@ -1,10 +1,10 @@
 //! Nothing old decides (row Q5): a process to which no question came for a while answers the first one rightly, and by what only it
 //! remembers no purchase is let in that the sale does not take.
 
-use crate::support::database_sessions::Session;
-use crate::support::orders::LONG;
-use crate::support::own_redis;
-use crate::support::resp::RawRedis;
+use crate::support::basics::resp::RawRedis;
+use crate::support::buyers::orders::LONG;
+use crate::support::processes::own_redis;
+use crate::support::world::database_sessions::Session;
 use crate::support::world::{Answer, World, eventually, run, time_passes};
 use reqwest::Method;
 use seckill::domain::ids::SaleId;

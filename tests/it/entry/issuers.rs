@@ -1,10 +1,10 @@
 //! Access tokens of real issuers: each public-key algorithm is accepted at the entry, and a token that was verified before is
 //! good for its own text and its own time only.
 
-use crate::support::issuer::Issuer;
-use crate::support::login_service::{ALGORITHMS, LoginService, base64_url, forged, set_of};
-use crate::support::programs::scratch;
-use crate::support::time::eventually;
+use crate::support::basics::time::eventually;
+use crate::support::outside::issuer::Issuer;
+use crate::support::outside::login_service::{ALGORITHMS, LoginService, base64_url, forged, set_of};
+use crate::support::processes::programs::scratch;
 use crate::support::world::{Answer, World, run};
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use seckill::config::{Auth, Layers, Settings};
@@ -141,7 +141,7 @@ fn a_key_that_could_check_nothing_is_refused_when_it_is_read() {
     }
     // The private half is no key to check with, and does not belong on this machine.
     let private = folder.join("private.pem");
-    std::fs::write(&private, include_str!("../../support/client.rsa.pem")).unwrap();
+    std::fs::write(&private, include_str!("../../support/outside/client.rsa.pem")).unwrap();
     let settings = Auth { key_file: private.display().to_string(), jwks_file: String::new(), ..settings };
     assert!(
         refused(&settings).contains("auth.key_file: not a public key for RS256 or EdDSA or ES256"),

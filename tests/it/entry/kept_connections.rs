@@ -1,6 +1,6 @@
 //! A refusal costs the client its purchase, not its connection: under load each new connection waits in the accept queue.
 
-use crate::support::raw_http::{RawAnswer, connect, purchase_head, send_on};
+use crate::support::buyers::raw_http::{RawAnswer, connect, purchase_head, send_on};
 use crate::support::world::{World, run, time_passes};
 use seckill::roles::Role;
 use tokio::io::AsyncWriteExt;

@@ -1,10 +1,10 @@
 //! Public keys that change while the process runs: by the issuer's set, by a file, and by what is wrong with either.
 
-use crate::support::certificates::Certificates;
-use crate::support::issuer::Issuer;
-use crate::support::login_service::{LoginService, set_of};
-use crate::support::programs::scratch;
-use crate::support::time::eventually;
+use crate::support::basics::time::eventually;
+use crate::support::outside::certificates::Certificates;
+use crate::support::outside::issuer::Issuer;
+use crate::support::outside::login_service::{LoginService, set_of};
+use crate::support::processes::programs::scratch;
 use crate::support::world::{Answer, World, run};
 use reqwest::Method;
 use seckill::domain::ids::SaleId;

@@ -1,6 +1,6 @@
 //! Request ids are unique among processes, and a status is for its owner only.
 
-use crate::support::resp::RawRedis;
+use crate::support::basics::resp::RawRedis;
 use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::RequestId;
 use seckill::domain::snowflake::NODES;

@@ -1,7 +1,7 @@
 //! Clients that are slow on purpose hold up nobody else, and a client above the limit is refused at once (A9, A10).
 
-use crate::support::answer::Answer;
-use crate::support::raw_http::purchase_head;
+use crate::support::basics::answer::Answer;
+use crate::support::buyers::raw_http::purchase_head;
 use crate::support::world::{World, run};
 use seckill::roles::Role;
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
 //! A purchase token's repeats are one purchase and get the same bytes, whatever has happened since.
 
-use crate::support::replays::{first, same};
+use crate::support::buyers::replays::{first, same};
 use crate::support::world::{World, eventually, run};
 
 #[test]

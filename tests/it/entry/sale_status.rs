@@ -1,6 +1,6 @@
 //! A sale's status only moves where it may: what was read before somebody closed the sale cannot open it again.
 
-use crate::support::database_sessions::{Session, stuck};
+use crate::support::world::database_sessions::{Session, stuck};
 use crate::support::world::{World, run};
 use seckill::domain::ids::SaleId;
 use seckill::sales::SaleControlError;

@@ -1,7 +1,7 @@
 //! When a sale sells: its states, warm-ups and top-ups.
 
-use crate::support::refusals::refused;
-use crate::support::resp::RawRedis;
+use crate::support::basics::resp::RawRedis;
+use crate::support::buyers::refusals::refused;
 use crate::support::world::{World, eventually, run};
 use reqwest::Method;
 use seckill::domain::ids::SaleId;

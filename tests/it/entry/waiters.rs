@@ -1,6 +1,6 @@
 //! Long polls and event streams are bounded apart from buyers (A13): who finds no place gets an answer at once.
 
-use crate::support::raw_http::connect;
+use crate::support::buyers::raw_http::connect;
 use crate::support::world::{World, eventually, run};
 use reqwest::Method;
 use seckill::roles::Role;

@@ -1,7 +1,7 @@
 //! A sale with a waiting room is bought of by those it let go, and by nobody else.
 
-use crate::support::orders::LONG;
-use crate::support::waiting_rooms::buyers;
+use crate::support::buyers::orders::LONG;
+use crate::support::buyers::waiting_rooms::buyers;
 use crate::support::world::{Answer, World, eventually, run};
 use reqwest::Method;
 use seckill::domain::ids::{RequestId, SaleId};

@@ -1,8 +1,8 @@
 //! The order in the waiting room. Who comes before the start is drawn, who comes later stands in line; coming again
 //! changes nothing, and what is in Redis survives it.
 
-use crate::support::resp::RawRedis;
-use crate::support::waiting_rooms::buyers;
+use crate::support::basics::resp::RawRedis;
+use crate::support::buyers::waiting_rooms::buyers;
 use crate::support::world::{World, run};
 use seckill::roles::Role;
 use seckill::store::redis::RoomPlace;

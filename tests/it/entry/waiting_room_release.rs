@@ -1,8 +1,8 @@
 //! How the waiting room lets buyers go: at its rate by the clock of Redis, to the place, however many processes do
 //! it; not before the start, not while nothing is sold, not faster than orders are persisted.
 
-use crate::support::resp::RawRedis;
-use crate::support::waiting_rooms::{ReleaseCursor, buyers};
+use crate::support::basics::resp::RawRedis;
+use crate::support::buyers::waiting_rooms::{ReleaseCursor, buyers};
 use crate::support::world::{World, eventually, pause, run, time_passes};
 use seckill::domain::sale::Sale;
 use seckill::roles::Role;

@@ -1,8 +1,8 @@
 //! F5: `X-Request-Id`: the caller's comes back with every answer, and a person finds the log lines by it.
 
-use crate::support::answer::Answer;
-use crate::support::programs::signal;
-use crate::support::raw_http;
+use crate::support::basics::answer::Answer;
+use crate::support::buyers::raw_http;
+use crate::support::processes::programs::signal;
 use crate::support::world::{World, eventually, run};
 use reqwest::Method;
 use seckill::dev::ports::free_port;

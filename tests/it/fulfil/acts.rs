@@ -1,6 +1,6 @@
 //! Acts on orders (M8): what changes an order is written together with its act, and what was asked for in vain is on record, too.
 
-use crate::support::orders::LONG;
+use crate::support::buyers::orders::LONG;
 use crate::support::world::{World, run};
 use seckill::roles::Role::{Api, Consumer, Relay};
 use serde_json::json;

@@ -1,7 +1,7 @@
 //! What buyers, operators and the shop's backend see of orders and do to them (L3, L4).
 
-use crate::support::answer::Answer;
-use crate::support::orders::LONG;
+use crate::support::basics::answer::Answer;
+use crate::support::buyers::orders::LONG;
 use crate::support::world::{World, eventually, run};
 use reqwest::Method;
 use seckill::roles::Role;

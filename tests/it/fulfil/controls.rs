@@ -1,6 +1,6 @@
 //! Negative controls of P6: with one mechanism left out, the audit must show it.
 
-use crate::support::orders::LONG;
+use crate::support::buyers::orders::LONG;
 use crate::support::world::{World, eventually, run};
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
 use seckill::p5_reconcile::Window;

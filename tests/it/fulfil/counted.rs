@@ -1,6 +1,6 @@
 //! Orders that wait for their payment are counted where they are written (P6-F0), each once.
 
-use crate::support::orders::LONG;
+use crate::support::buyers::orders::LONG;
 use crate::support::world::{World, eventually, run};
 use seckill::domain::message;
 use seckill::roles::Role::{Api, Consumer, Relay};

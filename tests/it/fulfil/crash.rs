@@ -1,9 +1,9 @@
 //! The sweep dies at each of its crash points, and the next one does the rest: no unit comes back twice, none stays away. The same
 //! for payments, their starts, refunds and cancellations.
 
-use crate::support::admin_port::TOKEN;
-use crate::support::downstream::Downstream;
-use crate::support::orders::LONG;
+use crate::support::buyers::orders::LONG;
+use crate::support::outside::downstream::Downstream;
+use crate::support::world::admin_port::TOKEN;
 use crate::support::world::{World, eventually, run};
 use reqwest::Method;
 use seckill::domain::ids::RequestId;

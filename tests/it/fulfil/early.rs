@@ -1,12 +1,12 @@
 //! Payments that come before their order (S7): nothing is decided about money while the order is to come.
 
-use crate::support::answer::Answer;
-use crate::support::black_hole::BlackHole;
-use crate::support::database_sessions::{ROLES, Session};
-use crate::support::fault_injection::port_of;
-use crate::support::mysql_store::rows;
-use crate::support::orders::LONG;
-use crate::support::shared_servers::shared;
+use crate::support::basics::answer::Answer;
+use crate::support::buyers::orders::LONG;
+use crate::support::links::black_hole::BlackHole;
+use crate::support::world::database_sessions::{ROLES, Session};
+use crate::support::world::fault_injection::port_of;
+use crate::support::world::parts::mysql_store::rows;
+use crate::support::world::shared_servers::shared;
 use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::RequestId;
 use seckill::domain::outcome::Verdict;

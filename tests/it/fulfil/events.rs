@@ -1,7 +1,7 @@
 //! What becomes of an order is told to downstream systems, each change once or more, with a version that grows (L5).
 
-use crate::support::downstream::Downstream;
-use crate::support::orders::LONG;
+use crate::support::buyers::orders::LONG;
+use crate::support::outside::downstream::Downstream;
 use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::RequestId;
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};

@@ -1,6 +1,6 @@
 //! Overdue orders expire, and their units are sold again, once (L2).
 
-use crate::support::orders::LONG;
+use crate::support::buyers::orders::LONG;
 use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::RequestId;
 use seckill::domain::order_life::PaymentTerms;

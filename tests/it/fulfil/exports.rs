@@ -1,6 +1,6 @@
 //! All orders in one answer (L4): by HTTP as by command, whatever pages they are read in, and a few at once.
 
-use crate::support::admin_port::{AdminPort, TOKEN};
+use crate::support::world::admin_port::{AdminPort, TOKEN};
 use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::SaleId;
 use seckill_bench::baseline::mysql_bulk::{self as bulk, Bulk};

@@ -1,6 +1,6 @@
 //! Cancellations wait while their sale is being rebuilt, as the sweep does: each of them would make the rebuild begin again.
 
-use crate::support::orders::LONG;
+use crate::support::buyers::orders::LONG;
 use crate::support::world::{World, eventually, run};
 use seckill::domain::sale::MetaState;
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};

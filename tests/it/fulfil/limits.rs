@@ -1,7 +1,7 @@
 //! `limit_returns`: an order that ends unpaid no longer counts against its buyer's limit, in the database and in Redis, and after a
 //! rebuild.
 
-use crate::support::orders::LONG;
+use crate::support::buyers::orders::LONG;
 use crate::support::world::{World, eventually, run};
 use seckill::domain::order_life::PaymentTerms;
 use seckill::roles::Role;

@@ -1,6 +1,6 @@
 //! Orders that a version cancels which knew no states: it stands beside this one during an upgrade, or came back after one.
 
-use crate::support::orders::LONG;
+use crate::support::buyers::orders::LONG;
 use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::{RequestId, SaleId};
 use seckill::p5_reconcile::Window;

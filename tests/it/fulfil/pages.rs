@@ -1,6 +1,6 @@
 //! Lists of orders' money, of deliveries and of acts end nowhere but at their last row, in the API and on the command line.
 
-use crate::support::admin_port::AdminPort;
+use crate::support::world::admin_port::AdminPort;
 use crate::support::world::{World, run};
 use seckill::domain::operator::{ActTarget, Actor, Operation, OperatorAct};
 use seckill::events::webhooks::rows::DELIVERIES_COUNTED_MAX;

@@ -1,7 +1,7 @@
 //! A buyer asks for an order, or cancels it, before it is written.
 
-use crate::support::answer::Answer;
-use crate::support::orders::LONG;
+use crate::support::basics::answer::Answer;
+use crate::support::buyers::orders::LONG;
 use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::RequestId;
 use seckill::roles::Role;

@@ -1,7 +1,7 @@
 //! Payment, deadline and cancellation at the same moment: one of them decides, the others hear it (L1).
 
-use crate::support::mysql_store::rows;
-use crate::support::orders::LONG;
+use crate::support::buyers::orders::LONG;
+use crate::support::world::parts::mysql_store::rows;
 use crate::support::world::{World, run};
 use seckill::domain::ids::RequestId;
 use seckill::domain::payment::{PaymentState, Price};

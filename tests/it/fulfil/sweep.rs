@@ -1,7 +1,7 @@
 //! The sweep of overdue orders in trouble: what failed holds up no more than it must, and no unit stays away.
 
-use crate::support::database_sessions::{Session, stuck};
-use crate::support::orders::LONG;
+use crate::support::buyers::orders::LONG;
+use crate::support::world::database_sessions::{Session, stuck};
 use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::SaleId;
 use seckill::domain::sale::MetaState;

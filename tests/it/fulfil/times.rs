@@ -1,6 +1,6 @@
 //! Orders of a time: those that were accepted in it, however old their purchase tokens are, and however many were read to find them.
 
-use crate::support::admin_port::AdminPort;
+use crate::support::world::admin_port::AdminPort;
 use crate::support::world::{World, eventually, run};
 use seckill::roles::Role;
 use seckill_bench::baseline::mysql_bulk::{self as bulk, Bulk};

@@ -1,7 +1,7 @@
 //! Connections to receivers of webhooks: kept from one delivery to the next, and no failed try when the receiver closes them.
 
-use crate::support::certificates::Certificates;
-use crate::support::hook_receiver::{ALL_EVENTS, HookReceiver, SECRET, SOON, webhook};
+use crate::support::outside::certificates::Certificates;
+use crate::support::outside::hook_receiver::{ALL_EVENTS, HookReceiver, SECRET, SOON, webhook};
 use crate::support::world::{World, eventually, run};
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
 

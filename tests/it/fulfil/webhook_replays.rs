@@ -1,7 +1,7 @@
 //! Replays of deliveries beside new events, and of receivers that answered 410 (L5).
 
-use crate::support::hook_receiver::{HookReceiver, SOON};
-use crate::support::orders::LONG;
+use crate::support::buyers::orders::LONG;
+use crate::support::outside::hook_receiver::{HookReceiver, SOON};
 use crate::support::world::{World, eventually, run};
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
 use serde_json::json;

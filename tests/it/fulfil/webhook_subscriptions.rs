@@ -1,8 +1,8 @@
 //! Events do not depend on who changes the order: the leader's webhooks are in the database (L5).
 
-use crate::support::hook_receiver::HookReceiver;
-use crate::support::orders::LONG;
-use crate::support::programs::call;
+use crate::support::buyers::orders::LONG;
+use crate::support::outside::hook_receiver::HookReceiver;
+use crate::support::processes::programs::call;
 use crate::support::world::{World, eventually, run};
 use seckill::config::ServerUrl;
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};

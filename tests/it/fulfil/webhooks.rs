@@ -1,10 +1,10 @@
 //! Webhooks: every event of an order's life arrives, signed, with the data of the event on the exchange (L5).
 
-use crate::support::asyncapi;
-use crate::support::downstream::Downstream;
-use crate::support::hook_receiver::{ALL_EVENTS, HookReceiver, NEXT_SECRET, SECRET, SOON, webhook};
-use crate::support::orders::LONG;
-use crate::support::time::pause;
+use crate::support::basics::asyncapi;
+use crate::support::basics::time::pause;
+use crate::support::buyers::orders::LONG;
+use crate::support::outside::downstream::Downstream;
+use crate::support::outside::hook_receiver::{ALL_EVENTS, HookReceiver, NEXT_SECRET, SECRET, SOON, webhook};
 use crate::support::world::{World, eventually, run};
 use chrono::DateTime;
 use seckill::domain::ids::RequestId;

@@ -1,8 +1,8 @@
 //! Crashes around the deliveries of webhooks: neither a change without its delivery, nor a delivery that is never sent.
 
-use crate::support::hook_receiver::{HookReceiver, SOON};
-use crate::support::mysql_store::rows;
-use crate::support::orders::LONG;
+use crate::support::buyers::orders::LONG;
+use crate::support::outside::hook_receiver::{HookReceiver, SOON};
+use crate::support::world::parts::mysql_store::rows;
 use crate::support::world::{World, eventually, run};
 use seckill::events::webhooks::rows::TriedDelivery;
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};

@@ -1,9 +1,9 @@
 //! Receivers of webhooks that fail: each event arrives at last, under the same id, and one receiver holds up no other.
 
-use crate::support::black_hole::BlackHole;
-use crate::support::fault_injection::port_of;
-use crate::support::hook_receiver::{ALL_EVENTS, HookReceiver, SECRET, SOON, webhook};
-use crate::support::orders::LONG;
+use crate::support::buyers::orders::LONG;
+use crate::support::links::black_hole::BlackHole;
+use crate::support::outside::hook_receiver::{ALL_EVENTS, HookReceiver, SECRET, SOON, webhook};
+use crate::support::world::fault_injection::port_of;
 use crate::support::world::{World, eventually, run};
 use seckill::config::ServerUrl;
 use seckill::domain::ids::{RequestId, SaleId};

@@ -1,6 +1,6 @@
 //! Webhooks at size: what is due is found along one index, and many deliveries arrive, each once.
 
-use crate::support::hook_receiver::{ALL_EVENTS, HookReceiver, SECRET, webhook};
+use crate::support::outside::hook_receiver::{ALL_EVENTS, HookReceiver, SECRET, webhook};
 use crate::support::world::{World, eventually, run};
 use diesel::QueryableByName;
 use diesel::sql_types::{Nullable, Text};

@@ -1,7 +1,7 @@
 //! Webhooks over TLS: only to a receiver whose certificate a trusted CA signed, for its name.
 
-use crate::support::certificates::Certificates;
-use crate::support::hook_receiver::{ALL_EVENTS, HookReceiver, SECRET, SOON, webhook};
+use crate::support::outside::certificates::Certificates;
+use crate::support::outside::hook_receiver::{ALL_EVENTS, HookReceiver, SECRET, SOON, webhook};
 use crate::support::world::{World, eventually, run};
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
 

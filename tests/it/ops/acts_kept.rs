@@ -1,6 +1,6 @@
 //! No change of a sale without its act, and no act without its change: whoever goes, and whatever dies (F10).
 
-use crate::support::admin_port::{AdminPort, TOKEN};
+use crate::support::world::admin_port::{AdminPort, TOKEN};
 use crate::support::world::{World, eventually, run};
 use seckill::roles::Role::Api;
 use serde_json::json;

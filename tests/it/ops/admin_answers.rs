@@ -1,9 +1,9 @@
 //! What the admin API answers about orders, money, acts and webhooks is what its document says of it.
 
-use crate::support::admin_port::AdminPort;
-use crate::support::answer::Answer;
-use crate::support::answer_schema::{misfits, of_answer};
-use crate::support::orders::LONG;
+use crate::support::basics::answer::Answer;
+use crate::support::basics::answer_schema::{misfits, of_answer};
+use crate::support::buyers::orders::LONG;
+use crate::support::world::admin_port::AdminPort;
 use crate::support::world::{World, run};
 use seckill::roles::Role::{Api, Consumer, Relay};
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! F6, E5, E6: the admin API, every family of it, on real servers.
 
-use crate::support::admin_port::{AdminPort, TOKEN};
+use crate::support::world::admin_port::{AdminPort, TOKEN};
 use crate::support::world::{World, eventually, run};
 use seckill::admin::document;
 use seckill::p5_reconcile::Window;

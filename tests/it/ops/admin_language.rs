@@ -1,7 +1,7 @@
 //! The admin API tells a problem in the language of its caller, whatever the problem is.
 
-use crate::support::admin_port::AdminPort;
-use crate::support::orders::LONG;
+use crate::support::buyers::orders::LONG;
+use crate::support::world::admin_port::AdminPort;
 use crate::support::world::{World, run};
 use seckill::roles::Role::{Api, Consumer, Relay};
 use serde_json::{Value, json};

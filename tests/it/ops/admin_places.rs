@@ -1,8 +1,8 @@
 //! Calls of the admin API that wait, and connections that say nothing, keep no probe from its answer.
 
-use crate::support::admin_port::{AdminPort, VIEWER, named_tokens};
-use crate::support::answer::Answer;
-use crate::support::database_sessions::Session;
+use crate::support::basics::answer::Answer;
+use crate::support::world::admin_port::{AdminPort, VIEWER, named_tokens};
+use crate::support::world::database_sessions::Session;
 use crate::support::world::{World, eventually, run};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;

@@ -1,7 +1,7 @@
 //! Every operation of the admin API, for every role and every spelling of its path (S2).
 
-use crate::support::admin_port::{AdminPort, OPERATOR, SHOP, TOKEN, VIEWER, named_tokens};
-use crate::support::raw_http::send_on;
+use crate::support::buyers::raw_http::send_on;
+use crate::support::world::admin_port::{AdminPort, OPERATOR, SHOP, TOKEN, VIEWER, named_tokens};
 use crate::support::world::{World, run};
 use seckill::admin::document;
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! Named tokens have roles; what a role does not allow is refused and on record; wrong tokens get nowhere (F10).
 
-use crate::support::admin_port::{AdminPort, OPERATOR, SHOP, TOKEN, VIEWER, digest, named_tokens};
-use crate::support::orders::LONG;
+use crate::support::buyers::orders::LONG;
+use crate::support::world::admin_port::{AdminPort, OPERATOR, SHOP, TOKEN, VIEWER, digest, named_tokens};
 use crate::support::world::{World, run};
 use seckill::roles::Role::{Api, Consumer, Relay};
 use serde_json::json;

@@ -1,6 +1,6 @@
 //! The alert rules as the tests of `tests/system/alerts` use them: shipped but for their time.
 
-use crate::support::prometheus::{shipped, shortened};
+use crate::support::outside::prometheus::{shipped, shortened};
 
 #[test]
 fn only_the_time_of_the_rules_is_changed() {

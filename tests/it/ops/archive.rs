@@ -1,8 +1,8 @@
 //! A closed sale is exported, checked and removed in steps that can be repeated; its sums stay, and nothing else is touched
 //! (E13).
 
-use crate::support::orders::LONG;
-use crate::support::programs::Folder;
+use crate::support::buyers::orders::LONG;
+use crate::support::processes::programs::Folder;
 use crate::support::world::{World, eventually, run};
 use diesel::QueryableByName;
 use diesel::sql_types::Text;

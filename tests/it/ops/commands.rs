@@ -1,6 +1,6 @@
 //! Commands that no other test runs: listing, pausing and resuming sales, and the settings in effect (row F4).
 
-use crate::support::refusals::refused;
+use crate::support::buyers::refusals::refused;
 use crate::support::world::{World, eventually, run};
 use seckill::roles::Role;
 use seckill::store::rabbit::declare;

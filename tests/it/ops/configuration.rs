@@ -1,6 +1,6 @@
 //! Mistakes in the configuration, as a person at the command line meets them.
 
-use crate::support::programs::{Folder, call, seckill};
+use crate::support::processes::programs::{Folder, call, seckill};
 use serde_json::Value;
 
 #[test]

@@ -1,6 +1,6 @@
 //! `seckill doctor` without any server.
 
-use crate::support::doctor::doctor;
+use crate::support::processes::doctor::doctor;
 
 #[test]
 fn a_plain_connection_that_leaves_the_machine_is_a_warning() {

@@ -1,6 +1,6 @@
 //! A sale that ended and was never closed is reported by the doctor, an hour later, until it is closed.
 
-use crate::support::mysql_store::{NOW_MS, fresh, rows, sale, sale_id};
+use crate::support::world::parts::mysql_store::{NOW_MS, fresh, rows, sale, sale_id};
 use crate::support::world::{World, run};
 use seckill::domain::policy::PurchasePolicy;
 use seckill::domain::sale::SaleStatus;

@@ -1,8 +1,8 @@
 //! What `/metrics` of a process exports against the table in `docs/operations.md`: names, labels and kinds.
 
-use crate::support::hook_receiver::{ALL_EVENTS, HookReceiver, SECRET, webhook};
-use crate::support::killable::KillableProcess;
-use crate::support::programs::{Folder, Program};
+use crate::support::outside::hook_receiver::{ALL_EVENTS, HookReceiver, SECRET, webhook};
+use crate::support::processes::killable::KillableProcess;
+use crate::support::processes::programs::{Folder, Program};
 use crate::support::world::{QUICK, World, eventually, run};
 use seckill::roles::Role;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,7 +1,7 @@
 //! What people do is written down, whole, and stays (M8).
 
-use crate::support::admin_port::TOKEN;
-use crate::support::mysql_store::{NOW_MS, fresh, rows, sale_id};
+use crate::support::world::admin_port::TOKEN;
+use crate::support::world::parts::mysql_store::{NOW_MS, fresh, rows, sale_id};
 use crate::support::world::{World, run};
 use seckill::domain::ids::RequestId;
 use seckill::domain::operator::{ActTarget, Actor, Operation, OperatorAct};

@@ -1,6 +1,6 @@
 //! Commands whose output cannot be written: a reader that has gone ends them quietly, anything else is said.
 
-use crate::support::programs::{scratch, seckill};
+use crate::support::processes::programs::{scratch, seckill};
 use crate::support::world::{World, run};
 use seckill::roles::Role;
 use std::fs::File;

@@ -2,10 +2,10 @@
 //! warning when one goes away later, and in time for the shipped balancers while servers are silent. A probe costs the broker no
 //! connection.
 
-use crate::support::black_hole::BlackHole;
-use crate::support::fault_injection::port_of;
-use crate::support::killable::KillableProcess;
-use crate::support::slow_link::SlowLink;
+use crate::support::links::black_hole::BlackHole;
+use crate::support::links::slow_link::SlowLink;
+use crate::support::processes::killable::KillableProcess;
+use crate::support::world::fault_injection::port_of;
 use crate::support::world::{Answer, World, eventually, run, time_passes};
 use seckill::admin::Readiness;
 use seckill::config::ServerUrl;

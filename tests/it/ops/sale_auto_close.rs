@@ -1,6 +1,6 @@
 //! A sale that is over is closed by itself once nothing of it is on its way; its keys leave Redis, its orders are still answered.
 
-use crate::support::orders::LONG;
+use crate::support::buyers::orders::LONG;
 use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::SaleId;
 use seckill::domain::sale::SaleStatus;

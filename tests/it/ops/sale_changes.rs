@@ -1,8 +1,8 @@
 //! The sale's own life before its end: edited, rescheduled, hidden, published, cloned; with what is refused, and why.
 
-use crate::support::admin_port::AdminPort;
-use crate::support::answer::Answer;
-use crate::support::resp::RawRedis;
+use crate::support::basics::answer::Answer;
+use crate::support::basics::resp::RawRedis;
+use crate::support::world::admin_port::AdminPort;
 use crate::support::world::{World, eventually, run};
 use reqwest::Method;
 use seckill::domain::ids::SaleId;

@@ -1,7 +1,7 @@
 //! Two changes of one sale at the same moment, and a change whose process dies between the database and Redis.
 
-use crate::support::database_sessions::Session;
-use crate::support::resp::RawRedis;
+use crate::support::basics::resp::RawRedis;
+use crate::support::world::database_sessions::Session;
 use crate::support::world::{World, eventually, run, time_passes};
 use futures::future::{join, join_all};
 use seckill::domain::ids::SaleId;

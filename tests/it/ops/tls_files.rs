@@ -1,7 +1,7 @@
 //! Files of certificates and keys that cannot be used are named at the start (A11).
 
-use crate::support::certificates::Certificates;
-use crate::support::programs::call;
+use crate::support::outside::certificates::Certificates;
+use crate::support::processes::programs::call;
 
 #[test]
 fn files_that_cannot_be_used_are_named() {

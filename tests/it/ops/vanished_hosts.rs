@@ -1,10 +1,10 @@
 //! The host of a server vanishes without a word: connections that stand go dumb, and what is sent on them is still
 //! acknowledged. New ones go through, but where a test says otherwise. The roles must give up what is dumb by themselves.
 
-use crate::support::black_hole::BlackHole;
-use crate::support::fault_injection::port_of;
-use crate::support::own_redis;
-use crate::support::replicas::pair;
+use crate::support::links::black_hole::BlackHole;
+use crate::support::processes::own_redis;
+use crate::support::processes::replicas::pair;
+use crate::support::world::fault_injection::port_of;
 use crate::support::world::{SETTLE, World, eventually, pause, run, shared};
 use diesel_async::SimpleAsyncConnection;
 use seckill::config::{ServerUrl, Settings};

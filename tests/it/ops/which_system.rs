@@ -1,7 +1,7 @@
 //! Which system a command works on: what was named goes before a running local stack, and the
 //! command says which it is. No server is needed: the address that does not answer is in the error.
 
-use crate::support::programs::{scratch, seckill};
+use crate::support::processes::programs::{scratch, seckill};
 use serde_json::json;
 use std::path::Path;
 

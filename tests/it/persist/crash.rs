@@ -1,7 +1,7 @@
 //! A consumer that dies, wherever it dies (windows 62, 63, 64, 76), loses nothing, doubles nothing, reports nothing
 //! that is not true.
 
-use crate::support::fault_injection::REFUSING_TRIGGER;
+use crate::support::world::fault_injection::REFUSING_TRIGGER;
 use crate::support::world::{World, eventually, run};
 use seckill::roles::Role::{Api, Consumer, Relay};
 use seckill::store::rabbit::declare;

@@ -3,9 +3,9 @@
 //! The codes are MariaDB's; where MySQL has another one, it stands behind a slash. Texts of more versions are compared in
 //! `src/store/mysql/fault.rs`.
 
-use crate::support::database_kind::{numbers, running};
-use crate::support::database_sessions::connections;
-use crate::support::mysql_store::{class, session_of, url};
+use crate::support::basics::database_kind::{numbers, running};
+use crate::support::world::database_sessions::connections;
+use crate::support::world::parts::mysql_store::{class, session_of, url};
 use crate::support::world::{World, eventually, run};
 use diesel::result::Error;
 use diesel_async::SimpleAsyncConnection;

@@ -1,7 +1,7 @@
 //! Every outcome is reported to downstream systems at least once (D10), by whichever process it was decided, and whichever
 //! died over it.
 
-use crate::support::downstream::Downstream;
+use crate::support::outside::downstream::Downstream;
 use crate::support::world::{ALONE, World, eventually, run};
 use seckill::domain::ids::RequestId;
 use seckill::domain::operator::Actor;

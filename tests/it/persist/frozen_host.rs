@@ -1,8 +1,8 @@
 //! The host of a consumer that has a sale's stock row in hand is frozen or gone: no packet tells the database. The server ends
 //! the session by itself, and the sale's orders land with another consumer.
 
-use crate::support::database_sessions::{Session, drained, lands};
-use crate::support::mysql_store::{fresh, url};
+use crate::support::world::database_sessions::{Session, drained, lands};
+use crate::support::world::parts::mysql_store::{fresh, url};
 use crate::support::world::{World, eventually, run};
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, RunQueryDsl};
 use seckill::roles::Role::{Api, Consumer, Relay};

@@ -1,6 +1,6 @@
 //! Groups and single requests: each request is persisted once, gets its own exact verdict, and the sums hold.
 
-use crate::support::mysql_store::{
+use crate::support::world::parts::mysql_store::{
     NOW_MS, accepted, assert_sound, books_of, crowd, fresh, rows, sale, sale_id, url, verdicts,
 };
 use crate::support::world::run;

@@ -1,7 +1,7 @@
 //! Rows that others have locked, a disk that is full: the consumer holds up what is concerned, and nothing else.
 
-use crate::support::database_sessions::{ROLES, Session, connections, drained, lands, stuck};
-use crate::support::mysql_store::{
+use crate::support::world::database_sessions::{ROLES, Session, connections, drained, lands, stuck};
+use crate::support::world::parts::mysql_store::{
     accepted, assert_sound, config, fresh, rows, sale, sale_id, url, verdicts_when_unlocked,
 };
 use crate::support::world::{World, eventually, run, time_passes};

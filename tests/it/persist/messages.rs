@@ -1,7 +1,7 @@
 //! Every message has its one exact outcome, however often it comes and whatever is in it (P4).
 
-use crate::support::fault_injection::REFUSING_TRIGGER;
-use crate::support::outbox_kinds::orders_of;
+use crate::support::world::fault_injection::REFUSING_TRIGGER;
+use crate::support::world::outbox_kinds::orders_of;
 use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::{RequestId, SaleId, UserId};
 use seckill::domain::message;

@@ -1,7 +1,7 @@
 //! Negative controls of the consumer: with one mechanism left out, the audit must show the loss. A test that stays green
 //! without what it tests proves nothing.
 
-use crate::support::persist_controls::{afterwards, world};
+use crate::support::world::persist_controls::{afterwards, world};
 use crate::support::world::{eventually, run};
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
 use seckill::roles::Role::Consumer;

@@ -1,6 +1,6 @@
 //! Attempts are counted, and the last one leads to the DLQ, which is there before anything is acknowledged.
 
-use crate::support::fault_injection::channel;
+use crate::support::world::fault_injection::channel;
 use crate::support::world::{World, eventually, run};
 use amqprs::channel::QueueDeleteArguments;
 use seckill::domain::message;

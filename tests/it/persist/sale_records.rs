@@ -1,6 +1,6 @@
 //! Migrations, sales and grants, the register of failures.
 
-use crate::support::mysql_store::{
+use crate::support::world::parts::mysql_store::{
     NOW_MS, assert_sound, books_of, config, crowd, fresh, rows as tables, sale, sale_id, url, verdicts,
 };
 use crate::support::world::run;

@@ -1,7 +1,7 @@
 //! A broker that is slow is no broker that is gone: consumers keep what they have, and persisting goes on (window 59).
 
-use crate::support::fault_injection::{REFUSING_TRIGGER, channel, port_of};
-use crate::support::slow_link::SlowLink;
+use crate::support::links::slow_link::SlowLink;
+use crate::support::world::fault_injection::{REFUSING_TRIGGER, channel, port_of};
 use crate::support::world::{World, eventually, run, shared, time_passes};
 use amqprs::channel::ExchangeDeleteArguments;
 use seckill::config::ServerUrl;

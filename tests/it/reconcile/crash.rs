@@ -1,7 +1,7 @@
 //! The reconciler dies at each of its crash points (F19, F20, F21), and the next one does the rest; and what giving
 //! units back would do, were it not left out (window 90).
 
-use crate::support::programs::{Folder, Program};
+use crate::support::processes::programs::{Folder, Program};
 use crate::support::world::{World, eventually, run};
 use seckill::p5_reconcile::{FindingKind, Window};
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};

@@ -1,7 +1,7 @@
 //! What is lost, oversold or orphaned is found; what can be repaired is repaired forward, once (P5).
 
-use crate::support::audits::{kinds, lose_the_outbox};
-use crate::support::outbox_kinds::parked_orders;
+use crate::support::world::audits::{kinds, lose_the_outbox};
+use crate::support::world::outbox_kinds::parked_orders;
 use crate::support::world::{World, eventually, pause, run};
 use seckill::domain::ids::{RequestId, SaleId};
 use seckill::domain::outcome::Outcome;

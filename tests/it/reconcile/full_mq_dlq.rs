@@ -1,7 +1,7 @@
 //! A full MQ DLQ behind a slow broker keeps no request from its order: P5 persists from the ledger and reads the queue in bounds.
 
-use crate::support::fault_injection::port_of;
-use crate::support::slow_link::SlowLink;
+use crate::support::links::slow_link::SlowLink;
+use crate::support::world::fault_injection::port_of;
 use crate::support::world::{World, eventually, run};
 use seckill::config::ServerUrl;
 use seckill::p5_reconcile::Window;

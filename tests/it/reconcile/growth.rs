@@ -1,9 +1,9 @@
 //! A round of P5 reads what is new, however many orders, payments and grants there are (E13), and whatever a person has to live with.
 
-use crate::support::mysql_store::rows;
-use crate::support::own_redis;
-use crate::support::raw_commands::try_redis;
-use crate::support::rows_read::{one_session, rows_read};
+use crate::support::basics::raw_commands::try_redis;
+use crate::support::processes::own_redis;
+use crate::support::world::parts::mysql_store::rows;
+use crate::support::world::parts::rows_read::{one_session, rows_read};
 use crate::support::world::{World, eventually, run};
 use seckill::domain::fault::Progress;
 use seckill::domain::ids::SaleId;

@@ -1,8 +1,8 @@
 //! What sums hide: grants compared by their names, gifts between two buckets, units that another version did not count.
 
 use super::rebuild_and_grants::{QUICK, lose_the_keys, rebuilt, stock};
-use crate::support::documented_commands::commands;
-use crate::support::time::eventually;
+use crate::support::basics::documented_commands::commands;
+use crate::support::basics::time::eventually;
 use crate::support::world::{World, run};
 use seckill::p5_reconcile::Window;
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};

@@ -1,9 +1,9 @@
 //! One bad sale, message or row stops itself only (row S8): what P5 does for one sale does not wait for others.
 
 use super::rebuild_and_grants::{QUICK, lose_the_keys, stock};
-use crate::support::database_sessions::Session;
-use crate::support::observed_reconciler::ObservedReconciler;
-use crate::support::programs::Folder;
+use crate::support::processes::observed_reconciler::ObservedReconciler;
+use crate::support::processes::programs::Folder;
+use crate::support::world::database_sessions::Session;
 use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::SaleId;
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};

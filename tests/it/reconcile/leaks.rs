@@ -1,7 +1,7 @@
 //! Leaks are reported once, with where they are, and one damaged sale or request stops no other (E1, E2).
 
-use crate::support::observed_reconciler::ObservedReconciler;
-use crate::support::programs::Folder;
+use crate::support::processes::observed_reconciler::ObservedReconciler;
+use crate::support::processes::programs::Folder;
 use crate::support::world::{World, eventually, run, time_passes};
 use seckill::domain::message::OrderMessage;
 use seckill::p5_reconcile::{FindingKind, Window, compensate};

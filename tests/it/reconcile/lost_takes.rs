@@ -2,8 +2,8 @@
 //! sold twice.
 
 use super::rebuild_and_grants::{QUICK, rebuilt, stock};
-use crate::support::buckets::buyer_of;
-use crate::support::time::eventually;
+use crate::support::basics::time::eventually;
+use crate::support::world::parts::buckets::buyer_of;
 use crate::support::world::{World, run};
 use seckill::domain::ids::SaleId;
 use seckill::domain::sale::MetaState;

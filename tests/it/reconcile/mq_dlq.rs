@@ -1,8 +1,8 @@
 //! P5 keeps the MQ DLQ small. What is decided goes, what is not is noted, strangers stay for a person; and an audit
 //! that could not look at everything says so.
 
-use crate::support::observed_reconciler::ObservedReconciler;
-use crate::support::programs::Folder;
+use crate::support::processes::observed_reconciler::ObservedReconciler;
+use crate::support::processes::programs::Folder;
 use crate::support::world::{World, eventually, run};
 use seckill::domain::message;
 use seckill::domain::policy::Quantity;

@@ -1,6 +1,6 @@
 //! What buyers own by `purchases` against their orders, in sales with a cumulative limit.
 
-use crate::support::time::eventually;
+use crate::support::basics::time::eventually;
 use crate::support::world::{World, run};
 use seckill::p5_reconcile::Window;
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};

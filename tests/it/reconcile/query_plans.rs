@@ -1,7 +1,7 @@
 //! No statement of P5 reads a large table from end to end, or sorts a sale (E13, M7): whatever it really sent, as the server
 //! wrote it down, is explained on tables in which one sale of several has thousands of rows.
 
-use crate::support::mysql_store::rows;
+use crate::support::world::parts::mysql_store::rows;
 use crate::support::world::{World, run};
 use diesel::QueryableByName;
 use diesel::sql_types::{Nullable, Text};

@@ -1,7 +1,7 @@
 //! Rebuild, grants, reclaim and give-up as one algebra (docs/architecture.md, "The books"): whatever meets whatever, no unit is
 //! lost and none is sold twice.
 
-use crate::support::fault_injection::purge_mq_dlq;
+use crate::support::world::fault_injection::purge_mq_dlq;
 use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::SaleId;
 use seckill::domain::sale::MetaState;

@@ -1,8 +1,8 @@
 //! A finding that stands hides no other of its kind: each is confirmed, logged, counted and written down by itself.
 
 use super::growth::{forgotten, lose};
-use crate::support::observed_reconciler::ObservedReconciler;
-use crate::support::programs::Folder;
+use crate::support::processes::observed_reconciler::ObservedReconciler;
+use crate::support::processes::programs::Folder;
 use crate::support::world::{World, eventually, run};
 use seckill::roles::Role::{Api, Consumer, Relay};
 

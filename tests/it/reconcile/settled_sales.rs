@@ -1,7 +1,7 @@
 //! Closed sales that were consistent, with nothing left in Redis: rounds leave them out until something is written for them.
 
 use super::rebuild_and_grants::QUICK;
-use crate::support::time::eventually;
+use crate::support::basics::time::eventually;
 use crate::support::world::{World, run};
 use seckill::domain::ids::SaleId;
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};

@@ -1,6 +1,6 @@
 //! A top-up that failed after its commit is repeated under the name it printed, and adds its units once (E8).
 
-use crate::support::command_line::CommandOutput;
+use crate::support::processes::command_line::CommandOutput;
 use crate::support::world::{World, run};
 use seckill::domain::ids::SaleId;
 

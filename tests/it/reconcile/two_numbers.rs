@@ -2,7 +2,7 @@
 //! once, and its other number heals by itself.
 
 use super::rebuild_and_grants::QUICK;
-use crate::support::time::eventually;
+use crate::support::basics::time::eventually;
 use crate::support::world::{World, run};
 use seckill::domain::ids::{RequestId, SaleId};
 use seckill::domain::message::{OrderMessage, encode};

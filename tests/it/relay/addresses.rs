@@ -1,7 +1,7 @@
 //! `rabbitmq.urls`: nodes are tried in turn, and a process stays with one until its connection there fails.
 
-use crate::support::fault_injection::port_of;
-use crate::support::rabbit_store::config;
+use crate::support::world::fault_injection::port_of;
+use crate::support::world::parts::rabbit_store::config;
 use crate::support::world::{World, eventually, run};
 use seckill::config::{ServerUrl, Settings};
 use seckill::roles::Role;

@@ -1,7 +1,7 @@
 //! The store for RabbitMQ when queues, channels and logins go wrong. Nothing may hang, nothing may be believed.
 
-use crate::support::fault_injection::delete_order_queue;
-use crate::support::rabbit_store::{config, order, send, until_closed, until_gone};
+use crate::support::world::fault_injection::delete_order_queue;
+use crate::support::world::parts::rabbit_store::{config, order, send, until_closed, until_gone};
 use crate::support::world::{eventually, run};
 use seckill::store::rabbit::{Consumer, PublishEvent, PublishResult, Publisher, RabbitConfig, RabbitError, declare};
 use std::time::{Duration, Instant};

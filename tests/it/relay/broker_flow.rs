@@ -1,6 +1,6 @@
 //! The store for RabbitMQ when all is well: round trips, confirms, retries, dead letters, counting.
 
-use crate::support::rabbit_store::{config, order, receive, send, send_many};
+use crate::support::world::parts::rabbit_store::{config, order, receive, send, send_many};
 use crate::support::world::run;
 use seckill::config::QueueType;
 use seckill::store::rabbit::{

@@ -1,9 +1,9 @@
 //! Several orders in one message. They share the message's way to the consumer and nothing else: each has its own
 //! outcome, and a process that dies in the middle of a message loses and doubles none of them.
 
-use crate::support::fault_injection::REFUSING_TRIGGER;
-use crate::support::outbox_kinds::OUTBOX_KINDS;
-use crate::support::relay_state::nothing_is_left;
+use crate::support::world::fault_injection::REFUSING_TRIGGER;
+use crate::support::world::outbox_kinds::OUTBOX_KINDS;
+use crate::support::world::relay_state::nothing_is_left;
 use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::SaleId;
 use seckill::roles::Role::{Api, Consumer, Relay};

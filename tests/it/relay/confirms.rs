@@ -1,9 +1,9 @@
 //! What the broker says, does not say, or says no to: confirms that get lost, returns, nacks; and the cap on the rate.
 
-use crate::support::black_hole::BlackHole;
-use crate::support::fault_injection::{ExtraRoles, delete_order_queue, port_of, unbind_order_queue};
-use crate::support::outbox_kinds::OUTBOX_KINDS;
-use crate::support::relay_state::{attempts, limit_queues, nothing_is_left, parked};
+use crate::support::links::black_hole::BlackHole;
+use crate::support::world::fault_injection::{ExtraRoles, delete_order_queue, port_of, unbind_order_queue};
+use crate::support::world::outbox_kinds::OUTBOX_KINDS;
+use crate::support::world::relay_state::{attempts, limit_queues, nothing_is_left, parked};
 use crate::support::world::{ALONE, World, eventually, pause, run};
 use seckill::config::{ServerUrl, Settings};
 use seckill::domain::ids::SaleId;

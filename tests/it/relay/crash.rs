@@ -1,8 +1,8 @@
 //! A relay that dies, wherever it dies (windows 26, 27, 43, 49), loses nothing and doubles nothing; its work is continued by
 //! its next life, which finds its own entries, or another relay, which takes them over.
 
-use crate::support::fault_injection::unbind_order_queue;
-use crate::support::outbox_kinds::OUTBOX_KINDS;
+use crate::support::world::fault_injection::unbind_order_queue;
+use crate::support::world::outbox_kinds::OUTBOX_KINDS;
 use crate::support::world::{World, eventually, run};
 use seckill::roles::Role::{Api, Consumer, Relay};
 use seckill::store::rabbit::declare;

@@ -1,8 +1,8 @@
 //! Exchanges and queues are declared at every connect of a publisher: in a few round trips, however many queues there are.
 
-use crate::support::fault_injection::port_of;
-use crate::support::rabbit_store::{config, order, send};
-use crate::support::slow_link::SlowLink;
+use crate::support::links::slow_link::SlowLink;
+use crate::support::world::fault_injection::port_of;
+use crate::support::world::parts::rabbit_store::{config, order, send};
 use crate::support::world::run;
 use seckill::config::QueueType;
 use seckill::store::rabbit::{PublishResult, Publisher, RabbitConfig, RabbitError, declare, queue_depths};

@@ -1,10 +1,10 @@
 //! The outbox as a list (C8): what only lists have, processing lists, hands and no streams at all. What both kinds of outbox
 //! promise is tested with both in the other files of this folder.
 
-use crate::support::fault_injection::redis;
-use crate::support::outbox_kinds::sent_by_id;
-use crate::support::relay_state::{no_relay_is_named, parked, read_and_die};
-use crate::support::resp::{RawRedis, Reply};
+use crate::support::basics::resp::{RawRedis, Reply};
+use crate::support::world::fault_injection::redis;
+use crate::support::world::outbox_kinds::sent_by_id;
+use crate::support::world::relay_state::{no_relay_is_named, parked, read_and_die};
 use crate::support::world::{World, eventually, run, shared, time_passes};
 use seckill::p5_reconcile::{Window, request_history};
 use seckill::roles::Role::{self, Api, Consumer, Relay};

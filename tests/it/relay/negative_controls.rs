@@ -1,9 +1,9 @@
 //! Negative controls of the relay: with one mechanism of it or of the topology left out, the audit must show the loss.
 //! Nobody compensates here: the ledger would heal most of them.
 
-use crate::support::fault_injection::{delete_order_queue, unbind_order_queue};
-use crate::support::killable::KillableProcess;
-use crate::support::outbox_kinds::OUTBOX_KINDS;
+use crate::support::processes::killable::KillableProcess;
+use crate::support::world::fault_injection::{delete_order_queue, unbind_order_queue};
+use crate::support::world::outbox_kinds::OUTBOX_KINDS;
 use crate::support::world::{World, eventually, run, time_passes};
 use seckill::domain::ids::SaleId;
 use seckill::p5_reconcile::Window;

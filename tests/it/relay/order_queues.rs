@@ -1,8 +1,8 @@
 //! Several order queues: trouble of one is trouble of its own sales only (H6).
 
-use crate::support::fault_injection::{REFUSING_TRIGGER, port_of, unbind_order_queue};
-use crate::support::relay_state::{limit_order_queue, parked, silence_order_queue};
-use crate::support::slow_link::SlowLink;
+use crate::support::links::slow_link::SlowLink;
+use crate::support::world::fault_injection::{REFUSING_TRIGGER, port_of, unbind_order_queue};
+use crate::support::world::relay_state::{limit_order_queue, parked, silence_order_queue};
 use crate::support::world::{World, eventually, run, time_passes};
 use seckill::config::ServerUrl;
 use seckill::domain::ids::SaleId;

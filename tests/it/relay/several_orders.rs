@@ -1,8 +1,8 @@
 //! Entries with several orders (`redis.outbox_format` 2): beside entries of the other form, and when their attempts are spent.
 
-use crate::support::black_hole::BlackHole;
-use crate::support::fault_injection::port_of;
-use crate::support::relay_state::{nothing_is_left, parked};
+use crate::support::links::black_hole::BlackHole;
+use crate::support::world::fault_injection::port_of;
+use crate::support::world::relay_state::{nothing_is_left, parked};
 use crate::support::world::{World, eventually, run};
 use seckill::config::{Redis, ServerUrl};
 use seckill::domain::ids::{RequestId, SaleId, UserId};

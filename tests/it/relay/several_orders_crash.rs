@@ -2,8 +2,8 @@
 //! form the entries before and after them have.
 
 use super::several_orders::accepted;
-use crate::support::fault_injection::unbind_order_queue;
-use crate::support::relay_state::{nothing_is_left, parked};
+use crate::support::world::fault_injection::unbind_order_queue;
+use crate::support::world::relay_state::{nothing_is_left, parked};
 use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::SaleId;
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};

@@ -1,8 +1,8 @@
 //! Several shards: a relay reads and deletes on all of them at once, and none of them waits for another one.
 
-use crate::support::buckets::buyer_of;
-use crate::support::outbox_kinds::OUTBOX_KINDS;
-use crate::support::relay_state::arrived;
+use crate::support::world::outbox_kinds::OUTBOX_KINDS;
+use crate::support::world::parts::buckets::buyer_of;
+use crate::support::world::relay_state::arrived;
 use crate::support::world::{World, eventually, run};
 use futures::future::join_all;
 use seckill::domain::ids::SaleId;

@@ -1,6 +1,6 @@
 //! Entries and names in the stream that reading alone never finds, or that somebody took away.
 
-use crate::support::relay_state::{attempts, nothing_is_left, outbox_key, parked, read_and_die};
+use crate::support::world::relay_state::{attempts, nothing_is_left, outbox_key, parked, read_and_die};
 use crate::support::world::{World, eventually, run};
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
 use seckill::store::redis::SentEntry;

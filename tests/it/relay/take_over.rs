@@ -1,7 +1,7 @@
 //! Entries of a dead relay are taken over, and one that nobody can read holds up no other.
 
-use crate::support::outbox_kinds::OUTBOX_KINDS;
-use crate::support::relay_state::{nothing_is_left, read_and_die};
+use crate::support::world::outbox_kinds::OUTBOX_KINDS;
+use crate::support::world::relay_state::{nothing_is_left, read_and_die};
 use crate::support::world::{World, eventually, run};
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
 use std::time::{Duration, Instant};

@@ -1,8 +1,8 @@
 //! Deaths at the crash points of P1, P2 and the rebuild (F1, F2, F23, F24; windows 1, 3, 9, 12, 17), and what is lost when a
 //! mechanism of theirs is left out: a test that would not see that proves nothing.
 
-use crate::support::resp::RawRedis;
-use crate::support::second_world::NO_REPAIR;
+use crate::support::basics::resp::RawRedis;
+use crate::support::world::second_world::NO_REPAIR;
 use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::RequestId;
 use seckill::domain::sale::MetaState;

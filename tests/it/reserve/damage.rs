@@ -1,9 +1,9 @@
 //! The reserve script is all or nothing. With any key missing or damaged, nothing at all changes.
 
-use crate::support::outbox_kinds::{OUTBOX_KINDS, sent};
-use crate::support::reserve_model::{Ask, EPOCH};
-use crate::support::resp::{RawRedis, Reply};
-use crate::support::script_model::{redis_sale, request_id, reserve, user_id};
+use crate::support::basics::resp::{RawRedis, Reply};
+use crate::support::world::outbox_kinds::{OUTBOX_KINDS, sent};
+use crate::support::world::parts::reserve_model::{Ask, EPOCH};
+use crate::support::world::parts::script_model::{redis_sale, request_id, reserve, user_id};
 use crate::support::world::{World, run};
 use seckill::domain::ids::SaleId;
 use seckill::domain::reserve::Reserved;

@@ -1,11 +1,11 @@
 //! The boot fence: a sale in a Redis that went back in time sells nothing, and the others go on.
 
-use crate::support::buckets::buyer_of;
-use crate::support::database_sessions::Session;
-use crate::support::moving_name::MovingName;
-use crate::support::replicas::{has_everything, pair};
-use crate::support::resp::RawRedis;
-use crate::support::second_world::NO_REPAIR;
+use crate::support::basics::resp::RawRedis;
+use crate::support::links::moving_name::MovingName;
+use crate::support::processes::replicas::{has_everything, pair};
+use crate::support::world::database_sessions::Session;
+use crate::support::world::parts::buckets::buyer_of;
+use crate::support::world::second_world::NO_REPAIR;
 use crate::support::world::{World, eventually, run};
 use futures::future::join_all;
 use seckill::domain::sale::MetaState;

@@ -1,6 +1,6 @@
 //! A connection that was given up sends nothing any more: not what the kernel still has, either.
 
-use crate::support::fault_injection::{port_of, through};
+use crate::support::world::fault_injection::{port_of, through};
 use crate::support::world::{World, eventually, run};
 use fred::types::Value;
 use seckill::config::{Redis, ServerUrl};

@@ -1,7 +1,7 @@
 //! Keys of a warmed sale missing in Redis. It stays closed, nobody refills it, and the audit says so (A6).
 
-use crate::support::resp::RawRedis;
-use crate::support::second_world::NO_REPAIR;
+use crate::support::basics::resp::RawRedis;
+use crate::support::world::second_world::NO_REPAIR;
 use crate::support::world::{World, eventually, run};
 use seckill::p5_reconcile::{FindingKind, Window};
 use seckill::roles::Role;

@@ -1,10 +1,10 @@
 //! A sale with very many grants, as one whose orders are cancelled again and again has. What they cost is seen in the server's own
 //! counters of commands, which know those of scripts, too.
 
-use crate::support::own_redis;
-use crate::support::reserve_model::EPOCH;
-use crate::support::resp::RawRedis;
-use crate::support::script_model::redis_sale;
+use crate::support::basics::resp::RawRedis;
+use crate::support::processes::own_redis;
+use crate::support::world::parts::reserve_model::EPOCH;
+use crate::support::world::parts::script_model::redis_sale;
 use crate::support::world::{World, run};
 use seckill::domain::ids::SaleId;
 use seckill::p5_reconcile::Window;

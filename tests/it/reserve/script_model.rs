@@ -1,9 +1,9 @@
 //! `lua/reserve.lua` against a model, over random sequences of groups, pauses, freezes and top-ups.
 
-use crate::support::outbox_kinds::{OUTBOX_KINDS, orders_of, sent};
-use crate::support::reserve_model::{Ask, EPOCH, Model, Step};
-use crate::support::resp::RawRedis;
-use crate::support::script_model::{redis_sale, request_id, reserve, user_id};
+use crate::support::basics::resp::RawRedis;
+use crate::support::world::outbox_kinds::{OUTBOX_KINDS, orders_of, sent};
+use crate::support::world::parts::reserve_model::{Ask, EPOCH, Model, Step};
+use crate::support::world::parts::script_model::{redis_sale, request_id, reserve, user_id};
 use crate::support::world::{World, run};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};

@@ -1,8 +1,8 @@
 //! Sales over four shards (B4) through the entry: the answers that buyers get, and what must not change while one lives.
 
-use crate::support::buckets::buyer_of;
-use crate::support::resp::RawRedis;
-use crate::support::second_world::NO_REPAIR;
+use crate::support::basics::resp::RawRedis;
+use crate::support::world::parts::buckets::buyer_of;
+use crate::support::world::second_world::NO_REPAIR;
 use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::{RequestId, SaleId};
 use seckill::domain::sale::MetaState;

@@ -1,9 +1,9 @@
 //! A sale over several buckets (B4; windows 4, 6, 20) sells what it would sell from one, to the last unit.
 
-use crate::support::bucket_cases::{like_one, rush, step, with_cases};
-use crate::support::buckets::Buckets;
-use crate::support::reserve_model::Ask;
-use crate::support::resp::RawRedis;
+use crate::support::basics::resp::RawRedis;
+use crate::support::world::parts::bucket_cases::{like_one, rush, step, with_cases};
+use crate::support::world::parts::buckets::Buckets;
+use crate::support::world::parts::reserve_model::Ask;
 use crate::support::world::{World, run};
 use proptest::prelude::*;
 

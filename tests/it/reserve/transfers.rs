@@ -1,8 +1,8 @@
 //! Transfers between buckets (B4) that are cut off. Deaths between take and give (F25) and between give and forget
 //! (F26), and repeats that come late: P5 finishes, no unit is lost and none is there twice (window 6).
 
-use crate::support::buckets::buyer_of;
-use crate::support::second_world::NO_REPAIR;
+use crate::support::world::parts::buckets::buyer_of;
+use crate::support::world::second_world::NO_REPAIR;
 use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::SaleId;
 use seckill::domain::sale::MetaState;

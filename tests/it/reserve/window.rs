@@ -1,8 +1,8 @@
 //! When a sale sells is decided by the script and Redis' clock (A8), whatever the process that calls it believes.
 
-use crate::support::reserve_model::{Ask, EPOCH};
-use crate::support::resp::RawRedis;
-use crate::support::script_model::{redis_sale, request_id, reserve};
+use crate::support::basics::resp::RawRedis;
+use crate::support::world::parts::reserve_model::{Ask, EPOCH};
+use crate::support::world::parts::script_model::{redis_sale, request_id, reserve};
 use crate::support::world::{World, eventually, run};
 use seckill::domain::reserve::Reserved;
 use seckill::domain::sale::{MetaState, Sale};

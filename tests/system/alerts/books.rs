@@ -1,7 +1,7 @@
 //! Alerts about the books, which compare Redis with the database: a database that lost what it had decided, and a Redis that has
 //! more than the database.
 
-use crate::support::prometheus::Prometheus;
+use crate::support::outside::prometheus::Prometheus;
 use crate::support::world::{World, eventually, run_waiting};
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
 

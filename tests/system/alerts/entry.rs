@@ -1,9 +1,9 @@
 //! Alerts about the entry, fired by what they are about: a full room, a slow Redis, a replica down, orders that are not
 //! persisted.
 
-use crate::support::programs::signal;
-use crate::support::prometheus::Prometheus;
-use crate::support::replicas::pair;
+use crate::support::outside::prometheus::Prometheus;
+use crate::support::processes::programs::signal;
+use crate::support::processes::replicas::pair;
 use crate::support::world::{World, run_waiting, time_passes};
 use seckill::domain::ids::SaleId;
 

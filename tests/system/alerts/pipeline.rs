@@ -1,10 +1,10 @@
 //! Alerts about the pipeline, fired by what they are about: queues that are full, long, deleted or left alone, a relay that
 //! is too slow, entries deleted under it, messages nobody can read.
 
-use crate::support::fault_injection::{channel, delete_order_queue};
-use crate::support::own_redis;
-use crate::support::prometheus::Prometheus;
-use crate::support::relay_state::limit_queues;
+use crate::support::outside::prometheus::Prometheus;
+use crate::support::processes::own_redis;
+use crate::support::world::fault_injection::{channel, delete_order_queue};
+use crate::support::world::relay_state::limit_queues;
 use crate::support::world::{World, eventually, run_waiting};
 use amqprs::channel::QueuePurgeArguments;
 use seckill::roles::Role::Api;

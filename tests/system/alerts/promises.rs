@@ -1,10 +1,10 @@
 //! Alerts about promises, fired by what they are about: damage done by hand to Redis and to the tables, settings that lose
 //! accepts, nobody who repairs.
 
-use crate::support::killable::KillableProcess;
-use crate::support::own_redis;
-use crate::support::programs::signal;
-use crate::support::prometheus::Prometheus;
+use crate::support::outside::prometheus::Prometheus;
+use crate::support::processes::killable::KillableProcess;
+use crate::support::processes::own_redis;
+use crate::support::processes::programs::signal;
 use crate::support::world::{World, run_waiting, time_passes};
 use seckill::domain::ids::{RequestId, SaleId};
 use seckill::p5_reconcile::{Window, compensate};

@@ -1,7 +1,7 @@
 //! Alerts about single sales: one whose buyers the database refuses, one that nobody closed, and the orders of one with payments.
 
-use crate::support::orders::LONG;
-use crate::support::prometheus::Prometheus;
+use crate::support::buyers::orders::LONG;
+use crate::support::outside::prometheus::Prometheus;
 use crate::support::world::{World, run_waiting};
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
 use seckill::domain::order_life::PaymentTerms;

@@ -1,9 +1,9 @@
 //! Alerts about servers that are down, fired by servers that are down: killed, and standing still.
 
-use crate::support::fault_injection::breakable_servers;
-use crate::support::killable::ProcessOptions;
-use crate::support::prometheus::Prometheus;
-use crate::support::relay_state::outbox_key;
+use crate::support::outside::prometheus::Prometheus;
+use crate::support::processes::killable::ProcessOptions;
+use crate::support::world::fault_injection::breakable_servers;
+use crate::support::world::relay_state::outbox_key;
 use crate::support::world::{World, run_waiting, time_passes};
 use seckill::dev::ServerKind;
 use seckill::domain::ids::SaleId;

@@ -1,7 +1,7 @@
 //! Alerts about webhooks: a receiver that fails for long, deliveries that are dead, a receiver that is gone.
 
-use crate::support::hook_receiver::{ALL_EVENTS, HookReceiver, SECRET, webhook};
-use crate::support::prometheus::Prometheus;
+use crate::support::outside::hook_receiver::{ALL_EVENTS, HookReceiver, SECRET, webhook};
+use crate::support::outside::prometheus::Prometheus;
 use crate::support::world::{World, run_waiting};
 use seckill::roles::Role::{Api, Consumer, Relay};
 

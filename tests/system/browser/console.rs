@@ -1,8 +1,8 @@
 //! F6: the console, used by a person: a real Chromium, real servers.
 
-use crate::support::admin_port::{AdminPort, TOKEN};
-use crate::support::browser::Browser;
-use crate::support::fault_injection::breakable_servers;
+use crate::support::processes::browser::Browser;
+use crate::support::world::admin_port::{AdminPort, TOKEN};
+use crate::support::world::fault_injection::breakable_servers;
 use crate::support::world::{World, eventually, run_waiting};
 use seckill::dev::ServerKind;
 use seckill::domain::ids::SaleId;

@@ -1,8 +1,8 @@
 //! L4: orders in the console: an operator finds one, cancels it, sends money back, and the acts say so.
 
 use super::console::{no_complaints, signed_in};
-use crate::support::browser::Browser;
-use crate::support::orders::LONG;
+use crate::support::buyers::orders::LONG;
+use crate::support::processes::browser::Browser;
 use crate::support::world::{World, run_waiting};
 use seckill::domain::order_life::PaymentTerms;
 use seckill::domain::policy::PurchasePolicy;

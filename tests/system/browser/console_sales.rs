@@ -1,7 +1,7 @@
 //! L7: a sale's own life in the console: its forms, the buttons that fit its state, and what is refused.
 
 use super::console::{no_complaints, signed_in};
-use crate::support::browser::Browser;
+use crate::support::processes::browser::Browser;
 use crate::support::world::{World, eventually, run_waiting};
 use seckill::domain::sale::Sale;
 use seckill::roles::Role;

@@ -1,6 +1,6 @@
 //! A page of another origin buys in a real browser when the configuration names its origin, and only then (F6).
 
-use crate::support::browser::Browser;
+use crate::support::processes::browser::Browser;
 use crate::support::world::{World, run_waiting};
 use seckill::roles::Role::{Api, Consumer, Relay};
 

@@ -1,9 +1,9 @@
 //! L4: visitors of the demo shop who pay, cancel, or let their deadline pass.
 
 use super::shop::{opened, phones_to_pay, shop_world};
-use crate::support::answer::Answer;
-use crate::support::browser::Browser;
-use crate::support::orders::LONG;
+use crate::support::basics::answer::Answer;
+use crate::support::buyers::orders::LONG;
+use crate::support::processes::browser::Browser;
 use crate::support::world::{World, run_waiting};
 use seckill::domain::ids::RequestId;
 use seckill::domain::order_life::PaymentTerms;

@@ -1,7 +1,7 @@
 //! F6: the demo shop, used by a visitor, with the console beside it.
 
-use crate::support::admin_port::{AdminPort, TOKEN};
-use crate::support::browser::Browser;
+use crate::support::processes::browser::Browser;
+use crate::support::world::admin_port::{AdminPort, TOKEN};
 use crate::support::world::{Answer, World, eventually, run_waiting};
 use seckill::config::Secret;
 use seckill::domain::ids::SaleId;

@@ -1,7 +1,7 @@
 //! L5: webhooks in the console: an operator sees what is dead and sends it again, and the acts say so.
 
 use super::console::{no_complaints, signed_in};
-use crate::support::hook_receiver::{ALL_EVENTS, HookReceiver, SECRET, webhook};
+use crate::support::outside::hook_receiver::{ALL_EVENTS, HookReceiver, SECRET, webhook};
 use crate::support::world::{World, eventually, run_waiting};
 use seckill::roles::Role;
 

@@ -1,11 +1,11 @@
 //! A cluster with access rules (A11): the user that docs/operations.md describes can do everything, and a wrong password is
 //! reported as that.
 
-use crate::support::clusters::SHARDS;
-use crate::support::doctor::doctor as doctor_says;
-use crate::support::documented_commands::redis_account;
-use crate::support::programs::call;
-use crate::support::redis_sets::Cluster;
+use crate::support::basics::documented_commands::redis_account;
+use crate::support::processes::doctor::doctor as doctor_says;
+use crate::support::processes::programs::call;
+use crate::support::processes::redis_sets::Cluster;
+use crate::support::world::clusters::SHARDS;
 use crate::support::world::{World, eventually, run_waiting};
 use seckill::roles::Role;
 

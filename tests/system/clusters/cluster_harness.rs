@@ -1,6 +1,6 @@
 //! The private Redis Cluster does what the tests on it rely on: it comes up whole, keeps its data, and fails over.
 
-use crate::support::redis_sets::{Cluster, Force, Node};
+use crate::support::processes::redis_sets::{Cluster, Force, Node};
 use crate::support::world::{eventually, run_waiting};
 
 /// Waits until a replica has a write: replication does not make the writer wait.

@@ -1,9 +1,9 @@
 //! Fail-over on a Redis Cluster (windows 15 to 17): a promoted server sells only after the boot fence, one that lacks what
 //! was sold is frozen and rebuilt, and a former primary that still has its scripts is not trusted for it.
 
-use crate::support::clusters::{SOON, cut_off, shards_of, world_on};
-use crate::support::redis_sets::{Cluster, Force, Node};
-use crate::support::winners::{sells_again, sells_out, winners};
+use crate::support::buyers::winners::{sells_again, sells_out, winners};
+use crate::support::processes::redis_sets::{Cluster, Force, Node};
+use crate::support::world::clusters::{SOON, cut_off, shards_of, world_on};
 use crate::support::world::{eventually, run_waiting};
 
 /// The scripts a server has.

@@ -1,9 +1,9 @@
 //! A server of a Redis Cluster is lost while a crowd buys. `tests/long` loses a frozen one, and one with lists.
 
-use crate::support::clusters::world_on;
-use crate::support::lost_primary::{LATE, Loss, SOME, STOCK, crowd, lose_a_primary, place_of};
-use crate::support::redis_sets::Cluster;
-use crate::support::retrying_buyers::RetryingBuyers;
+use crate::support::buyers::retrying_buyers::RetryingBuyers;
+use crate::support::processes::lost_primary::{LATE, Loss, SOME, STOCK, crowd, lose_a_primary, place_of};
+use crate::support::processes::redis_sets::Cluster;
+use crate::support::world::clusters::world_on;
 use crate::support::world::{eventually, run_waiting, time_passes};
 
 #[test]

@@ -1,9 +1,9 @@
 //! What one server of a cluster builds on another one's word (B4, B6; windows 15 and 16): units that move between two servers
 //! exist once whichever of the two is replaced, and no process is without request ids because a server is.
 
-use crate::support::clusters::{SHARDS, buyer_of, cut_off, shards_of, world_on};
-use crate::support::redis_sets::{Cluster, Node};
-use crate::support::winners::sells_out;
+use crate::support::buyers::winners::sells_out;
+use crate::support::processes::redis_sets::{Cluster, Node};
+use crate::support::world::clusters::{SHARDS, buyer_of, cut_off, shards_of, world_on};
 use crate::support::world::{World, eventually, pause, run_waiting, time_passes};
 use seckill::domain::ids::SaleId;
 use seckill::domain::snowflake::NODES;

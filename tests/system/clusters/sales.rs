@@ -1,8 +1,8 @@
 //! Sales on a Redis Cluster (B4, B5): the shards lie on three servers, a sale sells exactly its stock over all of them, and a
 //! server that is gone stops its own share.
 
-use crate::support::clusters::{SHARDS, buyer_of, shards_of, world_on};
-use crate::support::redis_sets::Cluster;
+use crate::support::processes::redis_sets::Cluster;
+use crate::support::world::clusters::{SHARDS, buyer_of, shards_of, world_on};
 use crate::support::world::{World, eventually, run_waiting};
 use seckill::domain::ids::SaleId;
 use std::time::{Duration, Instant};

@@ -1,10 +1,10 @@
 //! Sales on a primary that sentinels look after (B6, windows 15 to 17): it is killed, frozen or replaced by one that lags, and
 //! everything that was answered as accepted is an order, once.
 
-use crate::support::clusters::{SOON, cut_off};
-use crate::support::redis_sets::{Node, SentinelSet};
-use crate::support::retrying_buyers::RetryingBuyers;
-use crate::support::winners::{sells_again, sells_out, winners};
+use crate::support::buyers::retrying_buyers::RetryingBuyers;
+use crate::support::buyers::winners::{sells_again, sells_out, winners};
+use crate::support::processes::redis_sets::{Node, SentinelSet};
+use crate::support::world::clusters::{SOON, cut_off};
 use crate::support::world::{World, eventually, run_waiting};
 use futures::future::join_all;
 use seckill::domain::ids::SaleId;

@@ -1,6 +1,6 @@
 //! The private Redis with sentinels does what the tests on it rely on: all know one another, and it fails over.
 
-use crate::support::redis_sets::{Node, SentinelSet};
+use crate::support::processes::redis_sets::{Node, SentinelSet};
 use crate::support::world::{eventually, run_waiting};
 
 async fn has(node: &Node, wanted: &str) {

@@ -1,11 +1,11 @@
 //! B4 on a cluster (windows 4, 6, 20): a sale over eight buckets on three servers sells what it would sell from one, to the
 //! last unit. The same properties as on one Redis (`tests/it/reserve/shards.rs`), fewer runs.
 
-use crate::support::bucket_cases::{like_one, rush, step, with_cases};
-use crate::support::buckets::Buckets;
-use crate::support::clusters::SHARDS;
-use crate::support::redis_sets::Cluster;
-use crate::support::reserve_model::Ask;
+use crate::support::processes::redis_sets::Cluster;
+use crate::support::world::clusters::SHARDS;
+use crate::support::world::parts::bucket_cases::{like_one, rush, step, with_cases};
+use crate::support::world::parts::buckets::Buckets;
+use crate::support::world::parts::reserve_model::Ask;
 use crate::support::world::{World, run_waiting};
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicU32, Ordering};

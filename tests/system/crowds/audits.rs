@@ -1,7 +1,7 @@
 //! Audits while a crowd buys: traffic raises no false alarm (window 87).
 
-use crate::support::observed_reconciler::ObservedReconciler;
-use crate::support::programs::Folder;
+use crate::support::processes::observed_reconciler::ObservedReconciler;
+use crate::support::processes::programs::Folder;
 use crate::support::world::{World, eventually, pause, run_waiting};
 use seckill::domain::ids::SaleId;
 use seckill::p5_reconcile::{AuditOptions, ReconcileContext, SaleAudit, Window, audit_sale};

@@ -1,6 +1,6 @@
 //! Long outboxes, and entries in them that reading alone never finds or that somebody took away.
 
-use crate::support::relay_state::{no_relay_is_named, nothing_is_left, outbox_key, read_and_die};
+use crate::support::world::relay_state::{no_relay_is_named, nothing_is_left, outbox_key, read_and_die};
 use crate::support::world::{World, eventually, run_waiting};
 use seckill::config::ServerUrl;
 use seckill::roles::Role::{Api, Consumer, Relay};

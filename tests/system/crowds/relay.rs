@@ -1,7 +1,7 @@
 //! The relay brings every entry of a crowd to the broker, in order, whichever relay dies on the way (P3).
 
-use crate::support::outbox_kinds::OUTBOX_KINDS;
-use crate::support::relay_state::{arrived, nothing_is_left, read_and_die};
+use crate::support::world::outbox_kinds::OUTBOX_KINDS;
+use crate::support::world::relay_state::{arrived, nothing_is_left, read_and_die};
 use crate::support::world::{World, eventually, run_waiting};
 use seckill::roles::Role::{Api, Consumer, Relay};
 use seckill::store::rabbit::declare;

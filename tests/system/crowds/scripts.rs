@@ -1,7 +1,7 @@
 //! A Redis that forgets its scripts all the time costs buyers nothing.
 
-use crate::support::own_redis;
-use crate::support::resp::RawRedis;
+use crate::support::basics::resp::RawRedis;
+use crate::support::processes::own_redis;
 use crate::support::world::{World, run};
 use seckill::roles::Role;
 use seckill::runtime::Stopper;

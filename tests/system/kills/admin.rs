@@ -1,6 +1,6 @@
 //! The admin API while a server is down.
 
-use crate::support::fault_injection::breakable_servers;
+use crate::support::world::fault_injection::breakable_servers;
 use crate::support::world::{World, eventually, run_waiting};
 use seckill::dev::ServerKind;
 use seckill::roles::Role::{self, Api};

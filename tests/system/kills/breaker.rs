@@ -1,7 +1,7 @@
 //! The breaker around the database (D6) protects it and decides nothing: closed, open, half-open, as a supervisor
 //! sees them on a real consumer process.
 
-use crate::support::fault_injection::breakable_servers;
+use crate::support::world::fault_injection::breakable_servers;
 use crate::support::world::{ALONE, World, eventually, run, time_passes};
 use seckill::dev::ServerKind;
 use seckill::roles::Role::{Api, Relay};

@@ -1,7 +1,7 @@
 //! The broker dies under the consumer, takes no messages of it, or takes its messages back.
 
-use crate::support::downstream::Downstream;
-use crate::support::fault_injection::{breakable_servers, consumer_timeout, memory_alarm};
+use crate::support::outside::downstream::Downstream;
+use crate::support::world::fault_injection::{breakable_servers, consumer_timeout, memory_alarm};
 use crate::support::world::{ALONE, World, eventually, run};
 use seckill::dev::ServerKind;
 use seckill::roles::Role::{Api, Consumer, Relay};

@@ -1,6 +1,6 @@
 //! The broker's disk is lost with confirmed messages on it (window 58). The ledger has them all.
 
-use crate::support::fault_injection::breakable_servers;
+use crate::support::world::fault_injection::breakable_servers;
 use crate::support::world::{ALONE, World, eventually, run_waiting};
 use seckill::dev::ServerKind;
 use seckill::domain::ids::SaleId;

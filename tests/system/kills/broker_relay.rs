@@ -1,8 +1,8 @@
 //! A broker that is down, silent, frozen or blocked, and connections and exchanges that go away under the relay.
 
-use crate::support::fault_injection::{breakable_servers, delete_order_exchange, memory_alarm, run_in_broker};
-use crate::support::outbox_kinds::OUTBOX_KINDS;
-use crate::support::relay_state::{attempts, nothing_is_left, parked};
+use crate::support::world::fault_injection::{breakable_servers, delete_order_exchange, memory_alarm, run_in_broker};
+use crate::support::world::outbox_kinds::OUTBOX_KINDS;
+use crate::support::world::relay_state::{attempts, nothing_is_left, parked};
 use crate::support::world::{World, eventually, run_waiting};
 use seckill::dev::ServerKind;
 use seckill::domain::ids::SaleId;

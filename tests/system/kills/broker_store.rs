@@ -1,7 +1,7 @@
 //! The store for RabbitMQ when the broker is killed or stands still. Nothing may hang, nothing may be believed.
 
-use crate::support::fault_injection::{breakable_servers, port_of};
-use crate::support::rabbit_store::{config_on, order, send, send_many, until_closed, until_gone};
+use crate::support::world::fault_injection::{breakable_servers, port_of};
+use crate::support::world::parts::rabbit_store::{config_on, order, send, send_many, until_closed, until_gone};
 use crate::support::world::{eventually, run_waiting};
 use seckill::dev::ServerKind;
 use seckill::store::rabbit::{Consumer, PublishResult, Publisher, RabbitConfig, RabbitError, broker_info, declare};

@@ -1,8 +1,8 @@
 //! Faults of the whole database server, provoked for real while the consumer role runs: each ends in a consistent sheet.
 
-use crate::support::database_kind::{DatabaseKind, numbers};
-use crate::support::database_sessions::{ROLES, Session, connections, drained, lands, plain_user, stuck};
-use crate::support::fault_injection::breakable_servers;
+use crate::support::basics::database_kind::{DatabaseKind, numbers};
+use crate::support::world::database_sessions::{ROLES, Session, connections, drained, lands, plain_user, stuck};
+use crate::support::world::fault_injection::breakable_servers;
 use crate::support::world::{World, eventually, run_waiting, time_passes};
 use diesel_async::{AsyncConnection, AsyncMysqlConnection};
 use seckill::config::ServerUrl;

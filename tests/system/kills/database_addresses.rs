@@ -1,8 +1,8 @@
 //! `mysql.urls`: the roles write to the server that is the primary, follow a fail-over, and follow it back.
 
-use crate::support::database_pair::DatabasePair;
-use crate::support::doctor::doctor;
-use crate::support::fault_injection::sql;
+use crate::support::processes::database_pair::DatabasePair;
+use crate::support::processes::doctor::doctor;
+use crate::support::world::fault_injection::sql;
 use crate::support::world::{SETTLE, World, eventually, pause, run_waiting, shared};
 use seckill::domain::ids::{RequestId, SaleId};
 use seckill::roles::Role;

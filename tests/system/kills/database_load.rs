@@ -1,6 +1,6 @@
 //! The database dies while a crowd buys.
 
-use crate::support::fault_injection::breakable_servers;
+use crate::support::world::fault_injection::breakable_servers;
 use crate::support::world::{ALONE, World, eventually, run};
 use seckill::dev::ServerKind;
 use seckill::roles::Role::{Api, Consumer, Relay};

@@ -1,7 +1,7 @@
 //! The store for MySQL/MariaDB on a server that dies, hangs or refuses.
 
-use crate::support::fault_injection::breakable_servers;
-use crate::support::mysql_store::{assert_sound, class, config, crowd, rows, sale, session_of, verdicts};
+use crate::support::world::fault_injection::breakable_servers;
+use crate::support::world::parts::mysql_store::{assert_sound, class, config, crowd, rows, sale, session_of, verdicts};
 use crate::support::world::{eventually, pause, run_waiting};
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
 use seckill::dev::ServerKind;

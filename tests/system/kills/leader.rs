@@ -1,6 +1,6 @@
 //! One reconciler leads; another takes over when it dies and when it stands still (windows 93, 94).
 
-use crate::support::programs::{Folder, Program, signal};
+use crate::support::processes::programs::{Folder, Program, signal};
 use crate::support::world::{World, eventually, run_waiting, time_passes};
 use seckill::domain::ids::RequestId;
 use seckill::roles::Role::Api;

@@ -1,8 +1,8 @@
 //! Redis stands still, and more comes in than one process may hold (A9, A10).
 
-use crate::support::answer::Answer;
-use crate::support::fault_injection::breakable_servers;
-use crate::support::programs::signal;
+use crate::support::basics::answer::Answer;
+use crate::support::processes::programs::signal;
+use crate::support::world::fault_injection::breakable_servers;
 use crate::support::world::{World, eventually, run_waiting};
 use futures::StreamExt;
 use seckill::dev::ServerKind;

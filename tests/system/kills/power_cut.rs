@@ -1,7 +1,7 @@
 //! Window 13: what a power cut of Redis loses. With `appendfsync always` nothing that was answered 202; with `everysec` some,
 //! and nobody can name them afterwards, which is why the durability table says what it says.
 
-use crate::support::own_redis::PowerCutRedis;
+use crate::support::processes::own_redis::PowerCutRedis;
 use crate::support::world::{World, eventually, run_waiting, time_passes};
 use seckill::domain::ids::SaleId;
 use seckill::p5_reconcile::Window;

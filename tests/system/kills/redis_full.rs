@@ -1,8 +1,8 @@
 //! Redis without memory (window 8). Buyers get 503 and nothing is half done; what was accepted goes on to the database; an
 //! operator can still stop the sale; selling goes on when there is memory again.
 
-use crate::support::fault_injection::breakable_servers;
-use crate::support::resp::RawRedis;
+use crate::support::basics::resp::RawRedis;
+use crate::support::world::fault_injection::breakable_servers;
 use crate::support::world::{World, eventually, run_waiting};
 use seckill::domain::sale::MetaState;
 use seckill::roles::Role;

@@ -1,8 +1,8 @@
 //! Redis loses data: rewound to an older file, and emptied. The sale closes, is rebuilt from the database under its next
 //! epoch, and goes on with its buyers, limits and replays (A6, E7, boot fence).
 
-use crate::support::programs::scratch;
-use crate::support::winners::{buy_at_last, sells_again};
+use crate::support::buyers::winners::{buy_at_last, sells_again};
+use crate::support::processes::programs::scratch;
 use crate::support::world::{ALONE, World, eventually, run_waiting};
 use seckill::dev::{PrivateServers, ServerKind};
 use seckill::domain::ids::SaleId;

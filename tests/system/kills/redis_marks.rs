@@ -1,7 +1,7 @@
 //! Redis is down while orders land: their buyers hear so as soon as it is back, not when P5's window is over.
 
-use crate::support::fault_injection::breakable_servers;
-use crate::support::resp::RawRedis;
+use crate::support::basics::resp::RawRedis;
+use crate::support::world::fault_injection::breakable_servers;
 use crate::support::world::{ALONE, World, eventually, run, time_passes};
 use seckill::dev::ServerKind;
 use seckill::roles::Role::{Api, Consumer, Relay};

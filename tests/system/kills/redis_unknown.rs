@@ -1,7 +1,7 @@
 //! Redis stands still after the script was sent (B8). Nobody knows whether it ran; nothing is guessed, nothing is
 //! sent twice by the system, and the request id says.
 
-use crate::support::fault_injection::breakable_servers;
+use crate::support::world::fault_injection::breakable_servers;
 use crate::support::world::{World, eventually, run_waiting};
 use seckill::dev::ServerKind;
 use seckill::roles::Role;

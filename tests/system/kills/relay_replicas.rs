@@ -1,9 +1,9 @@
 //! With `redis.wait_replicas` (B6, window 15) the relay sends nothing that too few replicas have. Were it an order
 //! already, a promoted replica would sell its units once more.
 
-use crate::support::outbox_kinds::OUTBOX_KINDS;
-use crate::support::replicas::pair;
-use crate::support::resp::RawRedis;
+use crate::support::basics::resp::RawRedis;
+use crate::support::processes::replicas::pair;
+use crate::support::world::outbox_kinds::OUTBOX_KINDS;
 use crate::support::world::{World, eventually, run_waiting, time_passes};
 use seckill::roles::Role;
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
 //! Accepts that wait for a replica (B6; windows 15 and 16). What too few replicas have is never reported as accepted,
 //! and with `min-replicas-to-write` it is not even made.
 
-use crate::support::replicas::{in_step, pair};
-use crate::support::resp::RawRedis;
+use crate::support::basics::resp::RawRedis;
+use crate::support::processes::replicas::{in_step, pair};
 use crate::support::world::{Answer, World, eventually, run_waiting};
 use seckill::roles::Role;
 

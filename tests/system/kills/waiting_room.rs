@@ -1,8 +1,8 @@
 //! Places in the waiting room survive the end of Redis and of every process.
 
-use crate::support::own_redis;
-use crate::support::resp::RawRedis;
-use crate::support::waiting_rooms::buyers;
+use crate::support::basics::resp::RawRedis;
+use crate::support::buyers::waiting_rooms::buyers;
+use crate::support::processes::own_redis;
 use crate::support::world::{World, run_waiting};
 use seckill::domain::sale::Sale;
 use seckill::roles::Role;

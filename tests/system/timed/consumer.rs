@@ -1,8 +1,8 @@
 //! Queues that go away and calls that are abandoned in the right moment: a slow machine would miss it.
 
-use crate::support::database_sessions::Session;
-use crate::support::fault_injection::delete_order_queue;
-use crate::support::persist_controls::{afterwards, world};
+use crate::support::world::database_sessions::Session;
+use crate::support::world::fault_injection::delete_order_queue;
+use crate::support::world::persist_controls::{afterwards, world};
 use crate::support::world::{World, eventually, run, time_passes};
 use seckill::p5_reconcile::Window;
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};

@@ -1,8 +1,8 @@
 //! An orderly stop as buyers and balancers see it: each waiting request gets its answer, and the process says that it ends.
 
-use crate::support::answer::Answer;
-use crate::support::own_redis;
-use crate::support::programs::signal;
+use crate::support::basics::answer::Answer;
+use crate::support::processes::own_redis;
+use crate::support::processes::programs::signal;
 use crate::support::world::{World, eventually, run, time_passes};
 use futures::StreamExt;
 use reqwest::Method;

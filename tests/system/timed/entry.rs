@@ -1,8 +1,8 @@
 //! What the entry does within seconds: it gives up, answers, opens and ends in time.
 
-use crate::support::raw_http::{purchase_head, send};
-use crate::support::refusals::refused;
-use crate::support::replays::{first, same};
+use crate::support::buyers::raw_http::{purchase_head, send};
+use crate::support::buyers::refusals::refused;
+use crate::support::buyers::replays::{first, same};
 use crate::support::world::{World, eventually, run};
 use seckill::roles::Role;
 use seckill::runtime::now_ms;

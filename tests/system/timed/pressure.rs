@@ -1,11 +1,11 @@
 //! What was accepted is not persisted (A10, C7). The entry slows, closes to new buyers, answers replays, and opens by
 //! itself when landing is back.
 
-use crate::support::answer::Answer;
-use crate::support::buckets::buyer_of;
-use crate::support::killable::KillableProcess;
-use crate::support::programs::signal;
-use crate::support::resp::RawRedis;
+use crate::support::basics::answer::Answer;
+use crate::support::basics::resp::RawRedis;
+use crate::support::processes::killable::KillableProcess;
+use crate::support::processes::programs::signal;
+use crate::support::world::parts::buckets::buyer_of;
 use crate::support::world::{World, eventually, pause, run};
 use seckill::dev::ports::free_port;
 use seckill::domain::ids::SaleId;

@@ -1,6 +1,6 @@
 //! What the audit and the reconciler must do while a request is young, or before it is trimmed.
 
-use crate::support::audits::{kinds, ledger_state, lose_the_outbox};
+use crate::support::world::audits::{kinds, ledger_state, lose_the_outbox};
 use crate::support::world::{World, eventually, run};
 use seckill::domain::ledger::LedgerState;
 use seckill::p5_reconcile::{FindingKind, Window, audit_sale};

@@ -2,9 +2,9 @@
 //!
 //! It is a process of its own, put to sleep by a fault point at exactly the line in question.
 
-use crate::support::outbox_kinds::OUTBOX_KINDS;
-use crate::support::programs::{Folder, Program, seckill};
-use crate::support::relay_state::{attempts, nothing_is_left, parked};
+use crate::support::processes::programs::{Folder, Program, seckill};
+use crate::support::world::outbox_kinds::OUTBOX_KINDS;
+use crate::support::world::relay_state::{attempts, nothing_is_left, parked};
 use crate::support::world::{QUICK, World, eventually, run_waiting};
 use seckill::roles::Role::{Api, Consumer, Relay};
 

@@ -1,6 +1,6 @@
 //! The store for MySQL/MariaDB where time is the subject: calls that are dropped, locks that are waited for, a leader that goes.
 
-use crate::support::mysql_store::{
+use crate::support::world::parts::mysql_store::{
     NOW_MS, assert_sound, crowd, fresh, rows, sale, sale_id, url, verdicts, verdicts_when_unlocked,
 };
 use crate::support::world::run;

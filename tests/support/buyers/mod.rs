@@ -1,0 +1,10 @@
+//! What buyers and the shop do at a system: purchases, repeats, waiting, payments; and HTTP that no good client sends.
+
+pub mod orders;
+pub mod purchases;
+pub mod raw_http;
+pub mod refusals;
+pub mod replays;
+pub mod retrying_buyers;
+pub mod waiting_rooms;
+pub mod winners;

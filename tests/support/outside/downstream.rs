@@ -1,0 +1,70 @@
+//! A downstream system that listens to the events of orders; each message has to be as `docs/asyncapi.yaml` says.
+
+use crate::support::basics::asyncapi;
+use crate::support::world::{World, pause};
+use amqprs::channel::{BasicGetArguments, Channel, QueueBindArguments, QueueDeclareArguments};
+use amqprs::connection::Connection;
+use seckill::domain::ids::RequestId;
+use seckill::store::rabbit::{Topology, declare};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// A downstream system: a queue on the events exchange.
+pub struct Downstream {
+    _connection: Connection,
+    channel: Channel,
+    /// How often each outcome of each request was received.
+    pub told: BTreeMap<(String, String), u32>,
+    /// The events as they came.
+    pub events: Vec<Value>,
+    /// Outcomes in the largest message.
+    pub largest: usize,
+}
+
+impl Downstream {
+    /// Subscribes: events from now on are kept for it.
+    pub async fn listen(world: &World) -> Self {
+        declare(&world.servers.rabbit).await.unwrap();
+        let (connection, channel) = crate::support::world::fault_injection::channel(&world.servers.rabbit).await;
+        let exchange = Topology::new(&world.servers.rabbit).events_exchange();
+        channel.queue_declare(QueueDeclareArguments::durable_client_named("downstream")).await.unwrap();
+        channel.queue_bind(QueueBindArguments::new("downstream", &exchange, "order.*")).await.unwrap();
+        Self { _connection: connection, channel, told: BTreeMap::new(), events: Vec::new(), largest: 0 }
+    }
+
+    /// Reads the events that have arrived.
+    pub async fn read(&mut self) {
+        let mut get = BasicGetArguments::new("downstream");
+        get.no_ack(true);
+        while let Some((got, _, body)) = self.channel.basic_get(get.clone()).await.unwrap() {
+            let bundle: Value = serde_json::from_slice(&body).unwrap();
+            asyncapi::assert_message(got.routing_key(), &bundle);
+            let events = bundle["events"].as_array().unwrap();
+            self.largest = self.largest.max(events.len());
+            for event in events {
+                let id = event["rid"].as_str().unwrap().to_owned();
+                let outcome =
+                    format!("{} {}", event["status"].as_str().unwrap(), event["reason"].as_str().unwrap_or(""))
+                        .trim()
+                        .to_owned();
+                let status = event["status"].as_str().unwrap().to_lowercase();
+                assert_eq!(*got.routing_key(), format!("order.{status}"), "{event}");
+                self.events.push(event.clone());
+                *self.told.entry((id, outcome)).or_default() += 1;
+            }
+        }
+    }
+
+    /// Waits until an outcome was received `times` times.
+    pub async fn hears(&mut self, id: RequestId, outcome: &str, times: u32) {
+        let key = (id.to_string(), outcome.to_owned());
+        for _ in 0..1_500 {
+            self.read().await;
+            if self.told.get(&key).is_some_and(|told| *told >= times) {
+                return;
+            }
+            pause().await;
+        }
+        panic!("{key:?} was not told {times} times: {:?}", self.told);
+    }
+}
