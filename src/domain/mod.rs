@@ -23,6 +23,7 @@ pub mod sale;
 pub mod shard;
 pub mod snowflake;
 pub mod states;
+pub mod states_page;
 pub mod trace;
 pub mod transfer_marks;
 pub mod webhook;

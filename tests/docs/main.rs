@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
 
 use seckill::config::{DEFAULT_TOML, Layers, Settings, reference};
-use seckill::domain::states;
+use seckill::domain::states_page;
 use seckill::faults::{CrashPoint, Mechanism};
 use seckill::http::problem::Kind;
 use seckill::p1_entry::http::document;
@@ -50,10 +50,10 @@ fn the_state_table_is_printed_from_the_code() {
     let path = root().join("docs/states.md");
     if std::env::var_os("UPDATE_DOCS").is_some() {
         fs::create_dir_all(root().join("docs")).unwrap();
-        fs::write(&path, states::markdown()).unwrap();
+        fs::write(&path, states_page::markdown()).unwrap();
     }
     let written = fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(written, states::markdown(), "UPDATE_DOCS=1 cargo test --test docs writes docs/states.md");
+    assert_eq!(written, states_page::markdown(), "UPDATE_DOCS=1 cargo test --test docs writes docs/states.md");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! harmless: the same event again changes nothing. `Illegal` is a bug or a forgery: the caller logs it and does not move.
 //! Every pair is written out per phase; a new state or event does not compile until someone decides.
 
-use super::codes::{P1Entry, P2Reserve, P3Relay, P4Persist, P5Reconcile, P6Fulfil};
+use super::codes::{P1Entry, P2Reserve, P3Relay, P4Persist, P5Reconcile, P6Fulfil, Phase};
 
 /// A state of any phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -54,8 +54,7 @@ impl State {
     }
     /// The phase it belongs to.
     #[must_use]
-    pub const fn phase(self) -> super::Phase {
-        use super::Phase;
+    pub const fn phase(self) -> Phase {
         match self {
             Self::P1(_) => Phase::P1Entry,
             Self::P2(_) => Phase::P2Reserve,

@@ -1,7 +1,7 @@
 //! The states and the transition table as Markdown, for `docs/states.md`.
 
-use super::machine::{RequestEvent, State, Transition, next};
-use crate::domain::order_life::{OrderEvent, OrderState, OrderTransition};
+use super::order_life::{OrderEvent, OrderState, OrderTransition};
+use super::states::{self, RequestEvent, State, Transition, next};
 
 /// The whole document. `tests/docs` compares the file with it.
 #[must_use]
@@ -12,7 +12,7 @@ pub fn markdown() -> String {
          (`UPDATE_DOCS=1 cargo test --test docs` writes it).\n\n\
          The main success path is `P1-S1 → P2-R0 → P3-N2 → P4-C0 → P5-RC0`.\n\n| phase | code | label | meaning |\n|---|---|---|---|\n",
     );
-    for state in super::all() {
+    for state in states::all() {
         text.push_str(&format!(
             "| {} | `{}` | {} | {} |\n",
             state.phase().name(),
@@ -32,7 +32,7 @@ pub fn markdown() -> String {
     text.push_str("\n|---|");
     text.push_str(&"---|".repeat(RequestEvent::ALL.len()));
     text.push('\n');
-    for state in super::all().filter(|state| is_alive(*state)) {
+    for state in states::all().filter(|state| is_alive(*state)) {
         text.push_str(&format!("| `{}` {} |", state.code(), state.label()));
         for event in RequestEvent::ALL {
             text.push_str(&match next(state, event) {
@@ -74,49 +74,4 @@ fn orders() -> String {
 
 fn is_alive(state: State) -> bool {
     RequestEvent::ALL.iter().any(|event| next(state, *event) != Transition::Illegal)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::{P4Persist, P5Reconcile, all};
-    use super::*;
-    use proptest::prelude::*;
-    use std::collections::HashSet;
-
-    fn has_final_outcome(state: State) -> bool {
-        matches!(
-            state,
-            State::P4(P4Persist::DbOk | P4Persist::BizErrorAck | P4Persist::Idempotent)
-                | State::P5(P5Reconcile::Compensated | P5Reconcile::FailedFinal | P5Reconcile::Match)
-        )
-    }
-
-    #[test]
-    fn codes_are_unique_and_carry_their_phase() {
-        let codes: HashSet<_> = all().map(State::code).collect();
-        assert_eq!(codes.len(), all().count());
-        assert!(all().all(|s| s.code()[..2].eq_ignore_ascii_case(&s.phase().name()[..2])));
-    }
-
-    #[test]
-    fn a_final_outcome_is_never_overturned() {
-        for state in all().filter(|s| has_final_outcome(*s)) {
-            for event in RequestEvent::ALL {
-                assert!(!matches!(next(state, event), Transition::To(_)), "{} leaves on {event:?}", state.code());
-            }
-        }
-    }
-
-    proptest! {
-        /// Whatever happens to an accepted request, in whatever order: it can still reach its one outcome.
-        #[test]
-        fn an_accepted_request_can_always_still_end(events in prop::collection::vec(0..RequestEvent::ALL.len(), 0..40)) {
-            let mut state = State::P2(super::super::P2Reserve::Reserved);
-            for event in events {
-                if let Transition::To(to) = next(state, RequestEvent::ALL[event]) { state = to; }
-            }
-            let ends = [RequestEvent::OrderCommitted, RequestEvent::RefusalCommitted, RequestEvent::OutcomeFound];
-            prop_assert!(has_final_outcome(state) || ends.iter().all(|e| matches!(next(state, *e), Transition::To(to) if has_final_outcome(to))));
-        }
-    }
 }
