@@ -4,7 +4,7 @@
 use super::advice;
 use super::check::{CheckVerdict, DoctorCheck};
 use crate::store::mysql::checks::Check;
-use crate::store::mysql::{AddressState, Db};
+use crate::store::mysql::{AddressState, Db, address_states};
 use crate::store::rabbit::{RabbitConfig, node_infos};
 
 /// Nothing of a broker with one address: the other checks say whether it answers.
@@ -22,7 +22,7 @@ pub(super) async fn rabbitmq(config: &RabbitConfig) -> Vec<DoctorCheck> {
 
 /// Nothing of a database with one address.
 pub(super) async fn mysql(db: &Db) -> Vec<DoctorCheck> {
-    let states = db.address_states().await;
+    let states = address_states(db).await;
     if states.len() < 2 {
         return Vec::new();
     }

@@ -3,7 +3,6 @@
 //! Input: the settings. Output: connections, and which server they are to. The certificates are read once for each
 //! [`DatabaseAddress`]. A crash leaves nothing.
 
-use super::checks::Check;
 use super::database_server::{DatabaseServer, Established};
 use crate::config::Mysql;
 use crate::store::address_in_use::AddressInUse;
@@ -84,6 +83,16 @@ impl DatabaseAddress {
         self.connect_timeout.saturating_mul(u32::try_from(self.servers.len()).unwrap_or(u32::MAX))
     }
 
+    /// All servers, in the order of the settings.
+    pub(super) fn servers(&self) -> &[DatabaseServer] {
+        &self.servers
+    }
+
+    /// Longest wait for a connection to one server.
+    pub(super) const fn connect_timeout(&self) -> Duration {
+        self.connect_timeout
+    }
+
     /// The place of the server in use.
     pub(crate) fn in_use(&self) -> usize {
         self.in_use.index()
@@ -136,33 +145,6 @@ impl DatabaseAddress {
             refused.push(format!("{}: {error}", server.shown()));
         }
         Err(ConnectionError::BadConnection(refused.join("; ")))
-    }
-}
-
-/// What one address of several is at this moment.
-pub(crate) struct AddressState {
-    /// Host and port.
-    pub(crate) address: String,
-    /// In two words, or why there is no connection.
-    pub(crate) found: Result<&'static str, String>,
-    /// Whether its commits are on its disk; nothing without a connection.
-    pub(crate) of_disk: Vec<Check>,
-}
-
-impl DatabaseAddress {
-    /// Connects to each server in turn, within the time-out each.
-    pub(crate) async fn states(&self) -> Vec<AddressState> {
-        let mut states = Vec::new();
-        for (index, server) in self.servers.iter().enumerate() {
-            let reading = tokio::time::timeout(self.connect_timeout, server.state(index));
-            let read = reading.await.unwrap_or_else(|_elapsed| Err("connecting took too long".to_owned()));
-            let (found, of_disk) = match read {
-                Ok((found, of_disk)) => (Ok(found), of_disk),
-                Err(error) => (Err(error), Vec::new()),
-            };
-            states.push(AddressState { address: server.shown(), found, of_disk });
-        }
-        states
     }
 }
 

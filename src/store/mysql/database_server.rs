@@ -3,7 +3,6 @@
 //! Input: its URL and the certificates. Output: connections whose sessions leave nothing to the server's own defaults that would
 //! change a statement of ours. A crash leaves nothing.
 
-use super::checks::{self, Check};
 use super::database_state::DatabaseState;
 use crate::store::tls::advised;
 use diesel::{ConnectionError, ConnectionResult};
@@ -31,7 +30,7 @@ pub(crate) struct Established {
     pub(crate) server: usize,
     /// Whether it is a node of a Galera cluster.
     pub(crate) is_galera: bool,
-    is_read_only: bool,
+    pub(super) is_read_only: bool,
 }
 
 /// Deliberately without `Debug`: it holds the password.
@@ -64,18 +63,6 @@ impl DatabaseServer {
         let url = Url::parse(&self.url).ok();
         let host = url.as_ref().and_then(Url::host_str).unwrap_or("unreadable address").to_owned();
         url.and_then(|url| url.port()).map_or(host.clone(), |port| format!("{host}:{port}"))
-    }
-
-    /// What it is, and its settings.
-    pub(crate) async fn state(&self, server: usize) -> Result<(&'static str, Vec<Check>), String> {
-        let mut established = self.connect(server, false).await.map_err(|error| error.to_string())?;
-        let found = match &established {
-            Established { is_galera: true, .. } => "node of Galera",
-            Established { is_read_only: true, .. } => "read-only",
-            Established { .. } => "takes writes",
-        };
-        let of_disk = checks::of_server(&mut established.conn).await.map_err(|error| error.to_string())?;
-        Ok((found, of_disk))
     }
 
     /// Connects, and sets up what every session has alike: those of the pool, of migrations and of `seckill doctor`.

@@ -6,6 +6,7 @@
 //! which by the primary key of its own row.
 
 pub mod address;
+mod address_states;
 pub mod checks;
 pub mod codes;
 pub(crate) mod columns;
@@ -23,8 +24,8 @@ pub mod schema;
 pub(crate) mod sessions;
 pub mod values;
 
-pub(crate) use address::AddressState;
 pub use address::DatabaseAddress;
+pub(crate) use address_states::{AddressState, address_states};
 pub use db_config::DbConfig;
 pub use fault::DbError;
 pub(crate) use handle::mysql_handle;

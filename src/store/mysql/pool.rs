@@ -8,7 +8,7 @@
 //! Calls on one of several servers end within a second once another one was reached: those that count would wait for their own
 //! deadline of two minutes, and with them their callers.
 
-use super::address::AddressState;
+use super::address::DatabaseAddress;
 use super::db_config::DbConfig;
 use super::fault::DbError;
 pub(crate) use super::sessions::Conn;
@@ -215,9 +215,9 @@ impl Db {
         }
     }
 
-    /// What each address is at this moment; for operators.
-    pub(crate) async fn address_states(&self) -> Vec<AddressState> {
-        self.inner.config.address.states().await
+    /// Where the database is.
+    pub(super) fn address(&self) -> &DatabaseAddress {
+        &self.inner.config.address
     }
 
     /// Whether the server with this place is the one in use.
