@@ -4,7 +4,8 @@
 //! in between leaves Redis with the old ones, for at most the ten seconds until an api process checks its warmed sales
 //! (`p1_entry::auto_warm`), and a cached sale for at most its time. Repeating any call is safe.
 
-use super::control::{SaleControl, SaleControlError};
+use super::control::SaleControl;
+use super::control_error::SaleControlError;
 use super::forms::CloneForm;
 use super::recorded::SaleAct;
 use super::sale_change::{ChangeRefusal, SaleChange};

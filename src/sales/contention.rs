@@ -3,7 +3,7 @@
 //!
 //! Input: a verb. Output: what it came to, after a few tries. A crash leaves what one try leaves.
 
-use super::control::SaleControlError;
+use super::control_error::SaleControlError;
 use crate::runtime::{exponential_backoff, jittered};
 use crate::sales::rows::error::SaleError;
 use crate::store::mysql::DbError;
@@ -14,36 +14,6 @@ const TRIES: u32 = 8;
 /// Before the second try; doubles.
 const PAUSE: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_millis(300);
-
-impl SaleControlError {
-    /// Whether what was asked for may have been done, in whole or in part. Otherwise nothing of it was.
-    pub(crate) const fn leaves_open(&self) -> bool {
-        match self {
-            Self::KeysLost(_)
-            | Self::Frozen(_)
-            | Self::NotFollowed(..)
-            | Self::Redis(_)
-            | Self::Database(_)
-            | Self::Sale(SaleError::Db(_))
-            | Self::NotRecorded(_) => true,
-            Self::NoSuchSale(_)
-            | Self::Closed(_)
-            | Self::NotWarmed(_)
-            | Self::OtherShards(..)
-            | Self::Refused(_)
-            | Self::Sale(
-                SaleError::Exists(_)
-                | SaleError::Archived(_)
-                | SaleError::GrantConflict(_)
-                | SaleError::BooksDisagree(_)
-                | SaleError::Status(..)
-                | SaleError::Unknown(_)
-                | SaleError::TooMuch(_)
-                | SaleError::GrantReserved(_),
-            ) => false,
-        }
-    }
-}
 
 /// The result of `work`, which is begun again when contention undid it. In a box: a warm-up is deep enough without this.
 pub(super) async fn again_after_contention<T, F>(work: impl Fn() -> F) -> Result<T, SaleControlError>

@@ -11,9 +11,9 @@
 //! if it does not, it lost data, and the sale stays closed (A6).
 
 use super::contention::again_after_contention;
+use super::control_error::SaleControlError;
 use super::grants::{self as open_grants, GrantError, GrantProgress};
 use super::handles::SaleHandles;
-use super::sale_change::ChangeRefusal;
 use crate::domain::ids::SaleId;
 use crate::domain::sale::{MetaState, Sale, SaleStatus};
 use crate::domain::shard::share;
@@ -23,56 +23,10 @@ use crate::sales::rows::error::SaleError;
 use crate::sales::rows::grants;
 use crate::sales::rows::grants::Reclaimed;
 use crate::sales::rows::{ActRows, ArchivedRows};
-use crate::store::mysql::DbError;
-use crate::store::redis::{Activation, RedisFault};
+use crate::store::redis::Activation;
 
 /// Status changes during one alignment that are followed; the rest is left to the next.
 const ALIGN_MAX: u32 = 5;
-
-/// Why a sale could not be warmed or changed; the text says what to do next.
-#[derive(Debug, thiserror::Error)]
-pub enum SaleControlError {
-    /// No such sale.
-    #[error("there is no sale {0}; see seckill sale list")]
-    NoSuchSale(SaleId),
-    /// It is closed for good.
-    #[error("sale {0} is closed; a closed sale is not opened again, create another one")]
-    Closed(SaleId),
-    /// It has to be warmed first.
-    #[error("sale {0} has not been warmed; run seckill sale warm {0} first")]
-    NotWarmed(SaleId),
-    /// Redis lost keys of a sale that was warmed.
-    #[error("redis has lost keys of sale {0}; it stays closed until it is rebuilt from the database")]
-    KeysLost(SaleId),
-    /// It was warmed for another number of shards.
-    #[error(
-        "sale {0} was warmed with redis.shards = {1}, this process has {2}; the number cannot change while a sale lives, set it back"
-    )]
-    OtherShards(SaleId, u16, u16),
-    /// Redis has the sale frozen.
-    #[error("sale {0} is frozen; it opens again after the reconciler has rebuilt it")]
-    Frozen(SaleId),
-    /// The change is not one that may be made now.
-    #[error(transparent)]
-    Refused(#[from] ChangeRefusal),
-    /// The database has the change, and Redis could not be changed.
-    #[error(
-        "sale {0} is changed in the database, and redis could not be changed: {1}; it follows by itself within seconds of its return"
-    )]
-    NotFollowed(SaleId, RedisFault),
-    /// Redis did not answer, or refused.
-    #[error(transparent)]
-    Redis(#[from] RedisFault),
-    /// The database did not answer, or refused.
-    #[error(transparent)]
-    Database(#[from] DbError),
-    /// The database's own word on the sale.
-    #[error(transparent)]
-    Sale(#[from] SaleError),
-    /// Done, and the act has no row in `operator_acts`.
-    #[error("it was done, and who did it could not be written down: {0}; do it again, which changes nothing else")]
-    NotRecorded(DbError),
-}
 
 /// Carries sales from the database to Redis. Repeating any call is safe.
 #[derive(Clone)]

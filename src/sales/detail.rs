@@ -1,6 +1,7 @@
 //! One sale in the database and what Redis holds of it, for `seckill sale show` and the admin API. Reads only.
 
-use super::control::{SaleControl, SaleControlError};
+use super::control::SaleControl;
+use super::control_error::SaleControlError;
 use crate::domain::ids::SaleId;
 use crate::domain::sale::Sale;
 use serde::Serialize;

@@ -6,6 +6,7 @@
 mod changes;
 mod contention;
 mod control;
+mod control_error;
 mod detail;
 pub(crate) mod forms;
 pub mod grants;
@@ -14,7 +15,8 @@ mod recorded;
 pub mod rows;
 mod sale_change;
 
-pub use control::{SaleControl, SaleControlError};
+pub use control::SaleControl;
+pub use control_error::SaleControlError;
 pub(crate) use detail::SaleDetail;
 pub use forms::BadSale;
 pub(crate) use handles::SaleHandles;

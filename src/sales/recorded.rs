@@ -4,7 +4,8 @@
 //! a crash leaves both or neither. A row that follows the work says that it failed, or that it had nothing to change there: one that
 //! only made Redis follow leaves no row when its process dies.
 
-use super::control::{SaleControl, SaleControlError};
+use super::control::SaleControl;
+use super::control_error::SaleControlError;
 use crate::domain::ids::SaleId;
 use crate::domain::operator::{ActOutcome, ActTarget, Actor, Operation, OperatorAct};
 use crate::sales::rows::acts::PendingAct;
