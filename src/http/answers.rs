@@ -3,7 +3,7 @@
 //! Input: each answer. Output: the counters of `seckill_http_answers_total`, made when the metrics are read; an answer costs one
 //! addition. A crash loses them.
 
-use super::problem::Kind;
+use super::problem_kinds::Kind;
 use crate::telemetry;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{CONTENT_TYPE, HeaderMap};

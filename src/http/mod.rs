@@ -16,6 +16,7 @@ pub(crate) mod language;
 mod open_files;
 pub(crate) mod openapi;
 pub mod problem;
+mod problem_kinds;
 pub(crate) mod public_port;
 pub(crate) mod request_id;
 mod server;

@@ -1,6 +1,6 @@
 //! Parts of an OpenAPI document that both HTTP APIs have: the problem document, its responses and the bearer token.
 
-use super::problem::Kind;
+use super::problem_kinds::Kind;
 use std::collections::BTreeSet;
 use utoipa::Modify;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};

@@ -1,6 +1,7 @@
 //! Tests of the problem documents: languages, types, headers.
 
 use super::*;
+use crate::domain::states::P1Entry;
 use actix_web::body::MessageBody;
 
 #[test]
