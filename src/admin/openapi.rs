@@ -1,17 +1,12 @@
 //! The admin API as a document: `/admin/v1/openapi.json`. A test compares it with the routes.
 
-use super::calls::ViewCall;
-use super::json_api::{AdminAnswer, ReadProblems, answer};
 use super::routes;
-use super::state::Admin;
 use super::{
-    acts, audits, dlq, failed_requests, order_export, order_steps, orders, pipeline, refunds, sale_changes,
+    acts, audits, dlq, failed_requests, order_export, order_steps, orders, pipeline, process, refunds, sale_changes,
     sale_creation, sales, webhooks,
 };
 use crate::http::openapi::{ADMIN_TOKEN, ProblemBody, ProblemCodes, ProblemResponse};
 use actix_web::http::Method;
-use actix_web::web;
-use serde_json::json;
 use utoipa::OpenApi;
 
 #[derive(OpenApi)]
@@ -22,7 +17,7 @@ use utoipa::OpenApi;
         sale_changes::hide, sale_changes::publish, sale_changes::clone_sale, sales::warm, sales::pause, sales::resume, sales::top_up, sales::reclaim,
         sales::rebuild, sales::close, orders::find, order_export::export, orders::show, order_steps::paid, order_steps::paying,
         order_steps::cancel, order_steps::refunded, refunds::list, audits::audit, audits::runs, acts::list, dlq::list, dlq::replay, dlq::give_up,
-        failed_requests::list, webhooks::overview, webhooks::list, webhooks::show, webhooks::replay, pipeline::pipeline, json, whoami
+        failed_requests::list, webhooks::overview, webhooks::list, webhooks::show, webhooks::replay, pipeline::pipeline, process::document, process::whoami
     ),
     components(schemas(ProblemBody), responses(ProblemResponse)),
     modifiers(&ADMIN_TOKEN, &ProblemCodes),
@@ -47,24 +42,4 @@ pub fn document() -> utoipa::openapi::OpenApi {
         }
     }
     document
-}
-
-/// Get this document.
-#[utoipa::path(
-    get, path = "/admin/v1/openapi.json", operation_id = "show_document", tag = "process",
-    responses((status = 200, description = "OpenAPI 3.1", body = Value), ReadProblems)
-)]
-pub(super) async fn json(_call: ViewCall) -> AdminAnswer {
-    answer(document())
-}
-
-/// Check the token.
-#[utoipa::path(
-    get, path = "/admin/v1/whoami", operation_id = "check_token", tag = "process",
-    responses((status = 200, description = "The roles of the process and its version", body = Value), ReadProblems)
-)]
-pub(super) async fn whoami(call: ViewCall, admin: web::Data<Admin>) -> AdminAnswer {
-    let (name, may) = call.token();
-    let roles: Vec<&str> = admin.roles.iter().map(|role| role.name()).collect();
-    answer(json!({ "name": name, "may": may, "roles": roles, "version": crate::build_info::version() }))
 }

@@ -7,7 +7,7 @@
 
 use super::calls::ViewCall;
 use super::json_api::{AdminAnswer, ReadProblems};
-use super::state::Admin;
+use super::state::{Admin, EXPORTS_MAX};
 use crate::http::problem::{Kind, Problem, RETRY_LATER_S};
 use crate::orders::document::OrderDocument;
 use crate::orders::forms::ExportForm;
@@ -23,8 +23,6 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::timeout;
 
-/// Exports at once, of one process: each has a connection to the database much of the time.
-pub(super) const EXPORTS_MAX: usize = 2;
 /// A client takes a page within this time. A page is a few hundred kilobytes.
 const PAGE_TAKEN: Duration = Duration::from_secs(60);
 /// An export takes at most this long: enough for some millions of orders.

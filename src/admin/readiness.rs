@@ -5,37 +5,16 @@
 //! no process unready: all processes share it, and a balancer would send buyers to none of them, while each still does what it can.
 //! Probes that have stopped are trouble of this process alone. A crash leaves nothing.
 
-use super::server_probes::{PROBE_MAX, ProbeKind, ServerProbes};
+use super::server_probes::{PROBE_MAX, ProbeKind, ServerProbe, ServerProbes};
 use crate::p1_entry::access_tokens::KeyHealth;
 use crate::roles::{Role, Servers};
 use crate::runtime::Stopper;
-use serde::Serialize;
 use std::time::Duration;
 
 /// A result that is older shows that this process stood still or does not get to its work: each probe ends within [`PROBE_MAX`],
 /// whatever the servers do, and the next one begins a second later.
 const AGE_MAX: Duration = Duration::from_secs(10);
 const _: () = assert!(AGE_MAX.as_secs() > 3 * PROBE_MAX.as_secs(), "a slow server is not trouble of this process");
-
-/// One thing a process needs.
-#[derive(Debug, Clone, Serialize)]
-pub struct ServerProbe {
-    /// `redis`, `rabbitmq` or `mysql`; `keys` while those of access tokens are missing or cannot be read again.
-    pub name: &'static str,
-    /// Whether it answers and may be used.
-    pub ok: bool,
-    /// Why it may not be used.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub problem: Option<String>,
-    /// Whether the process is not ready because of it: it was never reached, forbids selling, or is missing here alone.
-    pub holds_back: bool,
-    /// What weakens a guarantee although the process serves.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub warnings: Vec<String>,
-    /// How long ago this was found, milliseconds; not of `keys`, nor before the first probe has ended.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub age_ms: Option<u64>,
-}
 
 /// What is known of that which the roles of a process need.
 pub struct Readiness {

@@ -6,7 +6,7 @@
 
 use super::calls::{CallFirst, Needed};
 use super::{
-    acts, audits, dlq, failed_requests, openapi, order_export, order_steps, orders, pipeline, refunds, sale_changes,
+    acts, audits, dlq, failed_requests, order_export, order_steps, orders, pipeline, process, refunds, sale_changes,
     sale_creation, sales, webhooks,
 };
 use crate::http::language::Language;
@@ -88,8 +88,8 @@ pub(super) fn table() -> Vec<(&'static str, Vec<JudgedRoute>)> {
         ("/webhooks/replay", vec![post(webhooks::replay)]),
         ("/register", vec![get(failed_requests::list)]),
         ("/pipeline", vec![get(pipeline::pipeline)]),
-        ("/openapi.json", vec![get(openapi::json)]),
-        ("/whoami", vec![get(openapi::whoami)]),
+        ("/openapi.json", vec![get(process::document)]),
+        ("/whoami", vec![get(process::whoami)]),
     ]
 }
 

@@ -1,9 +1,10 @@
 //! The operators' HTTP server, and the token that the admin API needs.
 
+use super::denied::record_denied;
 use super::json_api::{BODY_BYTES_MAX, query_config};
+use super::openapi;
 use super::routes::api_routes;
-use super::sign_in;
-use super::state::Admin;
+use super::state::{Admin, CALLS_MAX};
 use crate::console;
 use crate::http::extract::{as_problem, path_config};
 use crate::http::language::Language;
@@ -23,8 +24,6 @@ use tokio::sync::OwnedSemaphorePermit;
 
 /// Connections at once. Far more than calls, so that probes and `/metrics` get in beside those that say nothing.
 const CONNECTIONS_MAX: usize = 1_024;
-/// Calls of the admin API at once; probes and `/metrics` need no place.
-pub(super) const CALLS_MAX: usize = 64;
 /// How long an idle connection is kept.
 const KEEP_ALIVE: Duration = Duration::from_secs(5);
 /// Longest time for a head: half heads keep probes waiting no longer than a probe waits.
@@ -34,7 +33,7 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Starts serving on `listener`; stops on `stopper`.
 pub fn serve(admin: Admin, listener: TcpListener, stopper: Stopper) -> std::io::Result<Server> {
-    let admin = web::Data::new(admin);
+    let (admin, document) = (web::Data::new(admin), web::Data::new(openapi::document()));
     let port = PortSettings {
         port: HttpPort::Admin,
         workers_count: 1,
@@ -46,8 +45,9 @@ pub fn serve(admin: Admin, listener: TcpListener, stopper: Stopper) -> std::io::
         half_closed: true,
         shutdown_timeout: Duration::from_secs(1),
     };
-    let server =
-        serve_port(listener, port, move || App::new().app_data(admin.clone()).configure(routes).into_factory())?;
+    let server = serve_port(listener, port, move || {
+        App::new().app_data(admin.clone()).app_data(document.clone()).configure(routes).into_factory()
+    })?;
     Ok(end_gracefully(server, stopper))
 }
 
@@ -110,7 +110,7 @@ async fn guard(
     let Some(admin) = request.app_data::<web::Data<Admin>>().cloned() else {
         return Err(Problem::from(Kind::Internal).into());
     };
-    let refused = match sign_in::check(&admin, &request) {
+    let refused = match admin.sign_in.check(&request) {
         Err(problem) => problem.respond(Language::of(request.headers())),
         // One spelling for each route. An id of any kind has no letter that needs another one.
         Ok(()) if request.uri().path().contains('%') => no_such_route(request.request().clone()).await,
@@ -137,7 +137,7 @@ async fn answered<B: MessageBody + 'static>(
     answering: impl Future<Output = Result<ServiceResponse<B>, actix_web::Error>>,
 ) -> Result<ServiceResponse<EitherBody<B>>, actix_web::Error> {
     let answer = answering.await?;
-    match sign_in::record_denied(&admin, answer.request()).await {
+    match record_denied(&admin, answer.request()).await {
         Ok(()) => Ok(answer.map_into_left_body()),
         Err(problem) => {
             let unrecorded = problem.respond(Language::of(answer.request().headers()));

@@ -3,13 +3,13 @@
 //! Input: the servers. Output: the last result of each probe, and its age. A probe ends after [`PROBE_MAX`] at the latest, and the next
 //! one begins up to a second later. A crash leaves nothing.
 
-use super::readiness::ServerProbe;
 use crate::domain::fault::{Fault, Progress};
 use crate::roles::Servers;
 use crate::runtime::{PollInterval, Stopper, Worker, run_worker};
 use crate::store::mysql::{Db, checks};
 use crate::store::rabbit::BrokerProbe;
 use crate::store::redis::{RedisFault, RedisHealth, Setting};
+use serde::Serialize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
@@ -19,6 +19,26 @@ use tokio::time::error::Elapsed;
 pub(super) const PROBE_MAX: Duration = Duration::from_secs(2);
 /// Pause after a probe, milliseconds.
 const PAUSE_MS: u64 = 1_000;
+
+/// One thing a process needs.
+#[derive(Debug, Clone, Serialize)]
+pub struct ServerProbe {
+    /// `redis`, `rabbitmq` or `mysql`; `keys` while those of access tokens are missing or cannot be read again.
+    pub name: &'static str,
+    /// Whether it answers and may be used.
+    pub ok: bool,
+    /// Why it may not be used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    /// Whether the process is not ready because of it: it was never reached, forbids selling, or is missing here alone.
+    pub holds_back: bool,
+    /// What weakens a guarantee although the process serves.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+    /// How long ago this was found, milliseconds; not of `keys`, nor before the first probe has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub age_ms: Option<u64>,
+}
 
 /// A kind of probe.
 #[derive(Debug, Clone, Copy)]

@@ -1,18 +1,14 @@
 //! Who calls the admin API (F10): a holder of `admin.token`, who may do everything, or of a named token, who may do what its role says.
 //!
 //! Input: the head of a call. Output: who it is, or a problem. Tokens are 32 random bytes or more, which cannot be guessed, so a wrong
-//! one is answered as soon as a right one. Which call a role allows is its handler's type ([`super::calls`]); a write that it does
-//! not allow is on record, and of many within a minute their number. A crash loses that number, for at most a minute.
+//! one is answered as soon as a right one. Which call a role allows is its handler's type ([`super::calls`]). Of many wrong tokens of
+//! an address within a minute the log has the number. A crash loses that number, for at most a minute.
 
-use super::calls::Denied;
 use super::minutes::{Minutes, Noted};
-use super::state::Admin;
 use crate::config::{Admin as AdminSettings, OperatorRole, TOKEN_BYTES_MIN};
-use crate::domain::operator::{ActOutcome, ActTarget, Actor, Operation, OperatorAct};
 use crate::http::problem::{Kind, Problem};
+use actix_web::HttpMessage;
 use actix_web::dev::ServiceRequest;
-use actix_web::{HttpMessage, HttpRequest, web};
-use serde_json::json;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use subtle::ConstantTimeEq;
@@ -40,7 +36,7 @@ pub(super) struct SignIn {
     /// Wrong tokens, by address.
     failures: Arc<Minutes>,
     /// Calls that a role did not allow, by the token's name.
-    denied: Arc<Minutes>,
+    pub(super) denied: Arc<Minutes>,
 }
 
 impl SignIn {
@@ -58,6 +54,21 @@ impl SignIn {
         });
         metrics::counter!("seckill_admin_sign_in_failures_total").increment(0);
         Self { known: named.chain(admin).collect(), failures: Arc::default(), denied: Arc::default() }
+    }
+
+    /// Lets a call through, with who it is among its extensions.
+    pub(super) fn check(&self, request: &ServiceRequest) -> Result<(), Problem> {
+        let given = request.headers().get("authorization").and_then(|value| value.to_str().ok()).unwrap_or("");
+        let given = given.strip_prefix("Bearer ").unwrap_or("").trim().as_bytes();
+        if given.is_empty() {
+            return Err(no_token());
+        }
+        let Some(signed_in) = self.holder(given) else {
+            self.failed(request);
+            return Err(if given.len() < TOKEN_BYTES_MIN { short_token(given) } else { no_token() });
+        };
+        request.extensions_mut().insert(signed_in.clone());
+        Ok(())
     }
 
     /// Whose token it is. In constant time over all of them: the answer does not show how much of a digest was right.
@@ -106,49 +117,6 @@ fn short_token(given: &[u8]) -> Problem {
         format!("this token has {bytes} bytes, expected {TOKEN_BYTES_MIN} random ones or more: openssl rand -hex 32"),
         format!("该令牌有 {bytes} 字节，应为 {TOKEN_BYTES_MIN} 个以上的随机字节：openssl rand -hex 32"),
     )
-}
-
-/// Lets a call through, with who it is among its extensions.
-pub(super) fn check(admin: &Admin, request: &ServiceRequest) -> Result<(), Problem> {
-    let given = request.headers().get("authorization").and_then(|value| value.to_str().ok()).unwrap_or("");
-    let given = given.strip_prefix("Bearer ").unwrap_or("").trim().as_bytes();
-    if given.is_empty() {
-        return Err(no_token());
-    }
-    let Some(signed_in) = admin.sign_in.holder(given) else {
-        admin.sign_in.failed(request);
-        return Err(if given.len() < TOKEN_BYTES_MIN { short_token(given) } else { no_token() });
-    };
-    request.extensions_mut().insert(signed_in.clone());
-    Ok(())
-}
-
-/// A call that its role did not allow is on record before it is answered; of further ones within a minute, their number is at its end.
-pub(super) async fn record_denied(admin: &web::Data<Admin>, request: &HttpRequest) -> Result<(), Problem> {
-    let denied = request.extensions().contains::<Denied>();
-    let signed_in = request.extensions().get::<SignedIn>().filter(|_| denied).cloned();
-    let Some(signed_in) = signed_in else { return Ok(()) };
-    let ip = request.peer_addr().map(|address| address.ip().to_string());
-    let actor = Actor::with_named_token(&signed_in.id, signed_in.roles(), None, ip);
-    let what: String = format!("{} {}", request.method(), request.path()).chars().take(128).collect();
-    let mut act = OperatorAct::new(&actor, Operation::AdminWrite, ActTarget::Entry(what));
-    (act.outcome, act.code) = (ActOutcome::Denied, Some("FORBIDDEN".to_owned()));
-    match admin.sign_in.denied.noted(&signed_in.id) {
-        Noted::First => admin.servers.rows.acts.record(&[act]).await?,
-        Noted::Second(minute) => {
-            let (admin, signed_in) = (admin.clone(), signed_in.id);
-            tokio::spawn(async move {
-                let more = admin.sign_in.denied.after(minute).await;
-                act.after =
-                    Some(json!({ "calls": more, "within_s": 60, "the_first_of_them": act.target.code_and_id().1 }));
-                if let Err(error) = admin.servers.rows.acts.record(&[act]).await {
-                    tracing::warn!(token = signed_in, more, %error, "refused calls of the admin API are not on record");
-                }
-            });
-        }
-        Noted::Later => {}
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -1,9 +1,7 @@
 //! What the handlers of the admin API share.
 
 use super::cached::Cached;
-use super::order_export::EXPORTS_MAX;
 use super::readiness::Readiness;
-use super::server::CALLS_MAX;
 use super::sign_in::SignIn;
 use crate::config::{Settings, Webhook};
 use crate::domain::ids::SaleId;
@@ -27,6 +25,11 @@ const SNAPSHOT_MS: u64 = 1_000;
 const QUEUES_MS: u64 = 1_500;
 /// The parked entries are at most this old: reading them holds the messages for a moment.
 const PARKED_MS: u64 = 3_000;
+
+/// Calls of the admin API at once; probes and `/metrics` need no place.
+pub(super) const CALLS_MAX: usize = 64;
+/// Exports at once, of one process: each has a connection to the database much of the time.
+pub(super) const EXPORTS_MAX: usize = 2;
 
 /// What the handlers share.
 pub struct Admin {
