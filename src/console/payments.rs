@@ -3,7 +3,7 @@
 //! Input: a visitor, and an order of his. Output: what P6 decided; money that came too late is on record and has to go back. The id
 //! of the payment is made from the order's, so a repeat pays nothing twice. A crash leaves only what P6 itself leaves.
 
-use super::shop::{answer, must_be_json};
+use super::shop_calls::{answer, must_be_json};
 use crate::domain::ids::RequestId;
 use crate::domain::operator::{Actor, ActorKind, AuthMethod};
 use crate::http::problem::{Kind, Problem};

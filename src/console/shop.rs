@@ -4,16 +4,16 @@
 //! are paid (`payments.rs`). So they exist only where [`Shop`] was made, which `seckill dev` does and which refuses an address that others can reach.
 
 use super::crowd::{self, Crowd};
-use super::{assets, payments, serve};
+use super::files::serve;
+use super::shop_calls::{answer, must_be_json};
+use super::{assets, payments};
 use crate::bench_program;
 use crate::config::Auth;
 use crate::domain::ids::SaleId;
 use crate::http::ExtraRoutes;
-use crate::http::language::Language;
 use crate::http::problem::{Kind, Problem};
 use crate::runtime::Stopper;
 use crate::token_issuer::TokenIssuer;
-use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Deserialize;
 use serde_json::json;
@@ -91,19 +91,6 @@ fn routes(config: &mut web::ServiceConfig, shop: web::Data<Shop>) {
 
 async fn shop_file(request: HttpRequest, file: web::Path<String>) -> HttpResponse {
     serve(&request, assets::SHOP, &file)
-}
-
-pub(super) fn answer(request: &HttpRequest, outcome: Result<serde_json::Value, Problem>) -> HttpResponse {
-    match outcome {
-        Ok(document) => HttpResponse::Ok().insert_header((CACHE_CONTROL, "no-store")).json(document),
-        Err(problem) => problem.respond(Language::of(request.headers())),
-    }
-}
-
-/// Another site's page cannot send this type without being asked for first.
-pub(super) fn must_be_json(request: &HttpRequest) -> Result<(), Problem> {
-    let kind = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
-    if kind.starts_with("application/json") { Ok(()) } else { Err(Kind::WrongMediaType.into()) }
 }
 
 async fn visit(shop: web::Data<Shop>, request: HttpRequest) -> HttpResponse {
