@@ -11,7 +11,6 @@ pub mod http;
 mod kept_for;
 pub(crate) mod key_set;
 pub mod my_orders;
-mod near_views;
 pub mod overload;
 pub mod purchase_tokens;
 pub mod purchasing;

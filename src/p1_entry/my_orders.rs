@@ -9,7 +9,7 @@ use super::catalog::{Catalog, CatalogLookup};
 use super::kept_for::KeptFor;
 use super::queued_orders::{NotSaid, QueuedOrders};
 use super::rate_limits::RateLimits;
-use super::status::{LedgerReads, status_url};
+use super::status::{LedgerReads, StatusOrder, status_url};
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::order_life::OrderState;
 use crate::http::problem::{Kind, Problem};
@@ -19,7 +19,6 @@ use crate::p6_fulfil::{self, CancelError, FulfilContext};
 use crate::runtime::batcher::{Bounds, QuestionBatcher};
 use crate::store::mysql::DbError;
 use moka::future::Cache;
-use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,28 +40,6 @@ const CHANGING_TTL: Duration = Duration::from_secs(1);
 const ENDED_TTL: Duration = Duration::from_secs(300);
 /// Orders remembered; about 250 bytes each.
 const KEPT_MAX: u64 = 20_000;
-
-/// The order that became of a CONFIRMED request, in a sale with a payment step.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
-pub(crate) struct StatusOrder {
-    /// UNPAID, PAID, EXPIRED or CANCELLED.
-    #[schema(example = "UNPAID")]
-    pub(crate) state: Option<&'static str>,
-    /// What it costs, in the smallest unit of the currency.
-    pub(crate) amount: i64,
-    /// ISO 4217 code.
-    #[schema(example = "CNY")]
-    pub(crate) currency: String,
-    /// The deadline of its payment, RFC 3339.
-    pub(crate) pay_by: Option<String>,
-}
-
-impl StatusOrder {
-    fn of(order: OrderDocument) -> Self {
-        let OrderDocument { state, amount, currency, pay_by, .. } = order;
-        Self { state, amount, currency, pay_by }
-    }
-}
 
 type Answer = Result<Option<ListedOrder>, ()>;
 

@@ -2,7 +2,8 @@
 //!
 //! Input: a sale id. Output: the view, or why there is none. A crash leaves a load lock that ends by itself.
 
-use super::{Catalog, CatalogLookup, SaleView};
+use super::Catalog;
+use super::sale_view::{CatalogLookup, SaleView};
 use crate::domain::ids::SaleId;
 use crate::domain::sale::Sale;
 use crate::runtime::now_ms;

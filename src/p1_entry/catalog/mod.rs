@@ -12,14 +12,16 @@
 //! Input: a sale id. Output: [`CatalogLookup`]. A crash leaves a load lock that ends by itself.
 
 mod load;
+mod near_views;
 mod reread;
+mod sale_view;
 mod slot;
 
-use super::near_views::{self, CatalogNumber, ChangesSeen};
+pub(crate) use sale_view::{CatalogLookup, SaleView};
+
 use super::sale_id_filter::{FilterVerdict, SaleIdFilter};
 use crate::config;
 use crate::domain::ids::SaleId;
-use crate::domain::sale::Sale;
 use crate::domain::states::{P1Entry, State};
 use crate::http::problem::{Kind, Problem};
 use crate::runtime::now_ms;
@@ -27,6 +29,7 @@ use crate::sales::rows::SaleRows;
 use crate::store::redis::{RedisHealth, SaleCache, SoldOutMark, Stock};
 use crate::telemetry::count;
 use moka::future::Cache;
+use near_views::{CatalogNumber, ChangesSeen};
 use slot::{ReadView, Slot};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -41,30 +44,6 @@ const SHOWN_MAX: Duration = Duration::from_secs(600);
 const UNKNOWN_MAX_MS: i64 = 10_000;
 /// Units left are listed for this time after they were read.
 const LISTED_STOCK_MAX: Duration = Duration::from_secs(60);
-
-/// A sale, and what this process knows about its stock right now.
-#[derive(Debug, Clone)]
-pub(crate) struct SaleView {
-    /// The sale as the database had it.
-    pub sale: Sale,
-    /// Set when it was found sold out in its present epoch and with its present grants.
-    pub sold_out: Option<SoldOutMark>,
-    /// Units left as last read; approximate. `None` when Redis does not hold the sale.
-    pub remaining: Option<i64>,
-}
-
-/// The result of a lookup.
-#[derive(Debug, Clone)]
-pub(crate) enum CatalogLookup {
-    /// There is one.
-    Found(Arc<SaleView>),
-    /// There is no such sale (`P1-S3`).
-    Missing,
-    /// Another process is loading it (`P1-S4`).
-    Loading,
-    /// Neither Redis nor the database answers.
-    Unavailable,
-}
 
 /// What the catalog may touch in Redis.
 #[derive(Clone)]

@@ -4,8 +4,9 @@
 //! that Redis has: a view is confirmed by them, or it decides nothing. So an outage of the database stops no sale, and what was
 //! changed before it is not decided by memory. A crash leaves nothing.
 
+use super::Catalog;
+use super::sale_view::{CatalogLookup, SaleView};
 use super::slot::Slot;
-use super::{Catalog, CatalogLookup, SaleView};
 use crate::domain::ids::SaleId;
 use crate::runtime::Flight;
 use futures::future::select_ok;

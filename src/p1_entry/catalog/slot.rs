@@ -2,8 +2,8 @@
 //!
 //! Input: a reading. Output: the view with its age. A crash leaves nothing.
 
-use super::{CatalogLookup, SaleView};
-use crate::p1_entry::near_views;
+use super::near_views;
+use super::sale_view::{CatalogLookup, SaleView};
 use crate::runtime::{Flight, SingleFlight};
 use crate::store::redis::SoldOutMark;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -69,14 +69,6 @@ impl Slot {
         F: Future<Output = CatalogLookup> + Send + 'static,
     {
         self.readings.join(read).0
-    }
-}
-
-impl SaleView {
-    /// The same with a mark, if it is of its epoch and grants.
-    fn marked(&self, mark: SoldOutMark) -> Option<Self> {
-        let is_of_it = (self.sale.epoch, self.sale.granted) == (mark.epoch, mark.granted);
-        is_of_it.then(|| Self { sale: self.sale.clone(), sold_out: Some(mark), remaining: Some(0) })
     }
 }
 

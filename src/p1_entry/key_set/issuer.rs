@@ -4,7 +4,7 @@
 //! connection: a fetch is minutes from the next.
 
 use super::AuthKeyError;
-use super::source::{BYTES_MAX, ReadText};
+use super::parse::{BYTES_MAX, ReadText};
 use crate::config::Auth;
 use crate::http::client::{
     ACCEPT, CACHE_CONTROL, HeaderMap, IncomingAnswer, Method, OutgoingCall, OutgoingClient, advised, whole_body,

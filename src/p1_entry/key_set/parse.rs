@@ -11,6 +11,17 @@ use jsonwebtoken::{DecodingKey, DecodingKeyKind};
 use serde::Deserialize;
 use serde_json::Value;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Largest file or answer, bytes: a set of some hundred keys.
+pub(super) const BYTES_MAX: usize = 64 * 1024;
+
+/// What was read, before its keys are.
+pub(super) struct ReadText {
+    pub(super) text: Vec<u8>,
+    /// For how long the issuer calls it fresh.
+    pub(super) max_age: Option<Duration>,
+}
 
 /// Distinguishes the keys of one process: a key that is read again is the same one, and one that went and came back is another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

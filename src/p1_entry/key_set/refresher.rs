@@ -6,7 +6,8 @@
 //! read or used leaves the keys as they are; it is logged once, counted, and tried again. A crash leaves nothing.
 
 use super::CurrentKeys;
-use super::source::{KeySource, ReadText};
+use super::parse::ReadText;
+use super::source::KeySource;
 use crate::config::{Algorithm, Auth};
 use crate::domain::fault::{Fault, Progress};
 use crate::runtime::{PollInterval, Stopper, Worker, exponential_backoff, jittered};

@@ -4,21 +4,10 @@
 
 use super::AuthKeyError;
 use super::issuer::IssuerClient;
-use super::parse::{self, AccessKey, ParsedKeys};
+use super::parse::{self, AccessKey, BYTES_MAX, ParsedKeys, ReadText};
 use crate::config::{Algorithm, Auth};
 use std::io::Read;
 use std::path::PathBuf;
-use std::time::Duration;
-
-/// Largest file or answer, bytes: a set of some hundred keys.
-pub(super) const BYTES_MAX: usize = 64 * 1024;
-
-/// What was read.
-pub(super) struct ReadText {
-    pub(super) text: Vec<u8>,
-    /// For how long the issuer calls it fresh.
-    pub(super) max_age: Option<Duration>,
-}
 
 /// One place.
 pub(in crate::p1_entry) enum KeySource {

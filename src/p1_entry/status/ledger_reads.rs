@@ -4,16 +4,16 @@
 //! Input: a sale, a shard and a request id. Output: the record, whether it may be promised, and whether a missing one says that
 //! the request was never accepted. Keeps nothing but caches. A crash leaves nothing.
 
+use super::ledger_questions::{LedgerAnswer, LedgerQuestion, read};
 use super::replication::Replication;
 use crate::config;
 use crate::domain::ids::{RequestId, SaleId};
-use crate::domain::ledger::LedgerRecord;
 use crate::domain::sale::MetaState;
 use crate::domain::snowflake::made_at_ms;
 use crate::p2_reserve::Fence;
 use crate::runtime::batcher::{Bounds, Busy, QuestionBatcher};
 use crate::runtime::now_ms;
-use crate::store::redis::{RedisFault, RequestLedger, SaleKeys};
+use crate::store::redis::{RequestLedger, SaleKeys};
 use moka::future::Cache;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,9 +26,6 @@ const WHOLE_TTL: Duration = Duration::from_millis(500);
 /// Ledgers remembered as whole or not.
 const WHOLE_MAX: u64 = 10_000;
 
-/// A request on its ledger.
-pub(crate) type LedgerQuestion = (SaleId, u16, RequestId);
-pub(super) type LedgerAnswer = Result<Option<LedgerRecord>, RedisFault>;
 type LedgerQuestions = QuestionBatcher<LedgerQuestion, LedgerAnswer>;
 
 /// What is read in Redis.
@@ -148,39 +145,4 @@ async fn answer(ledger: &RequestLedger, questions: Vec<LedgerQuestion>) -> Vec<L
         answers[at] = answer;
     }
     answers
-}
-
-/// One command for each ledger that is asked about; the answers in the order of the questions.
-pub(super) async fn read<'a, F>(
-    questions: &'a [LedgerQuestion],
-    lookup: impl Fn(&'a SaleId, u16, Vec<RequestId>) -> F,
-) -> Vec<LedgerAnswer>
-where
-    F: Future<Output = Result<Vec<Option<LedgerRecord>>, RedisFault>>,
-{
-    let reads = by_ledger(questions).into_iter().map(|((sale, shard), places)| {
-        let found = lookup(sale, shard, places.iter().map(|at| questions[*at].2).collect());
-        async move { (places, found.await) }
-    });
-    let mut answers: Vec<LedgerAnswer> = Vec::new();
-    answers.resize_with(questions.len(), || Ok(None));
-    for (places, found) in futures::future::join_all(reads).await {
-        match found {
-            Ok(records) => places.into_iter().zip(records).for_each(|(at, record)| answers[at] = Ok(record)),
-            Err(fault) => places.into_iter().for_each(|at| answers[at] = Err(fault.clone())),
-        }
-    }
-    answers
-}
-
-/// The places of the questions about each ledger. There are few ledgers, and nearly always one.
-fn by_ledger(questions: &[LedgerQuestion]) -> Vec<((&SaleId, u16), Vec<usize>)> {
-    let mut ledgers: Vec<((&SaleId, u16), Vec<usize>)> = Vec::new();
-    for (at, (sale, shard, _)) in questions.iter().enumerate() {
-        match ledgers.iter_mut().find(|(ledger, _)| *ledger == (sale, *shard)) {
-            Some((_, places)) => places.push(at),
-            None => ledgers.push(((sale, *shard), vec![at])),
-        }
-    }
-    ledgers
 }

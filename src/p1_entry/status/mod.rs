@@ -6,19 +6,21 @@
 //! but caches: who asks again for a status that is final costs no server anything.
 
 mod database_reads;
+mod document;
+mod ledger_questions;
 mod ledger_reads;
 mod replication;
 
-pub(crate) use ledger_reads::{LedgerAbsence, LedgerHandles, LedgerQuestion, LedgerReads};
+pub(crate) use document::{OrderStatus, StatusOrder, status_url};
+pub(crate) use ledger_questions::LedgerQuestion;
+pub(crate) use ledger_reads::{LedgerAbsence, LedgerHandles, LedgerReads};
 
-use super::my_orders::StatusOrder;
 use super::sale_id_filter::{FilterVerdict, SaleIdFilter};
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::ledger::LedgerState;
 use crate::domain::outcome::Outcome;
 use crate::domain::shard::home_shard;
 use crate::domain::snowflake::made_at_ms;
-use crate::domain::states::{P2Reserve, P4Persist};
 use crate::http::problem::{Kind, Problem};
 use crate::orders::rows::RequestRows;
 use crate::orders::rows::request_records::FinalRequest;
@@ -26,7 +28,6 @@ use crate::runtime::Stopper;
 use crate::sales::rows::SaleRows;
 use database_reads::DatabaseReads;
 use moka::future::Cache;
-use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -42,57 +43,6 @@ const FINALS_MAX: u64 = 20_000;
 
 /// Clocks of two processes may differ by this much.
 const CLOCK_SKEW_MS: i64 = 5_000;
-
-/// The answer to a status question.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
-pub(crate) struct OrderStatus {
-    /// The request, a decimal string.
-    #[schema(value_type = String, example = "254385310867492864")]
-    pub request_id: RequestId,
-    /// QUEUED, CONFIRMED or FAILED.
-    #[schema(example = "CONFIRMED")]
-    pub status: &'static str,
-    /// The state code.
-    #[schema(example = "P4-C0")]
-    pub code: &'static str,
-    /// Why it failed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<&'static str>,
-    /// Units of the purchase.
-    pub quantity: u32,
-    /// The order of a CONFIRMED request in a sale with a payment step; absent elsewhere, and while it cannot be read.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub order: Option<StatusOrder>,
-}
-
-impl OrderStatus {
-    fn new(request_id: RequestId, quantity: u32, state: LedgerState) -> Self {
-        let (status, code, reason) = match state {
-            LedgerState::Queued => ("QUEUED", P2Reserve::Reserved.code(), None),
-            LedgerState::Confirmed => ("CONFIRMED", P4Persist::DbOk.code(), None),
-            LedgerState::Failed(reason) => ("FAILED", P4Persist::BizErrorAck.code(), Some(reason.code())),
-        };
-        Self { request_id, status, code, reason, quantity, order: None }
-    }
-
-    /// Whether there is an order.
-    #[must_use]
-    pub(crate) fn is_confirmed(&self) -> bool {
-        self.status == "CONFIRMED"
-    }
-
-    /// Whether it is CONFIRMED or FAILED.
-    #[must_use]
-    pub(crate) fn is_final(&self) -> bool {
-        self.status != "QUEUED"
-    }
-}
-
-/// Where the status of a request can be read.
-#[must_use]
-pub(crate) fn status_url(sale: &SaleId, request_id: RequestId) -> String {
-    format!("/v1/sales/{sale}/orders/{request_id}")
-}
 
 /// A final status, and whose it is.
 struct FinalStatus {

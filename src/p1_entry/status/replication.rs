@@ -7,7 +7,7 @@
 //!
 //! Input: requests. Output: their records, and whether they may be reported as accepted. A crash leaves nothing.
 
-use super::ledger_reads::{LedgerAnswer, LedgerQuestion, read};
+use super::ledger_questions::{LedgerAnswer, LedgerQuestion, read};
 use crate::domain::ids::RequestId;
 use crate::runtime::batcher::{Bounds, Busy, QuestionBatcher};
 use crate::store::redis::RequestLedger;

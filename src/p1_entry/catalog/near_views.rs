@@ -1,10 +1,10 @@
 //! The sales that this thread looked up last: a purchase finds its sale here without touching memory that other threads write.
 //!
-//! Input: views that the [`Catalog`](super::catalog::Catalog) found fresh. Output: the same view again until it is no longer
+//! Input: views that the [`Catalog`](super::Catalog) found fresh. Output: the same view again until it is no longer
 //! fresh, or until anything changed in a catalog of this process: a sold-out mark is seen by the very next purchase on every
 //! thread. A crash leaves nothing.
 
-use super::catalog::SaleView;
+use super::sale_view::SaleView;
 use crate::domain::ids::SaleId;
 use std::cell::RefCell;
 use std::sync::Arc;
