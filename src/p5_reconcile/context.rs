@@ -1,7 +1,7 @@
 //! What every part of P5 may touch, and why a part could not do its work.
 
 use super::archive::rows::ArchiveRows;
-use super::audit::AuditStage;
+use super::audit_stage::AuditStage;
 use super::rows::{BookRows, DecidedRows, FindingRows};
 use crate::config::Settings;
 use crate::domain::fault::MayBeOutage;

@@ -6,13 +6,14 @@
 //! A crash at any line leaves a repair that is done or not done: each is one transaction guarded by `request_outcome`, and the next
 //! round reads everything again. Two rounds at once do no harm.
 //!
-//! Order of the parts, each using only earlier ones: `context` (servers and limits), `pages` and `ledger_lookup` (reading), `dlq`,
+//! Order of the parts, each using only earlier ones: `audit_stage` and `context` (servers and limits), `pages` and `ledger_lookup` (reading), `dlq`,
 //! `audit`, `compensation`, `rebuild`, then the phase's `worker` with `gauges`, `turns`, `audit_memories` and `settled_sales`. Operators' commands also use
 //! `request_history` and `archive`.
 
 pub mod archive;
 mod audit;
 mod audit_memories;
+mod audit_stage;
 mod auto_close;
 mod compensation;
 mod context;
@@ -27,8 +28,9 @@ mod settled_sales;
 mod turns;
 mod worker;
 
-pub use audit::{AuditOptions, AuditStage, FindingKind, SaleAudit, Window, audit_sale};
+pub use audit::{AuditOptions, FindingKind, SaleAudit, Window, audit_sale};
 pub(crate) use audit::{Suspect, gap_suspects};
+pub use audit_stage::AuditStage;
 pub use compensation::{compensate, finish_transfers, mark_outcomes, trim_all};
 pub use context::ReconcileContext;
 pub(crate) use context::ReconcileError;

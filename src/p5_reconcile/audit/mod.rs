@@ -27,7 +27,7 @@
 //! Then [`judge`] decides without reading anything. The equations of the result are in docs/architecture.md, "The
 //! books".
 //!
-//! Order of the files: `finding`, `result`, `window` and `stage` (values) ← the three sides ← `judge` ← `memory`,
+//! Order of the files: `finding`, `result` and `window` (values) ← the three sides ← `judge` ← `memory`,
 //! `options` ← `reading`. `report` and `gap_suspects` read results.
 
 mod database_side;
@@ -41,7 +41,6 @@ mod reading;
 mod redis_side;
 mod report;
 mod result;
-mod stage;
 mod window;
 
 pub use finding::FindingKind;
@@ -51,9 +50,9 @@ pub(super) use memory::AuditMemory;
 pub use options::AuditOptions;
 pub(super) use report::{AuditReporter, count_false_alarms, show_figures};
 pub use result::SaleAudit;
-pub use stage::AuditStage;
 pub use window::Window;
 
+use super::audit_stage::AuditStage;
 use super::context::{ReconcileContext, ReconcileError};
 use crate::domain::sale::Sale;
 use judge::{AuditTerms, Judgement, judge};

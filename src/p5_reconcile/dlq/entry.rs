@@ -9,6 +9,9 @@ use crate::store::rabbit::{ParkedMessage, RabbitError};
 use crate::store::redis::RedisFault;
 use serde::{Serialize, Serializer};
 
+/// Bytes of a message that a failed request keeps; its column holds 65,535.
+pub(super) const PAYLOAD_MAX: usize = 60_000;
+
 /// Which dead-letter queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]

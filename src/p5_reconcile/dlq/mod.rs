@@ -10,9 +10,6 @@
 //!
 //! P5's own rounds use `relay_copy`, `mq_cleanup` and `mq_scan`; operators use the others.
 
-/// Bytes of a message that a failed request keeps; its column holds 65,535.
-const PAYLOAD_MAX: usize = 60_000;
-
 mod action;
 mod entry;
 mod find;

@@ -8,8 +8,7 @@
 //! A crash at any line gives every message that was not acknowledged back to the queue, in its place; the outcome was there before
 //! the ack, so nothing depends on the message any more.
 
-use super::PAYLOAD_MAX;
-use super::entry::DlqError;
+use super::entry::{DlqError, PAYLOAD_MAX};
 use super::find::{reason_of, request_id_of};
 use super::mq_scan::{MqDlqContents, MqDlqScan};
 use crate::domain::ids::RequestId;

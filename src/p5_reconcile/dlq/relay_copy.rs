@@ -2,7 +2,7 @@
 //!
 //! A crash between the two leaves the entry in both places; the next round finds its row and removes it (window 46).
 
-use super::PAYLOAD_MAX;
+use super::entry::PAYLOAD_MAX;
 use crate::domain::message::{self, MessageError};
 #[cfg(feature = "faults")]
 use crate::faults::left_out;

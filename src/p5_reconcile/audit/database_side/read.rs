@@ -7,7 +7,7 @@ use super::void_numbers::VoidNumbers;
 use crate::domain::sale::Sale;
 use crate::faults::slow_audit;
 use crate::p5_reconcile::audit::redis_side::RedisSide;
-use crate::p5_reconcile::audit::stage::AuditStage;
+use crate::p5_reconcile::audit_stage::AuditStage;
 use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
 use crate::p5_reconcile::rows::books::Series;
 use crate::sales::rows::grants;

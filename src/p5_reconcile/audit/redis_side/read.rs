@@ -8,8 +8,8 @@ use super::side::{
 };
 use crate::domain::ledger::{LedgerRecord, LedgerState};
 use crate::domain::sale::{Sale, SaleStatus};
-use crate::p5_reconcile::audit::stage::AuditStage;
 use crate::p5_reconcile::audit::window::Window;
+use crate::p5_reconcile::audit_stage::AuditStage;
 use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
 use crate::sales::rows::grants;
 use crate::store::redis::{Between, Bucket, ShardCount};

@@ -1,13 +1,14 @@
 //! A sale on servers that are values: what buyers and the system do to them, and how they lose data. No I/O.
 
 use super::servers::{SceneDatabase, SceneOutcome, SceneShard};
-use super::sides::SidesSoFar;
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::ledger::{LedgerRecord, LedgerState};
 use crate::domain::outcome::{FailReason, Outcome};
 use crate::domain::policy::{PurchasePolicy, Quantity};
 use crate::domain::sale::{self, MetaState, Sale, SaleStatus};
-use crate::p5_reconcile::audit::redis_side::TransfersSide;
+use crate::p5_reconcile::audit::database_side::{DatabaseBefore, SaleSnapshot};
+use crate::p5_reconcile::audit::elsewhere::ParkedRequests;
+use crate::p5_reconcile::audit::redis_side::{RedisSide, TransfersSide};
 use crate::p5_reconcile::audit::window::Window;
 use crate::p5_reconcile::rows::books::Series;
 use crate::sales::rows::grants::GrantMark;
@@ -17,6 +18,15 @@ use std::collections::{HashMap, HashSet};
 pub(super) const NOW_MS: i64 = 10_000_000;
 /// How old a request may be undecided, where the window is not waived.
 pub(super) const WINDOW_MS: u64 = 60_000;
+
+/// What was read of a scene.
+#[derive(Default)]
+pub(super) struct SidesSoFar {
+    pub(super) before: Option<DatabaseBefore>,
+    pub(super) redis: Option<RedisSide>,
+    pub(super) parked: Option<ParkedRequests>,
+    pub(super) snapshot: Option<Option<SaleSnapshot>>,
+}
 
 /// A sale, its servers, and what an audit has read of them.
 pub(super) struct AuditScene {

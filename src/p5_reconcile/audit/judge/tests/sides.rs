@@ -18,15 +18,6 @@ use crate::p5_reconcile::rows::books::{Books, GrantsSum, JournalSum, KnownSeries
 use crate::store::redis::{Meta, ShardCount};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What was read of a scene.
-#[derive(Default)]
-pub(super) struct SidesSoFar {
-    before: Option<DatabaseBefore>,
-    redis: Option<RedisSide>,
-    parked: Option<ParkedRequests>,
-    snapshot: Option<Option<SaleSnapshot>>,
-}
-
 impl AuditScene {
     /// The audit reads the database's numbers and marks now.
     pub(super) fn read_before(&mut self) -> DatabaseBefore {
