@@ -7,8 +7,8 @@
 use super::cpu::{CpuMeter, CpuUsage, LOAD};
 use super::environment::Environment;
 use super::plain_handler;
+use super::request_texts::purchase_in;
 use super::sizes::Sizes;
-use super::sold_out::purchase_in;
 use crate::baseline;
 use crate::loadgen::{self, LoadPlan, buyer_name};
 use seckill::cli::Failure;

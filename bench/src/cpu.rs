@@ -2,7 +2,7 @@
 //! role and of each server, from its processor clock or `/proc/<pid>/stat`. Where there is neither, the report has no figures.
 
 use super::environment::Environment;
-use super::machine_time::{MachineShares, MachineTime};
+use super::machine_time::{MachineShares, MachineTime, ticks_per_s};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -159,14 +159,6 @@ fn ticks_s(pid: u32) -> Option<f64> {
     #[expect(clippy::cast_precision_loss, reason = "clock ticks of a process; 53 bits are enough")]
     let used = ticks(&stat)? as f64;
     Some(used / ticks_per_s())
-}
-
-/// Clock ticks of the kernel, in which `/proc` counts.
-#[expect(clippy::cast_precision_loss, reason = "ticks a second")]
-pub(super) fn ticks_per_s() -> f64 {
-    // SAFETY: a plain question to the system.
-    let per_s = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
-    per_s.max(1) as f64
 }
 
 /// User and system time, in clock ticks. The name of the program may hold spaces and parentheses, so it is cut off first.

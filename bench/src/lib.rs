@@ -40,6 +40,7 @@ mod recovery;
 mod recovery_probe;
 mod relay;
 mod report;
+mod request_texts;
 mod role_processes;
 mod rush;
 mod scenarios;

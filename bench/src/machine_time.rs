@@ -1,7 +1,6 @@
 //! What the whole machine did while something was measured, from `/proc/stat`: so that a figure which was measured beside other
 //! work says so. Where there is no such file, nothing is said.
 
-use super::cpu::ticks_per_s;
 use serde::Serialize;
 
 /// Others are mentioned from this share of the machine on; the kernel counts in ticks, so less may be nothing.
@@ -25,6 +24,14 @@ pub(super) struct MachineShares {
     pub steal: f64,
     /// Used by processes that are not part of the measurement.
     pub others: f64,
+}
+
+/// Clock ticks of the kernel, in which `/proc` counts.
+#[expect(clippy::cast_precision_loss, reason = "ticks a second")]
+pub(super) fn ticks_per_s() -> f64 {
+    // SAFETY: a plain question to the system.
+    let per_s = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    per_s.max(1) as f64
 }
 
 impl MachineTime {

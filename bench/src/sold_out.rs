@@ -6,6 +6,7 @@ use super::cost::{self, PlainProcess};
 use super::cpu::{CpuMeter, CpuUsage};
 use super::environment::Environment;
 use super::plain_handler::{self, PlainHandler};
+use super::request_texts::{head, purchase};
 use super::sizes::Sizes;
 use crate::loadgen::answer::text_field;
 use crate::loadgen::http::{Connection, ServerAddress};
@@ -23,21 +24,6 @@ const LATE: u64 = 1_000;
 const BAR: f64 = 0.85;
 /// The highest ratio of the api's processor time for a status question to the plain handler's for an answer.
 const BAR_COST_POLL: f64 = 1.5;
-
-/// The head of a request, up to further fields.
-fn head(line: &str, host: &str, access: &str) -> String {
-    format!("{line} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {access}\r\n")
-}
-
-/// A purchase of one unit with this head; `key` is a further field, or nothing.
-fn purchase(head: &str, key: &str) -> String {
-    format!("{head}{key}Content-Type: application/json\r\nContent-Length: 14\r\n\r\n{{\"quantity\":1}}")
-}
-
-/// A purchase of one unit in a sale, without a key; `more` are further header lines, or nothing.
-pub(super) fn purchase_in(sale: &str, host: &str, access: &str, more: &str) -> String {
-    purchase(&head(&format!("POST /v1/sales/{sale}/orders"), host, access), more)
-}
 
 /// A sold-out sale, with the requests of those who bought it.
 pub(super) struct SoldOut {

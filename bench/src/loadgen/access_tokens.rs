@@ -1,6 +1,6 @@
 //! The access tokens of a run's buyers.
 
-use super::plan::LoadError;
+use super::load_error::LoadError;
 use super::rs256::Rs256Issuer;
 use seckill::token_issuer::TokenIssuer;
 

@@ -14,6 +14,7 @@ mod calls;
 mod counts;
 pub mod http;
 mod latencies;
+mod load_error;
 pub mod outcomes;
 pub mod plan;
 mod purchase;
@@ -26,7 +27,8 @@ pub mod schedule;
 mod virtual_user;
 mod waiting_room;
 
+pub use load_error::LoadError;
 pub use outcomes::{Outcomes, await_outcomes};
-pub use plan::{LoadError, LoadPlan, LoadProgress, OnLoadProgress, buyer_name};
+pub use plan::{LoadPlan, LoadProgress, OnLoadProgress, buyer_name};
 pub use report::{AcceptedPurchase, Answers, BuyerAnswer, FinalAnswer, Latency, LoadReport, StatusCount};
 pub use run::{PreparedRun, prepare, run};

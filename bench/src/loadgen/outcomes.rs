@@ -3,7 +3,8 @@
 use super::access_tokens::ACCESS_TTL_S;
 use super::answer::text_field;
 use super::http::{Connection, ServerAddress};
-use super::plan::{LoadError, LoadPlan, buyer_name};
+use super::load_error::LoadError;
+use super::plan::{LoadPlan, buyer_name};
 use super::report::{AcceptedPurchase, Answers};
 use super::request_templates::RequestTemplates;
 use seckill::domain::ids::RequestId;

@@ -1,11 +1,10 @@
 //! What a crowd is to do: who buys, how many at a time, how stubbornly.
 
 use super::access_tokens::AccessTokens;
-use super::http::HttpError;
+use super::load_error::LoadError;
 use seckill::config::Secret;
 use seckill::domain::ids::SaleId;
 use seckill::runtime::Stopper;
-use seckill::token_issuer::IssueError;
 use std::sync::Arc;
 
 /// Most buyers of one run: their access tokens are held in memory, about 200 bytes each.
@@ -156,27 +155,4 @@ impl LoadPlan {
 #[must_use]
 pub fn buyer_name(no: u64) -> String {
     format!("buyer-{no:08}")
-}
-
-/// Why a run did not take place.
-#[derive(Debug, thiserror::Error)]
-pub enum LoadError {
-    /// The plan makes no sense.
-    #[error("{0}")]
-    Plan(&'static str),
-    /// No access tokens.
-    #[error(transparent)]
-    Mint(#[from] IssueError),
-    /// The same, of a public-key algorithm.
-    #[error("cannot sign an access token: {0}")]
-    Sign(String),
-    /// The server is not there.
-    #[error(transparent)]
-    Http(#[from] HttpError),
-    /// The histogram's settings, which are fixed, are not accepted.
-    #[error("cannot measure: {0}")]
-    Histogram(#[from] hdrhistogram::CreationError),
-    /// A connection's task is gone, its buyers' answers with it.
-    #[error("a connection's task crashed, run it again")]
-    Crashed,
 }

@@ -2,7 +2,7 @@
 //!
 //! One signature takes about a millisecond of a core, so a crowd's are made before the clock starts.
 
-use super::plan::LoadError;
+use super::load_error::LoadError;
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
 use base64::Engine;

@@ -3,7 +3,8 @@
 //! Input: a plan. Output: a report. A dropped run stops all its connections; what they had sent stays sent.
 
 use super::http::Connection;
-use super::plan::{LoadError, LoadPlan};
+use super::load_error::LoadError;
+use super::plan::LoadPlan;
 use super::report::LoadReport;
 use super::run_state::RunState;
 use super::virtual_user::VirtualUser;

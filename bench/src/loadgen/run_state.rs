@@ -3,7 +3,8 @@
 use super::access_tokens::AccessTokens;
 use super::http::ServerAddress;
 use super::latencies::Latencies;
-use super::plan::{LoadError, LoadPlan, LoadProgress, buyer_name};
+use super::load_error::LoadError;
+use super::plan::{LoadPlan, LoadProgress, buyer_name};
 use super::request_templates::RequestTemplates;
 use super::schedule::Schedule;
 use seckill::token_issuer::TokenIssuer;

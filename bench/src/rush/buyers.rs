@@ -8,7 +8,7 @@ use super::seen::{RushOutcome, Seen};
 use crate::loadgen::access_tokens::AccessTokens;
 use crate::loadgen::http::{Connection, ServerAddress};
 use crate::loadgen::schedule::Schedule;
-use crate::sold_out::purchase_in;
+use crate::request_texts::purchase_in;
 use seckill::cli::Failure;
 use seckill::config::Secret;
 use seckill::domain::ids::SaleId;
