@@ -12,35 +12,40 @@ mod checker;
 mod clients;
 mod clocks;
 mod controls;
-#[allow(dead_code, reason = "each binary uses a part of it")]
-#[path = "../support/basics/database_kind.rs"]
-mod database_kind;
 mod deployment;
 mod dump;
-#[path = "../support/basics/files.rs"]
-mod files;
 mod floors;
-mod link_conditions;
+mod link_tests;
 mod loss;
 mod meter;
 mod nemesis;
 mod probe;
 mod process;
-mod proxy;
-mod proxy_tests;
-#[path = "../support/basics/raw_commands.rs"]
-mod raw_commands;
 mod report;
 mod run;
 mod sampler;
 mod self_test;
+/// What the harness has that needs no world.
 #[allow(dead_code, reason = "each binary uses a part of it")]
-#[path = "../support/basics/time.rs"]
-mod time;
-#[path = "../support/processes/wrong_clock.rs"]
-mod wrong_clock;
+#[path = "../support"]
+mod support {
+    pub mod basics {
+        pub mod database_kind;
+        pub mod files;
+        pub mod raw_commands;
+        pub mod resp;
+        pub mod time;
+    }
+    pub mod links;
+    pub mod processes {
+        pub mod supervised;
+        pub mod wrong_clock;
+    }
+}
 
 use seckill::faults::Mechanism;
+use support::basics::{database_kind, files, raw_commands, time};
+use support::processes::wrong_clock;
 
 /// How long the faults last when nothing else is asked for; `make test-long` asks for ten minutes.
 const SHORT_MS: u64 = 30_000;

@@ -1,13 +1,13 @@
-//! A role of the real binary as a process, with a link of its own to each server, and a supervisor that starts it again.
+//! A role of the real binary as a process, with a link of its own to each server, and what a service manager does for it: it starts it again.
 
 use super::files::seckill;
-use super::proxy::Proxy;
+use super::support::links::link::Link;
 use super::time::{pause, time_passes};
-use seckill::dev::Child;
+use crate::support::processes::supervised::Supervised;
 use seckill::roles::Role;
 use std::path::PathBuf;
 use std::process::ExitStatus;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -30,18 +30,18 @@ pub struct RoleEnv {
 /// The links of one process, each with conditions of its own.
 pub struct Links {
     /// To Redis.
-    pub redis: Proxy,
+    pub redis: Link,
     /// To RabbitMQ.
-    pub amqp: Proxy,
+    pub amqp: Link,
     /// To the database.
-    pub mysql: Proxy,
+    pub mysql: Link,
     /// From buyers; only in front of an api process.
-    pub clients: Option<Proxy>,
+    pub clients: Option<Link>,
 }
 
 impl Links {
     /// All of them with their names.
-    pub fn all(&self) -> impl Iterator<Item = (&'static str, &Proxy)> {
+    pub fn all(&self) -> impl Iterator<Item = (&'static str, &Link)> {
         let servers = [("redis", &self.redis), ("amqp", &self.amqp), ("mysql", &self.mysql)];
         servers.into_iter().chain(self.clients.as_ref().map(|clients| ("clients", clients)))
     }
@@ -84,12 +84,11 @@ pub struct Process {
     pub recipe: Recipe,
     /// To the servers, and from buyers.
     pub links: Links,
-    child: Mutex<Option<Child>>,
+    program: Supervised,
     /// Whether it should run.
     wanted: AtomicBool,
     /// Whether its end was ordered.
     ordered: AtomicBool,
-    lives: AtomicU32,
     ends: Mutex<Vec<End>>,
     /// Where the next life is to end, for `FAILPOINTS`.
     armed: Mutex<Option<String>>,
@@ -100,12 +99,11 @@ impl Process {
     /// Not started yet.
     pub fn new(recipe: Recipe, links: Links, http: reqwest::Client) -> Arc<Self> {
         Arc::new(Self {
+            program: Supervised::new(&recipe.name, &recipe.log),
             recipe,
             links,
-            child: Mutex::default(),
             wanted: AtomicBool::new(false),
             ordered: AtomicBool::new(false),
-            lives: AtomicU32::new(0),
             ends: Mutex::default(),
             armed: Mutex::default(),
             http,
@@ -119,7 +117,7 @@ impl Process {
 
     /// How often it was started.
     pub fn lives(&self) -> u32 {
-        self.lives.load(SeqCst)
+        self.program.lives()
     }
 
     /// Ends that nobody here ordered: by a crash point, by an error, by itself.
@@ -139,16 +137,12 @@ impl Process {
 
     /// Its process id while it runs.
     pub fn pid(&self) -> Option<u32> {
-        let mut child = self.child.lock().expect("not poisoned");
-        child.as_mut().and_then(|child| child.is_alive().then(|| child.pid()))
+        self.program.pid()
     }
 
     /// Sends a signal, if it runs.
     pub fn signal(&self, signal: i32) {
-        let mut child = self.child.lock().expect("not poisoned");
-        if let Some(child) = child.as_mut() {
-            child.signal(signal).expect("a signal to our own child");
-        }
+        self.program.signal(signal);
     }
 
     /// Ends its life, so that the next one begins with these fault points armed beside those of its environment.
@@ -229,12 +223,12 @@ impl Process {
     }
 
     fn ended(&self, life: u32) -> Option<ExitStatus> {
-        let mut child = self.child.lock().expect("not poisoned");
-        if self.lives() != life {
-            let ends = self.ends.lock().expect("not poisoned");
-            return ends.iter().find(|end| end.life == life).map(|end| end.status);
+        let (last, ended) = self.program.last_life();
+        if last == life {
+            return ended;
         }
-        child.as_mut()?.try_exit_status().expect("our own child")
+        let ends = self.ends.lock().expect("not poisoned");
+        ends.iter().find(|end| end.life == life).map(|end| end.status)
     }
 
     fn note(&self, life: u32, status: ExitStatus) {
@@ -259,9 +253,6 @@ impl Process {
         if !failpoints.is_empty() {
             command.env("FAILPOINTS", failpoints.join(";"));
         }
-        let child = Child::spawn(self.name(), command, &self.recipe.log).await.expect("the binary starts");
-        let mut current = self.child.lock().expect("not poisoned");
-        *current = Some(child);
-        self.lives.fetch_add(1, SeqCst);
+        self.program.start(command).await;
     }
 }

@@ -5,11 +5,11 @@
 
 use super::network::{self, LinkFault, Number};
 use super::time::time_passes;
-use seckill::dev::Child;
+use crate::support::processes::supervised::Supervised;
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 /// Between an end and the next start.
 const RESTART_MS: u64 = 1_000;
@@ -20,10 +20,14 @@ const LOOK_MS: u64 = 200;
 pub type Recipe = Box<dyn Fn() -> Command + Send + Sync>;
 
 struct Service {
-    name: String,
+    program: Supervised,
     recipe: Recipe,
-    child: Mutex<Option<Child>>,
-    starts: AtomicU32,
+}
+
+impl Service {
+    async fn start(&self) {
+        self.program.start((self.recipe)()).await;
+    }
 }
 
 /// A host.
@@ -64,17 +68,10 @@ impl Host {
 
     /// Starts a program, and again whenever it ends while the host has power. Its output is in `NAME.log`.
     pub async fn run(&self, name: &str, recipe: Recipe) {
-        let service = Service { name: name.to_owned(), recipe, child: Mutex::default(), starts: AtomicU32::new(0) };
-        let service = Arc::new(service);
-        self.start(&service).await;
+        let program = Supervised::new(name, &self.dir.join(format!("{name}.log")));
+        let service = Arc::new(Service { program, recipe });
+        service.start().await;
         self.services.lock().await.push(service);
-    }
-
-    async fn start(&self, service: &Service) {
-        let log = self.dir.join(format!("{}.log", service.name));
-        let child = Child::spawn(&service.name, (service.recipe)(), &log).await.expect("a program starts");
-        *service.child.lock().expect("not poisoned") = Some(child);
-        service.starts.fetch_add(1, SeqCst);
     }
 
     /// Whether it has power and is not frozen.
@@ -84,7 +81,7 @@ impl Host {
 
     /// How often each program was started.
     pub async fn starts(&self) -> Vec<(String, u32)> {
-        self.services.lock().await.iter().map(|of| (of.name.clone(), of.starts.load(SeqCst))).collect()
+        self.services.lock().await.iter().map(|of| (of.program.name().to_owned(), of.program.lives())).collect()
     }
 
     /// The power goes: the link first, so that no connection is closed in good order, then every process.
@@ -92,19 +89,14 @@ impl Host {
         network::break_link(self.number, LinkFault::Down);
         self.powered.store(false, SeqCst);
         for service in self.services.lock().await.iter() {
-            let child = service.child.lock().expect("not poisoned").take();
-            if let Some(mut child) = child {
-                child.kill().await.expect("our own child");
-            }
+            service.program.kill().await;
         }
     }
 
     /// Ends one program with SIGKILL; it is started again.
     pub async fn kill(&self, name: &str) {
-        for service in self.services.lock().await.iter().filter(|service| service.name == name) {
-            if let Some(child) = service.child.lock().expect("not poisoned").as_mut() {
-                child.signal(libc::SIGKILL).expect("our own child");
-            }
+        for service in self.services.lock().await.iter().filter(|service| service.program.name() == name) {
+            service.program.signal(libc::SIGKILL);
         }
     }
 
@@ -124,19 +116,14 @@ impl Host {
 
     async fn signal_all(&self, signal: i32) {
         for service in self.services.lock().await.iter() {
-            if let Some(child) = service.child.lock().expect("not poisoned").as_mut() {
-                child.signal(signal).expect("our own child");
-            }
+            service.program.signal(signal);
         }
     }
 }
 
 /// The service manager.
 async fn tend(host: Arc<Host>) {
-    let ended = |service: &Service| {
-        let mut child = service.child.lock().expect("not poisoned");
-        child.as_mut().is_none_or(|child| !child.is_alive())
-    };
+    let ended = |service: &Service| service.program.pid().is_none();
     loop {
         time_passes(LOOK_MS).await;
         if !host.runs() || !host.services.lock().await.iter().any(|service| ended(service)) {
@@ -148,7 +135,7 @@ async fn tend(host: Arc<Host>) {
         let services = host.services.lock().await;
         for service in services.iter().filter(|service| ended(service)) {
             if host.runs() {
-                host.start(service).await;
+                service.start().await;
             }
         }
     }

@@ -19,9 +19,6 @@ mod clients;
 #[allow(dead_code, reason = "each binary uses a part of it")]
 #[path = "../chaos/dump/mod.rs"]
 mod dump;
-#[allow(dead_code, reason = "each binary uses a part of it")]
-#[path = "../support/basics/files.rs"]
-mod files;
 mod front;
 mod host;
 mod measure;
@@ -30,17 +27,26 @@ mod play;
 mod probes;
 mod promised;
 mod random;
-#[path = "../support/basics/raw_commands.rs"]
-mod raw_commands;
 mod sales;
 #[path = "../chaos/sampler.rs"]
 mod sampler;
 mod scenes;
 mod servers;
 mod site;
+/// What the harness has that needs no world.
 #[allow(dead_code, reason = "each binary uses a part of it")]
-#[path = "../support/basics/time.rs"]
-mod time;
+#[path = "../support"]
+mod support {
+    pub mod basics {
+        pub mod files;
+        pub mod raw_commands;
+        pub mod resp;
+        pub mod time;
+    }
+    pub mod processes {
+        pub mod supervised;
+    }
+}
 mod two_writers;
 mod written;
 
@@ -48,6 +54,7 @@ use play::Stage;
 use scenes::Scene;
 use servers::Kind;
 use std::path::PathBuf;
+use support::basics::{files, raw_commands, time};
 
 /// What `scripts/hosts.sh` sets: a folder that every user may pass, which goes away with the run.
 const FOLDER: &str = "HOSTS_FOLDER";

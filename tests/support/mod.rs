@@ -6,12 +6,13 @@
 //! | something broken in it | `fault_injection`, `database_sessions`, `relay_state`, `audits`; crash points `processes/killable` |
 //! | a phase or a store alone, or its model | `world/parts` |
 //! | the operators' port, or the command line | `world/admin_port`, `processes/command_line` |
-//! | a broken, slow, silent or moving link | `links` |
+//! | a late, narrow, silent, cut or moving link | `links/link` |
 //! | a server that I may kill | `breakable_servers` (all three), `own_redis`, `replicas`, `redis_sets`, `database_pair` |
 //! | a process of the product to kill or watch | `killable`; every role, replaced one after another `fleet` |
-//! | any other program, or its end | `programs` |
+//! | any other program | run to its end `programs`; killed and started again `supervised` |
 //! | a browser | `processes/browser` |
 //! | a receiver of webhooks, events or traces | `outside/hook_receiver`, `downstream`, `collector` |
+//! | any other HTTP server | `outside/http_server` |
 //! | a login service, or its keys | `outside/login_service`, `issuer` |
 //! | alerts that fire | `outside/prometheus` |
 //! | certificates | `outside/certificates` |

@@ -26,17 +26,17 @@ const BANNED: [BannedWords; 6] = [
     BannedWords {
         words: &["told", "tell", "tells", "telling", "untold"],
         instead: "report, notify, publish, deliver; of a reader: see, know",
-        counts: [("src", 72), ("bench/src", 31), ("tests", 615), ("docs", 2)],
+        counts: [("src", 72), ("bench/src", 31), ("tests", 614), ("docs", 2)],
     },
     BannedWords {
         words: &["hear", "hears", "heard", "hearing"],
         instead: "get, receive",
-        counts: [("src", 0), ("bench/src", 0), ("tests", 136), ("docs", 0)],
+        counts: [("src", 0), ("bench/src", 0), ("tests", 127), ("docs", 0)],
     },
     BannedWords {
         words: &["look", "looks", "looked", "looking"],
         instead: "read, check, find, search, seem (`look up` is not counted)",
-        counts: [("src", 55), ("bench/src", 0), ("tests", 199), ("docs", 0)],
+        counts: [("src", 55), ("bench/src", 0), ("tests", 193), ("docs", 0)],
     },
     BannedWords {
         words: &["owe", "owes", "owed", "owing"],
@@ -46,7 +46,7 @@ const BANNED: [BannedWords; 6] = [
     BannedWords {
         words: &["whoever", "nobody", "stranger", "strangers"],
         instead: "the noun: no process, no buyer, the caller, an unknown message",
-        counts: [("src", 5), ("bench/src", 0), ("tests", 261), ("docs", 1)],
+        counts: [("src", 5), ("bench/src", 0), ("tests", 259), ("docs", 1)],
     },
     BannedWords {
         words: &["let go", "lets go", "so many"],

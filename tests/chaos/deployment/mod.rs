@@ -10,8 +10,8 @@ pub use options::Options;
 
 use crate::files::empty;
 use crate::process::{Links, Process, Recipe};
-use crate::proxy::Proxy;
 use crate::raw_commands::try_sql;
+use crate::support::links::link::Link;
 use crate::time::{QUICK, pause};
 use options::LASTING;
 use seckill::dev::rabbitmq::RabbitPorts;
@@ -113,10 +113,10 @@ impl Deployment {
         let (admin_port, public_port) = (port(), if role == Role::Api { port() } else { 0 });
         let server_port = async |kind| self.server(kind).lock().await.port();
         let links = Links {
-            redis: Proxy::start(server_port(ServerKind::Redis).await).await,
-            amqp: Proxy::start(server_port(ServerKind::Rabbitmq).await).await,
-            mysql: Proxy::start(server_port(ServerKind::Mysql).await).await,
-            clients: if public_port == 0 { None } else { Some(Proxy::start(public_port).await) },
+            redis: Link::before(server_port(ServerKind::Redis).await).await,
+            amqp: Link::before(server_port(ServerKind::Rabbitmq).await).await,
+            mysql: Link::before(server_port(ServerKind::Mysql).await).await,
+            clients: if public_port == 0 { None } else { Some(Link::before(public_port).await) },
         };
         let own = [
             format!("redis.url=redis://127.0.0.1:{}", links.redis.port()),

@@ -8,10 +8,9 @@ mod mysql;
 pub mod order_lines;
 mod rabbit;
 mod redis;
-#[path = "../../support/basics/resp.rs"]
-pub mod resp;
 pub mod told;
 
+pub use crate::support::basics::resp;
 use serde_json::Value;
 use std::fs::File;
 use std::io::{BufWriter, Write};

@@ -2,8 +2,8 @@
 
 use super::plan::{Fault, LINKS, Place};
 use super::{Field, Outcome};
-use crate::link_conditions::{LinkConditions, OneWayConditions};
-use crate::proxy::Proxy;
+use crate::support::links::conditions::{LinkConditions, OneWayConditions};
+use crate::support::links::link::Link;
 use crate::time::{pause, time_passes};
 use seckill::roles::Role;
 use std::time::Instant;
@@ -32,7 +32,7 @@ pub(super) fn partition(to_server: bool, to_client: bool) -> LinkConditions {
 }
 
 impl Field {
-    fn link(&self, target: Place) -> &Proxy {
+    fn link(&self, target: Place) -> &Link {
         let Place::Link(_, _, link) = target else { panic!("{target} is no link") };
         let links = &self.process(target).links;
         links.all().find(|(name, _)| *name == LINKS[link]).map(|(_, link)| link).expect("of the plan")

@@ -16,8 +16,8 @@ pub use plan::{Fault, plan};
 pub use rabbit::{delete_orders, purge_dlq, purge_orders};
 
 use crate::deployment::Deployment;
-use crate::link_conditions::LinkConditions;
 use crate::probe::Probe;
+use crate::support::links::conditions::LinkConditions;
 use crate::time::{pause, time_passes};
 use plan::Place;
 use seckill::dev::ServerKind;

@@ -2,7 +2,7 @@
 
 use crate::support::basics::answer::Answer;
 use crate::support::buyers::orders::LONG;
-use crate::support::links::black_hole::BlackHole;
+use crate::support::links::link::Link;
 use crate::support::world::database_sessions::{ROLES, Session};
 use crate::support::world::fault_injection::port_of;
 use crate::support::world::parts::mysql_store::rows;
@@ -188,7 +188,7 @@ fn a_closed_sale_that_has_left_redis_keeps_no_money_from_being_decided() {
 fn nothing_is_decided_about_money_while_a_ledger_that_may_have_its_request_cannot_be_read() {
     run(async {
         let direct = shared().await.urls().redis_url;
-        let hole = BlackHole::before(port_of(&direct)).await;
+        let hole = Link::before(port_of(&direct)).await;
         let world = World::on_redis(&hole.url(&direct), "early-hole", &ROLES, &[]).await;
         let admin = world.admin_port();
         let sale = world.paying_sale("unread", 5, Some(1), LONG).await;
@@ -198,9 +198,9 @@ fn nothing_is_decided_about_money_while_a_ledger_that_may_have_its_request_canno
             assert_eq!(said(&answer), (503, "ORDER_NOT_WRITTEN".to_owned(), true), "{why}: {answer:?}");
             assert_eq!(world.rows("payments", "TRUE").await, 0, "{why}");
         };
-        hole.swallow(true);
+        hole.loses_answers(true);
         unread("redis is silent").await;
-        hole.swallow(false);
+        hole.loses_answers(false);
         let keys = &world.servers.redis.sale_keys;
         let set =
             async |to, from| eventually("a state", async || keys.set_state(&sale, 0, to, &[from]).await.is_ok()).await;
@@ -210,10 +210,10 @@ fn nothing_is_decided_about_money_while_a_ledger_that_may_have_its_request_canno
         let nowhere = admin.pay(unknown, "pi_1").await;
         assert_eq!((nowhere.status, nowhere.text("reason")), (200, "NO_ORDER".to_owned()), "{nowhere:?}");
         // What is on record of the same money holds, whoever is away now.
-        hole.swallow(true);
+        hole.loses_answers(true);
         let again = admin.pay(unknown, "pi_1").await;
         assert_eq!((again.status, again.text("reason")), (200, "NO_ORDER".to_owned()), "{again:?}");
-        hole.swallow(false);
+        hole.loses_answers(false);
         set(MetaState::Open, MetaState::Open).await;
         world.finish().await;
     });

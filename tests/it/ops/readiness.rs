@@ -2,8 +2,7 @@
 //! warning when one goes away later, and in time for the shipped balancers while servers are silent. A probe costs the broker no
 //! connection.
 
-use crate::support::links::black_hole::BlackHole;
-use crate::support::links::slow_link::SlowLink;
+use crate::support::links::link::Link;
 use crate::support::processes::killable::KillableProcess;
 use crate::support::world::fault_injection::port_of;
 use crate::support::world::{Answer, World, eventually, run, time_passes};
@@ -81,7 +80,7 @@ fn a_shared_server_that_goes_away_leaves_every_role_ready_and_the_api_sells_what
         let world = World::with(&[], &[]).await;
         let sale = world.sale("away", 100, None).await;
         let (mysql, amqp) = (world.settings.mysql.url.expose(), world.settings.rabbitmq.url.expose());
-        let (database, broker) = (BlackHole::before(port_of(mysql)).await, BlackHole::before(port_of(amqp)).await);
+        let (database, broker) = (Link::before(port_of(mysql)).await, Link::before(port_of(amqp)).await);
         let (mysql, amqp) = (database.url(mysql), broker.url(amqp));
         let sets = [format!("mysql.url={mysql}?prefer_socket=false"), format!("rabbitmq.url={amqp}")];
         let sets = sets.each_ref().map(String::as_str);
@@ -92,8 +91,8 @@ fn a_shared_server_that_goes_away_leaves_every_role_ready_and_the_api_sells_what
         }
         let (api, _) = &processes[0];
         assert_eq!(world.buy_at(api, sale.as_str(), "alice", None).await, Some(202));
-        database.swallow(true);
-        broker.swallow(true);
+        database.loses_answers(true);
+        broker.loses_answers(true);
         for (process, needs) in &processes {
             let left: Vec<(String, bool)> = needs.iter().map(|need| ((*need).to_owned(), *need == "redis")).collect();
             eventually("a ready role without them", async || readiness(&world, process).await == (200, left.clone()))
@@ -137,7 +136,7 @@ fn behind_a_shipped_balancer_an_api_stays_in_service_while_two_servers_are_silen
     run(async {
         let world = World::with(&[], &[]).await;
         let (redis, mysql) = (world.settings.redis.url.expose(), world.settings.mysql.url.expose());
-        let (store, database) = (BlackHole::before(port_of(redis)).await, BlackHole::before(port_of(mysql)).await);
+        let (store, database) = (Link::before(port_of(redis)).await, Link::before(port_of(mysql)).await);
         let sets = [
             format!("redis.url={}", store.url(redis)),
             format!("mysql.url={}?prefer_socket=false", database.url(mysql)),
@@ -145,8 +144,8 @@ fn behind_a_shipped_balancer_an_api_stays_in_service_while_two_servers_are_silen
         let api = world.process("api", "", &sets.each_ref().map(String::as_str));
         let both = |ok: bool| (200, vec![("redis".to_owned(), ok), ("mysql".to_owned(), ok)]);
         eventually("a ready api", async || readiness(&world, &api).await == both(true)).await;
-        store.swallow(true);
-        database.swallow(true);
+        store.loses_answers(true);
+        database.loses_answers(true);
         for file in ["deploy/three-hosts/haproxy.cfg", "deploy/cells/haproxy.cfg"] {
             let (limit, fall) = shipped_check(file);
             let balancer = reqwest::Client::builder().no_proxy().timeout(limit).build().expect("a client");
@@ -176,8 +175,8 @@ fn behind_a_shipped_balancer_an_api_stays_in_service_while_two_servers_are_silen
                 time_passes(300).await;
             }
         }
-        store.swallow(false);
-        database.swallow(false);
+        store.loses_answers(false);
+        database.loses_answers(false);
         eventually("they answer again", async || readiness(&world, &api).await == both(true)).await;
         api.kill();
         world.finish().await;
@@ -189,7 +188,7 @@ fn probes_share_one_connection_to_the_broker() {
     run(async {
         let world = World::with(&[], &[]).await;
         let direct = world.settings.rabbitmq.url.expose();
-        let link = SlowLink::before(port_of(direct), 0).await;
+        let link = Link::before(port_of(direct)).await;
         let mut settings = (*world.settings).clone();
         settings.rabbitmq.url = ServerUrl::new(link.url(direct));
         let readiness = Readiness::new(&Servers::new(&settings).unwrap(), &[Role::Consumer], Stopper::new());

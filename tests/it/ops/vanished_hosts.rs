@@ -1,7 +1,7 @@
 //! The host of a server vanishes without a word: connections that stand go dumb, and what is sent on them is still
 //! acknowledged. New ones go through, but where a test says otherwise. The roles must give up what is dumb by themselves.
 
-use crate::support::links::black_hole::BlackHole;
+use crate::support::links::link::Link;
 use crate::support::processes::own_redis;
 use crate::support::processes::replicas::pair;
 use crate::support::world::fault_injection::port_of;
@@ -170,7 +170,7 @@ fn a_count_ends_when_its_silent_database_is_given_up() {
     run(async {
         let world = World::with(&[], &[]).await;
         let direct = world.settings.mysql.url.expose();
-        let hole = BlackHole::before(port_of(direct)).await;
+        let hole = Link::before(port_of(direct)).await;
         let urls = [hole.url(direct), direct.to_owned()];
         // The driver would go past the hole, by the server's socket file.
         let urls = urls.map(|url| ServerUrl::new(format!("{url}?prefer_socket=false")));
@@ -184,7 +184,7 @@ fn a_count_ends_when_its_silent_database_is_given_up() {
         let others = async {
             let counts = "SELECT COUNT(*) AS n FROM information_schema.processlist WHERE INFO LIKE 'DO SLEEP(59)%'";
             eventually("it counts", async || world.number(counts).await == 1).await;
-            hole.swallow(true);
+            hole.loses_answers(true);
             eventually("other calls are answered by the second server", async || db.ping().await.is_ok()).await;
         };
         let (counted, ()) = tokio::join!(tokio::time::timeout(SETTLE, counting), others);

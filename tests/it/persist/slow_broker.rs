@@ -1,6 +1,6 @@
 //! A broker that is slow is no broker that is gone: consumers keep what they have, and persisting goes on (window 59).
 
-use crate::support::links::slow_link::SlowLink;
+use crate::support::links::link::Link;
 use crate::support::world::fault_injection::{REFUSING_TRIGGER, channel, port_of};
 use crate::support::world::{World, eventually, run, shared, time_passes};
 use amqprs::channel::ExchangeDeleteArguments;
@@ -75,7 +75,7 @@ fn a_consumer_that_is_replaced_beside_a_slow_broker_persists_at_once() {
         let sale = world.sale("slow", 100, Some(1)).await;
         let direct = world.settings.rabbitmq.url.expose().to_owned();
         // Declaring everything takes some twenty answers: six seconds here, and more than `connect_timeout_ms`.
-        let link = SlowLink::before(port_of(&direct), 300).await;
+        let link = Link::slow(port_of(&direct), 300).await;
         for round in 0..3 {
             let user = format!("buyer-{round}");
             let id = world.bought(&sale, &user).await;

@@ -1,6 +1,6 @@
 //! A full MQ DLQ behind a slow broker keeps no request from its order: P5 persists from the ledger and reads the queue in bounds.
 
-use crate::support::links::slow_link::SlowLink;
+use crate::support::links::link::Link;
 use crate::support::world::fault_injection::port_of;
 use crate::support::world::{World, eventually, run};
 use seckill::config::ServerUrl;
@@ -28,7 +28,7 @@ fn requests_are_persisted_long_before_a_full_mq_dlq_could_be_read_from_a_slow_br
         }
         assert_eq!(world.park_all_in_mq(&sale).await, PARKED as usize);
         let url = world.settings.rabbitmq.url.expose();
-        let link = SlowLink::before(port_of(url), LATE_MS).await;
+        let link = Link::slow(port_of(url), LATE_MS).await;
         let slow = ServerUrl::new(link.url(url));
         let began = Instant::now();
         let reconcile = world.extra_roles(&[Reconcile], |settings| settings.rabbitmq.url = slow);

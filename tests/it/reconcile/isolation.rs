@@ -1,8 +1,6 @@
 //! One bad sale, message or row stops itself only (row S8): what P5 does for one sale does not wait for others.
 
 use super::rebuild_and_grants::{QUICK, lose_the_keys, stock};
-use crate::support::processes::observed_reconciler::ObservedReconciler;
-use crate::support::processes::programs::Folder;
 use crate::support::world::database_sessions::Session;
 use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::SaleId;
@@ -54,16 +52,15 @@ fn what_a_rebuild_waits_for_is_in_the_log_and_in_a_gauge() {
         eventually("it was sent back", async || world.waiting_in("seckill.retry").await == 1).await;
         // The ledger is lost: only the broker knows of alice.
         lose_the_keys(&world, &sale).await;
-        let folder = Folder::new("waits");
-        let mut reconcile = ObservedReconciler::start(&world, &folder, &["p5_reconcile.quiet_ms=100"]);
+        let mut reconcile = world.busy_reconciler(&["p5_reconcile.quiet_ms=100"]);
         reconcile.program.until_logged("its rebuild waits for a message of it in retry queue").await;
         let gauge = "seckill_p5_reconcile_rebuild_waits_count{for=\"retry_queue\"}";
-        eventually(gauge, async || reconcile.metric(&world, gauge).await == Some(1.0)).await;
+        eventually(gauge, async || reconcile.metric(gauge).await == Some(1.0)).await;
         assert_eq!(epoch_of(&world, &sale).await, 1, "her unit would be sold twice");
         other.run("ROLLBACK").await;
         sells_again(&world, &sale, 9).await;
         assert_eq!(world.orders(&sale).await, 1);
-        eventually("nothing waits", async || reconcile.metric(&world, gauge).await == Some(0.0)).await;
+        eventually("nothing waits", async || reconcile.metric(gauge).await == Some(0.0)).await;
         assert_eq!(reconcile.program.stderr().matches("in retry queue").count(), 1, "logged once");
         drop(reconcile);
         world.finish().await;

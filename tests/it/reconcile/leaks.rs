@@ -1,7 +1,5 @@
 //! Leaks are reported once, with where they are, and one damaged sale or request stops no other (E1, E2).
 
-use crate::support::processes::observed_reconciler::ObservedReconciler;
-use crate::support::processes::programs::Folder;
 use crate::support::world::{World, eventually, run, time_passes};
 use seckill::domain::message::OrderMessage;
 use seckill::p5_reconcile::{FindingKind, Window, compensate};
@@ -20,12 +18,11 @@ fn a_standing_leak_is_reported_once_and_each_repair_is_counted() {
         }
         world.foreign_order(&sale, "carol", 7).await;
         world.lose_the_outbox().await;
-        let folder = Folder::new("told");
-        let manual = ObservedReconciler::start(&world, &folder, &["p5_reconcile.compensate=manual"]);
-        eventually("three leaks", async || manual.state(&world, "P5-RC1").await == 3.0).await;
+        let manual = world.busy_reconciler(&["p5_reconcile.compensate=manual"]);
+        eventually("three leaks", async || manual.p5_state("P5-RC1").await == 3.0).await;
         let written = world.rows("audit_runs", "consistent = 0").await;
         eventually("a run now and then", async || world.rows("audit_runs", "consistent = 0").await > written).await;
-        assert_eq!(manual.state(&world, "P5-RC1").await, 3.0, "a finding that stands is no new finding");
+        assert_eq!(manual.p5_state("P5-RC1").await, 3.0, "a finding that stands is no new finding");
         assert_eq!(manual.program.stderr().matches("nowhere but in the ledger").count(), 3, "logged once each");
         assert_eq!(
             (world.orders(&sale).await, world.rows("request_outcome", "epoch > 0").await),
@@ -34,12 +31,12 @@ fn a_standing_leak_is_reported_once_and_each_repair_is_counted() {
         );
         drop(manual);
 
-        let auto = ObservedReconciler::start(&world, &folder, &[]);
-        eventually("two orders written", async || auto.state(&world, "P5-COMP0").await == 2.0).await;
-        eventually("one failure recorded", async || auto.state(&world, "P5-COMP1").await == 1.0).await;
-        eventually("all is well", async || auto.state(&world, "P5-RC0").await > 0.0).await;
-        let alarms = auto.metric(&world, "seckill_p5_reconcile_false_alarms_total{sale=\"told\"}").await;
-        assert_eq!((auto.state(&world, "P5-RC1").await, alarms), (3.0, Some(0.0)));
+        let auto = world.busy_reconciler(&[]);
+        eventually("two orders written", async || auto.p5_state("P5-COMP0").await == 2.0).await;
+        eventually("one failure recorded", async || auto.p5_state("P5-COMP1").await == 1.0).await;
+        eventually("all is well", async || auto.p5_state("P5-RC0").await > 0.0).await;
+        let alarms = auto.metric("seckill_p5_reconcile_false_alarms_total{sale=\"told\"}").await;
+        assert_eq!((auto.p5_state("P5-RC1").await, alarms), (3.0, Some(0.0)));
         let last = "consistent = 1 AND run_id = (SELECT MAX(run_id) FROM audit_runs)";
         eventually("a consistent run on record", async || world.rows("audit_runs", last).await == 1).await;
         world.finish().await;

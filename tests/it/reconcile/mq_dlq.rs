@@ -1,8 +1,6 @@
 //! P5 keeps the MQ DLQ small. What is decided goes, what is not is noted, strangers stay for a person; and an audit
 //! that could not look at everything says so.
 
-use crate::support::processes::observed_reconciler::ObservedReconciler;
-use crate::support::processes::programs::Folder;
 use crate::support::world::{World, eventually, run};
 use seckill::domain::message;
 use seckill::domain::policy::Quantity;
@@ -69,14 +67,13 @@ fn decided_messages_go_undecided_ones_are_noted_and_strangers_stay() {
         assert_eq!((audit.counted.parked, audit.counted.leaked), (2, 0), "{audit:#?}");
 
         // With the reconciler at work: persisted from the ledger, the message goes, the rows are closed, strangers stay.
-        let folder = Folder::new("tidy");
-        let reconcile = ObservedReconciler::start(&world, &folder, &[]);
+        let reconcile = world.busy_reconciler(&[]);
         eventually("carol's order", async || world.status_of(&sale, "carol", open).await.0 == "CONFIRMED").await;
         eventually("her message is gone", async || world.mq_dlq().await.len() == 3).await;
         eventually("closed rows", async || world.rows("failed_request", "status = 'resolved'").await == 2).await;
         for (source, left) in [("mq", 3.0), ("relay", 0.0)] {
             let gauge = format!("seckill_p5_reconcile_dlq_count{{source=\"{source}\"}}");
-            eventually(&gauge, async || reconcile.metric(&world, &gauge).await == Some(left)).await;
+            eventually(&gauge, async || reconcile.metric(&gauge).await == Some(left)).await;
         }
         drop(reconcile);
         world.finish().await;

@@ -1,12 +1,11 @@
 //! A finding that stands hides no other of its kind: each is confirmed, logged, counted and written down by itself.
 
 use super::growth::{forgotten, lose};
-use crate::support::processes::observed_reconciler::ObservedReconciler;
-use crate::support::processes::programs::Folder;
+use crate::support::processes::killable::KillableProcess;
 use crate::support::world::{World, eventually, run};
 use seckill::roles::Role::{Api, Consumer, Relay};
 
-fn logged(reconciler: &ObservedReconciler, text: &str) -> usize {
+fn logged(reconciler: &KillableProcess, text: &str) -> usize {
     reconciler.program.stderr().lines().filter(|line| line.contains("finding") && line.contains(text)).count()
 }
 
@@ -21,13 +20,12 @@ fn a_second_gap_and_a_second_equation_are_reported_while_the_first_ones_stand() 
         assert!(world.settled(&sale).await.consistent());
         forgotten(&world, &sale).await;
         world.stop_roles().await;
-        let folder = Folder::new("second");
-        let reconciler = ObservedReconciler::start(&world, &folder, &[]);
+        let reconciler = world.busy_reconciler(&[]);
 
         lose(&world, &sale, 3).await;
-        eventually("the first gap", async || reconciler.state(&world, "P5-RC4").await == 1.0).await;
+        eventually("the first gap", async || reconciler.p5_state("P5-RC4").await == 1.0).await;
         lose(&world, &sale, 8).await;
-        eventually("the second gap", async || reconciler.state(&world, "P5-RC4").await == 2.0).await;
+        eventually("the second gap", async || reconciler.p5_state("P5-RC4").await == 2.0).await;
         assert_eq!([logged(&reconciler, "number 3 has"), logged(&reconciler, "number 8 has")], [1, 1]);
         let both = "code = 'P5-RC4' AND detail LIKE '%number 8 %' AND run_id IN \
             (SELECT run_id FROM audit_findings WHERE code = 'P5-RC4' AND detail LIKE '%number 3 %')";

@@ -1,5 +1,6 @@
 //! `rabbitmq.urls`: nodes are tried in turn, and a process stays with one until its connection there fails.
 
+use crate::support::links::link::Link;
 use crate::support::world::fault_injection::port_of;
 use crate::support::world::parts::rabbit_store::config;
 use crate::support::world::{World, eventually, run};
@@ -7,40 +8,7 @@ use seckill::config::{ServerUrl, Settings};
 use seckill::roles::Role;
 use seckill::store::rabbit::{Publisher, RabbitConfig};
 use seckill_bench::vanishing_host::VanishingHost;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
-
-/// Takes connections and never says a word, as a frozen node does.
-struct FrozenNode {
-    port: u16,
-    taken: Arc<AtomicUsize>,
-    task: JoinHandle<()>,
-}
-
-impl FrozenNode {
-    async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let (port, taken) = (listener.local_addr().expect("an address").port(), Arc::new(AtomicUsize::new(0)));
-        let counted = taken.clone();
-        let task = tokio::spawn(async move {
-            let mut kept = Vec::new();
-            while let Ok((connection, _)) = listener.accept().await {
-                counted.fetch_add(1, Ordering::SeqCst);
-                kept.push(connection);
-            }
-        });
-        Self { port, taken, task }
-    }
-}
-
-impl Drop for FrozenNode {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
 
 fn at(url: &str, port: u16) -> String {
     url.replace(&format!(":{}/", port_of(url)), &format!(":{port}/"))
@@ -51,14 +19,16 @@ fn a_dead_and_a_frozen_node_are_passed_over_once() {
     run(async {
         let alone = config("nodes").await;
         let good = alone.urls[0].clone();
-        let frozen = FrozenNode::start().await;
-        let urls = vec![at(&good, 1), at(&good, frozen.port), good];
+        // As a frozen node: it takes connections and never says a word.
+        let frozen = Link::before(port_of(&good)).await;
+        frozen.loses_answers(true);
+        let urls = vec![at(&good, 1), frozen.url(&good), good];
         let cluster = RabbitConfig { heartbeat_s: 2, connect_timeout_ms: 1_000, ..RabbitConfig::of_nodes(urls) };
         drop(Publisher::connect(&cluster).await.expect("the third one"));
-        let tried = frozen.taken.load(Ordering::SeqCst);
+        let tried = frozen.connections();
         assert!(tried > 0, "in turn");
         drop(Publisher::connect(&cluster).await.expect("the one in use"));
-        assert_eq!(frozen.taken.load(Ordering::SeqCst), tried, "a process stays with the node that it found");
+        assert_eq!(frozen.connections(), tried, "a process stays with the node that it found");
         // None answers: an error within the time-outs, not a wait.
         let none = RabbitConfig { connect_timeout_ms: 300, ..RabbitConfig::of_nodes(cluster.urls[..2].to_vec()) };
         let answer = tokio::time::timeout(Duration::from_secs(20), Publisher::connect(&none)).await;

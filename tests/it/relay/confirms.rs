@@ -1,6 +1,6 @@
 //! What the broker says, does not say, or says no to: confirms that get lost, returns, nacks; and the cap on the rate.
 
-use crate::support::links::black_hole::BlackHole;
+use crate::support::links::link::Link;
 use crate::support::world::fault_injection::{ExtraRoles, delete_order_queue, port_of, unbind_order_queue};
 use crate::support::world::outbox_kinds::OUTBOX_KINDS;
 use crate::support::world::relay_state::{attempts, limit_queues, nothing_is_left, parked};
@@ -11,13 +11,13 @@ use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
 use std::time::Instant;
 
 /// Leads a relay's way to the broker through the black hole.
-fn through(hole: &BlackHole) -> impl Fn(&mut Settings) {
+fn through(hole: &Link) -> impl Fn(&mut Settings) {
     |settings| settings.rabbitmq.url = ServerUrl::new(hole.url(settings.rabbitmq.url.expose()))
 }
 
 /// A relay that works, with a hole between it and the broker that does not swallow anything yet.
-async fn working_through_a_hole(world: &World, sale: &SaleId) -> (BlackHole, ExtraRoles) {
-    let hole = BlackHole::before(port_of(world.settings.rabbitmq.url.expose())).await;
+async fn working_through_a_hole(world: &World, sale: &SaleId) -> (Link, ExtraRoles) {
+    let hole = Link::before(port_of(world.settings.rabbitmq.url.expose())).await;
     let relay = world.extra_roles(&[Relay], through(&hole));
     let first = world.bought(sale, "first").await;
     eventually("a working relay", async || world.status_of(sale, "first", first).await.0 == "CONFIRMED").await;
@@ -32,13 +32,13 @@ fn a_message_whose_confirm_got_lost_is_sent_again_and_is_persisted_once() {
             let world = World::with(&[Api, Consumer], &["rabbitmq.connect_timeout_ms=1000", outbox]).await;
             let sale = world.sale("mute", 100, Some(1)).await;
             let (hole, relay) = working_through_a_hole(&world, &sale).await;
-            hole.swallow(true);
+            hole.loses_answers(true);
             world.sell(&sale, 20).await;
             eventually("orders, although no confirm came", async || world.orders(&sale).await == 21).await;
             assert_eq!(world.outbox().await.0, 20, "only a confirm deletes");
             eventually("counted attempts", async || attempts(&world).await.len() as u64 == world.outbox().await.1)
                 .await;
-            hole.swallow(false);
+            hole.loses_answers(false);
             nothing_is_left(&world).await;
             assert_eq!((world.orders(&sale).await, parked(&world).await), (21, 0));
             relay.stop().await;
@@ -54,7 +54,7 @@ fn confirms_that_stay_out_for_long_end_in_the_relay_dlq_and_that_is_no_verdict()
         let world = World::with(&[Api, Consumer], &set).await;
         let sale = world.sale("dumb", 100, Some(1)).await;
         let (hole, relay) = working_through_a_hole(&world, &sale).await;
-        hole.swallow(true);
+        hole.loses_answers(true);
         let lost = world.bought(&sale, "lost").await;
         eventually("the relay DLQ", async || parked(&world).await == 1).await;
         nothing_is_left(&world).await;

@@ -1,6 +1,6 @@
 //! Exchanges and queues are declared at every connect of a publisher: in a few round trips, however many queues there are.
 
-use crate::support::links::slow_link::SlowLink;
+use crate::support::links::link::Link;
 use crate::support::world::fault_injection::port_of;
 use crate::support::world::parts::rabbit_store::{config, order, send};
 use crate::support::world::run;
@@ -13,7 +13,7 @@ const QUEUES: u16 = 100;
 fn a_publisher_of_many_queues_connects_in_a_few_round_trips() {
     run(async {
         let near = RabbitConfig { queues: QUEUES, queue_type: QueueType::Classic, ..config("far").await };
-        let link = SlowLink::before(port_of(&near.urls[0]), 5).await;
+        let link = Link::slow(port_of(&near.urls[0]), 5).await;
         let far = RabbitConfig { urls: vec![link.url(&near.urls[0])], ..near.clone() };
         // Made by the first one, found by the second.
         for (what, config) in [
@@ -24,7 +24,7 @@ fn a_publisher_of_many_queues_connects_in_a_few_round_trips() {
             let before = link.trips();
             let mut publisher = Publisher::connect(&config).await.unwrap();
             let trips = link.trips() - before;
-            assert!(trips < usize::from(QUEUES) / 2, "{what}: {trips} round trips for {QUEUES} queues");
+            assert!(trips < u64::from(QUEUES) / 2, "{what}: {trips} round trips for {QUEUES} queues");
             let last = (QUEUES - 1).to_string();
             assert_eq!(send(&mut publisher, order(&config, &last, 1)).await, PublishResult::Confirmed, "{what}");
         }

@@ -1,6 +1,6 @@
 //! Several order queues: trouble of one is trouble of its own sales only (H6).
 
-use crate::support::links::slow_link::SlowLink;
+use crate::support::links::link::Link;
 use crate::support::world::fault_injection::{REFUSING_TRIGGER, port_of, unbind_order_queue};
 use crate::support::world::relay_state::{limit_order_queue, parked, silence_order_queue};
 use crate::support::world::{World, eventually, run, time_passes};
@@ -129,7 +129,7 @@ fn a_queue_that_is_slow_to_declare_stops_only_itself() {
         let world = World::with(&[Api], &SET).await;
         let [unbound, other] = sale_of_each_queue(&world).await;
         let direct = world.settings.rabbitmq.url.expose();
-        let link = SlowLink::before(port_of(direct), 0).await;
+        let link = Link::before(port_of(direct)).await;
         let relay = world.extra_roles(&[Relay], |s| {
             s.rabbitmq.url = ServerUrl::new(link.url(direct));
             // As long as a test waits for anything.
@@ -140,7 +140,7 @@ fn a_queue_that_is_slow_to_declare_stops_only_itself() {
         eventually("an empty outbox", async || world.outbox().await.0 == 0).await;
         unbind_order_queue(&world.servers.rabbit).await;
         let connections = link.connections();
-        link.slow_down(600_000);
+        link.slows_new_connections(600_000);
         buy(&world, &unbound, 1..5).await;
         eventually("a connection to declare it again", async || link.connections() > connections).await;
         buy(&world, &other, 1..121).await;

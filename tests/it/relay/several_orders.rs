@@ -1,6 +1,6 @@
 //! Entries with several orders (`redis.outbox_format` 2): beside entries of the other form, and when their attempts are spent.
 
-use crate::support::links::black_hole::BlackHole;
+use crate::support::links::link::Link;
 use crate::support::world::fault_injection::port_of;
 use crate::support::world::relay_state::{nothing_is_left, parked};
 use crate::support::world::{World, eventually, run};
@@ -76,8 +76,8 @@ fn an_entry_whose_attempts_are_spent_is_parked_order_by_order_and_each_is_persis
         let set = [IN_LINES, "rabbitmq.connect_timeout_ms=500", "p3_relay.attempts_max=3"];
         let world = World::with(&[Api, Consumer], &set).await;
         let sale = world.sale("spent", 100, Some(9)).await;
-        let hole = BlackHole::before(port_of(world.settings.rabbitmq.url.expose())).await;
-        hole.swallow(true);
+        let hole = Link::before(port_of(world.settings.rabbitmq.url.expose())).await;
+        hole.loses_answers(true);
         let ids = accepted(&world, &sale, 2, 0..5).await;
         let relay = world.extra_roles(&[Relay], |settings| {
             settings.rabbitmq.url = ServerUrl::new(hole.url(settings.rabbitmq.url.expose()));

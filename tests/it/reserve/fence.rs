@@ -1,7 +1,7 @@
 //! The boot fence: a sale in a Redis that went back in time sells nothing, and the others go on.
 
 use crate::support::basics::resp::RawRedis;
-use crate::support::links::moving_name::MovingName;
+use crate::support::links::link::Link;
 use crate::support::processes::replicas::{has_everything, pair};
 use crate::support::world::database_sessions::Session;
 use crate::support::world::parts::buckets::buyer_of;
@@ -150,7 +150,7 @@ fn a_server_is_compared_once_for_all_the_groups_that_wait_for_it() {
 fn a_name_that_moves_back_to_a_former_primary_sells_nothing_that_it_missed() {
     run(async {
         let (first, second) = pair("moves").await;
-        let name = MovingName::before(first.port()).await;
+        let name = Link::before(first.port()).await;
         let world = World::on_redis(&name.url(&first.url()), "moves", &NO_REPAIR, &[]).await;
         let sale = world.sale("moves", 20, Some(1)).await;
         let sold = async |users: &[&str], ordered: i64| {

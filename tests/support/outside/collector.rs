@@ -1,13 +1,11 @@
 //! An OpenTelemetry collector as far as the tests need one: OTLP over HTTP in, spans out; or one that never answers.
 
+use super::http_server::{HttpReply, HttpServer};
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::{KeyValue, any_value::Value};
 use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message;
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::task::{JoinHandle, JoinSet};
 
 /// A span as a test looks at it; ids in hexadecimal, empty when there is none.
 #[derive(Debug, Clone)]
@@ -32,29 +30,25 @@ pub struct Collector {
     /// For `traces.otlp_endpoint`.
     pub endpoint: String,
     seen: Arc<Mutex<Vec<Seen>>>,
-    task: JoinHandle<()>,
-}
-
-impl Drop for Collector {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
+    _server: HttpServer,
 }
 
 impl Collector {
     /// One that takes everything, or (`answers` false) reads everything and says nothing.
     pub async fn start(answers: bool) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let endpoint = format!("http://{}/v1/traces", listener.local_addr().expect("an address"));
-        let seen = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::<Mutex<Vec<Seen>>>::default();
         let all = Arc::clone(&seen);
-        let task = tokio::spawn(async move {
-            let mut clients = JoinSet::new();
-            while let Ok((stream, _)) = listener.accept().await {
-                clients.spawn(serve(stream, Arc::clone(&all), answers));
+        let server = HttpServer::start(None, move |call| {
+            assert_eq!(call.line, "POST /v1/traces HTTP/1.1");
+            if !answers {
+                return HttpReply::pieces(vec![]);
             }
-        });
-        Self { endpoint, seen, task }
+            let export = ExportTraceServiceRequest::decode(call.body.as_slice()).expect("an export");
+            all.lock().unwrap_or_else(PoisonError::into_inner).extend(spans(export));
+            HttpReply::new("200 OK", "Content-Type: application/x-protobuf\r\n", b"")
+        })
+        .await;
+        Self { endpoint: server.url("/v1/traces"), seen, _server: server }
     }
 
     /// Every span of a request so far.
@@ -69,43 +63,7 @@ impl Collector {
     }
 }
 
-/// Reads requests of one connection; ends with it.
-async fn serve(stream: TcpStream, all: Arc<Mutex<Vec<Seen>>>, answers: bool) {
-    let mut stream = BufReader::new(stream);
-    loop {
-        let (mut length, mut first) = (0, String::new());
-        loop {
-            let mut line = String::new();
-            if stream.read_line(&mut line).await.unwrap_or(0) == 0 {
-                return;
-            }
-            let line = line.trim().to_ascii_lowercase();
-            if let Some(value) = line.strip_prefix("content-length: ") {
-                length = value.parse().expect("a length");
-            }
-            if line.is_empty() {
-                break;
-            }
-            first = if first.is_empty() { line } else { first };
-        }
-        assert_eq!(first, "post /v1/traces http/1.1");
-        let mut body = vec![0; length];
-        if stream.read_exact(&mut body).await.is_err() {
-            return;
-        }
-        if !answers {
-            continue;
-        }
-        let export = ExportTraceServiceRequest::decode(body.as_slice()).expect("an export");
-        all.lock().unwrap_or_else(PoisonError::into_inner).extend(seen(export));
-        let head = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\nContent-Length: 0\r\n\r\n";
-        if stream.write_all(head).await.is_err() {
-            return;
-        }
-    }
-}
-
-fn seen(export: ExportTraceServiceRequest) -> Vec<Seen> {
+fn spans(export: ExportTraceServiceRequest) -> Vec<Seen> {
     let mut seen = Vec::new();
     for of_resource in export.resource_spans {
         let resource = of_resource.resource.expect("a resource").attributes;

@@ -1,8 +1,8 @@
-//! A shop that gets webhooks: a real HTTP server in the test's process. It can fail, stand still, end kept connections, vanish and
+//! A shop that gets webhooks, on a real HTTP server in the test's process. It can fail, stand still, end kept connections, vanish and
 //! come back at the same address, and it checks every signature by a computation of its own.
 
 use super::certificates::Certificates;
-use super::issuer::acceptor;
+use super::http_server::{HttpCall, HttpReply, HttpServer};
 use crate::support::basics::files::Folder;
 use crate::support::world::shared_servers::Tenant;
 use crate::support::world::{World, eventually, shared};
@@ -13,14 +13,9 @@ use seckill::roles::Role;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::TcpListener;
-use tokio::task::{JoinHandle, JoinSet};
-use tokio_rustls::TlsAcceptor;
 
 /// Two secrets of the form that the standard has.
 pub const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -30,15 +25,6 @@ pub const ALL_EVENTS: [&str; 6] =
     ["order.confirmed", "order.failed", "order.paid", "order.expired", "order.cancelled", "order.refund_needed"];
 /// Pauses that let a failing receiver be tried often within seconds, and on for minutes on a machine that is slow.
 pub const SOON: &str = "webhook_delivery.retry_ms=100,200,300,300,300,300,300,300,300,500,500,500,500,1000,1000,2000,4000,8000,8000,8000,8000,8000,8000,8000";
-
-/// What a caller gets.
-#[derive(Clone)]
-enum Mood {
-    /// This status line and these headers.
-    Answers(String),
-    /// Nothing, for ever.
-    Silent,
-}
 
 /// One call, as it came.
 #[derive(Debug, Clone)]
@@ -53,31 +39,31 @@ pub struct HookCall {
     pub taken: bool,
 }
 
-#[derive(Default)]
 struct HookShared {
-    /// None: the end of the connection in place of an answer.
-    mood: Mutex<Option<Mood>>,
+    reply: Mutex<HttpReply>,
     calls: Mutex<Vec<HookCall>>,
-    connections: AtomicUsize,
     ends_kept: AtomicBool,
 }
 
 /// Listens until it is dropped.
 pub struct HookReceiver {
-    address: SocketAddr,
-    tls: Option<TlsAcceptor>,
+    server: HttpServer,
     shared: Arc<HookShared>,
-    task: Option<JoinHandle<()>>,
-}
-
-impl Drop for HookReceiver {
-    fn drop(&mut self) {
-        self.close();
-    }
 }
 
 fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl HookShared {
+    fn reply(&self, call: HttpCall) -> HttpReply {
+        let ends = call.before > 0 && self.ends_kept.load(Ordering::SeqCst);
+        let reply = if ends { HttpReply::hang_up() } else { locked(&self.reply).clone() };
+        let HttpCall { line, headers, body, .. } = call;
+        // Before the answer: a caller that has it may check at once.
+        locked(&self.calls).push(HookCall { line, headers, body, taken: reply.is_success() });
+        reply
+    }
 }
 
 impl HookReceiver {
@@ -88,47 +74,24 @@ impl HookReceiver {
 
     /// The same over TLS, with the certificate `server` for `localhost`.
     pub async fn start_tls(certificates: &Certificates) -> Self {
-        Self::listening(Some(acceptor(certificates))).await
+        Self::listening(Some(certificates)).await
     }
 
-    async fn listening(tls: Option<TlsAcceptor>) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let address = listener.local_addr().expect("an address");
-        let mut receiver = Self { address, tls, shared: Arc::default(), task: None };
-        receiver.answers("204 No Content", "");
-        receiver.serve(listener);
-        receiver
-    }
-
-    fn serve(&mut self, listener: TcpListener) {
-        let (shared, tls) = (self.shared.clone(), self.tls.clone());
-        self.task = Some(tokio::spawn(async move {
-            let mut clients = JoinSet::new();
-            while let Ok((stream, _)) = listener.accept().await {
-                let (shared, tls) = (shared.clone(), tls.clone());
-                shared.connections.fetch_add(1, Ordering::SeqCst);
-                clients.spawn(async move {
-                    let Some(tls) = tls else { return serve(stream, &shared).await };
-                    if let Ok(stream) = tls.accept(stream).await {
-                        serve(stream, &shared).await;
-                    }
-                });
-            }
-        }));
+    async fn listening(certificates: Option<&Certificates>) -> Self {
+        let reply = Mutex::new(HttpReply::new("204 No Content", "", b""));
+        let shared = Arc::new(HookShared { reply, calls: Mutex::default(), ends_kept: AtomicBool::new(false) });
+        let all = shared.clone();
+        Self { server: HttpServer::start(certificates, move |call| all.reply(call)).await, shared }
     }
 
     /// Where it is.
     pub fn url(&self) -> String {
-        match self.tls {
-            None => format!("http://{}/hooks/orders?shop=7", self.address),
-            Some(_) => format!("https://localhost:{}/hooks/orders?shop=7", self.address.port()),
-        }
+        self.server.url("/hooks/orders?shop=7")
     }
 
     /// Answers this to every call from now on.
     pub fn answers(&self, status: &str, headers: &str) {
-        *locked(&self.shared.mood) =
-            Some(Mood::Answers(format!("HTTP/1.1 {status}\r\n{headers}Content-Length: 0\r\n\r\n")));
+        *locked(&self.shared.reply) = HttpReply::new(status, headers, b"");
     }
 
     /// Closes each connection at its second call, as one that has just gone idle for too long.
@@ -138,30 +101,22 @@ impl HookReceiver {
 
     /// Takes calls and says nothing.
     pub fn falls_silent(&self) {
-        *locked(&self.shared.mood) = Some(Mood::Silent);
+        *locked(&self.shared.reply) = HttpReply::silence();
     }
 
     /// Takes calls and closes the connection.
     pub fn hangs_up(&self) {
-        *locked(&self.shared.mood) = None;
+        *locked(&self.shared.reply) = HttpReply::hang_up();
     }
 
-    /// Nobody listens at its address any more.
+    /// Nothing listens at its address any more.
     pub fn close(&mut self) {
-        if let Some(task) = self.task.take() {
-            task.abort();
-        }
+        self.server.close();
     }
 
     /// It listens at the same address again.
     pub async fn open(&mut self) {
-        let mut listener = None;
-        eventually("its port is free", async || {
-            listener = TcpListener::bind(self.address).await.ok();
-            listener.is_some()
-        })
-        .await;
-        self.serve(listener.expect("a listener"));
+        self.server.open().await;
     }
 
     /// Every call so far.
@@ -171,7 +126,7 @@ impl HookReceiver {
 
     /// Connections so far.
     pub fn connections(&self) -> usize {
-        self.shared.connections.load(Ordering::SeqCst)
+        self.server.connections()
     }
 
     /// Calls that it took, by `webhook-id`: how often.
@@ -228,37 +183,6 @@ fn hmac_sha256(secret: &str, content: &[u8]) -> Vec<u8> {
     let padded = |pad: u8| -> Vec<u8> { (0..64).map(|at| key.get(at).copied().unwrap_or(0) ^ pad).collect() };
     let inner = Sha256::new().chain_update(padded(0x36)).chain_update(content).finalize();
     Sha256::new().chain_update(padded(0x5c)).chain_update(inner).finalize().to_vec()
-}
-
-/// Answers the calls of a connection.
-async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, shared: &HookShared) {
-    let mut is_kept = false;
-    while let Some(mut call) = read_call(&mut stream).await {
-        let mood = locked(&shared.mood).clone().filter(|_| !(is_kept && shared.ends_kept.load(Ordering::SeqCst)));
-        call.taken = matches!(&mood, Some(Mood::Answers(head)) if head.starts_with("HTTP/1.1 2"));
-        // Before the answer: a caller that has it may look at once.
-        locked(&shared.calls).push(call);
-        match mood {
-            Some(Mood::Answers(answer)) if stream.write_all(answer.as_bytes()).await.is_ok() => is_kept = true,
-            Some(Mood::Silent) => while stream.read_u8().await.is_ok() {},
-            _ => return,
-        }
-    }
-}
-
-async fn read_call(stream: &mut (impl AsyncRead + Unpin)) -> Option<HookCall> {
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        head.push(stream.read_u8().await.ok()?);
-    }
-    let head = String::from_utf8(head).expect("text");
-    let (line, fields) = head.split_once("\r\n").expect("a request line");
-    let fields = fields.split("\r\n").filter_map(|line| line.split_once(": "));
-    let headers: BTreeMap<String, String> =
-        fields.map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned())).collect();
-    let mut body = vec![0; headers["content-length"].parse().expect("a length")];
-    stream.read_exact(&mut body).await.ok()?;
-    Some(HookCall { line: line.to_owned(), headers, body, taken: false })
 }
 
 /// A webhook as a configuration file has it.

@@ -5,6 +5,7 @@ pub mod certificates;
 pub mod collector;
 pub mod downstream;
 pub mod hook_receiver;
+pub mod http_server;
 pub mod issuer;
 pub mod login_service;
 pub mod prometheus;

@@ -111,6 +111,11 @@ impl World {
         process
     }
 
+    /// A reconciler that audits as often as can be.
+    pub fn busy_reconciler(&self, sets: &[&str]) -> KillableProcess {
+        self.process("reconcile", "", &[&["p5_reconcile.interval_ms=100"], sets].concat())
+    }
+
     /// Starts a role and waits for nothing.
     pub fn spawn(&self, role: &str, options: ProcessOptions<'_>) -> KillableProcess {
         let s = &self.settings;
@@ -199,7 +204,13 @@ impl KillableProcess {
         Some((body["ready"] == true, need.unwrap_or_default()))
     }
 
-    /// The value of a metric without labels; `None` while the process does not answer or does not have it.
+    /// The counter of a state of P5; -1 while the process does not answer or does not have it.
+    pub async fn p5_state(&self, code: &str) -> f64 {
+        let name = format!("seckill_state_total{{phase=\"p5_reconcile\",code=\"{code}\"}}");
+        self.metric(&name).await.unwrap_or(-1.0)
+    }
+
+    /// The value of a metric, with all its labels; `None` while the process does not answer or does not have it.
     pub async fn metric(&self, name: &str) -> Option<f64> {
         let text = reqwest::get(format!("http://{}/metrics", self.admin)).await.ok()?.text().await.ok()?;
         text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok())

@@ -2,10 +2,11 @@
 
 use super::programs::scratch;
 use super::redis_sets::{Cluster, SentinelSet};
+use super::supervised::Supervised;
 use crate::support::basics::resp::RawRedis;
 use crate::support::world::{World, eventually};
 use seckill::dev::ports::free_port;
-use seckill::dev::{Child, Server, redis};
+use seckill::dev::{Server, redis};
 use seckill::roles::Role;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -48,7 +49,7 @@ pub struct PowerCutRedis {
     shim: PathBuf,
     port: u16,
     appendfsync: &'static str,
-    child: Option<Child>,
+    server: Supervised,
 }
 
 impl PowerCutRedis {
@@ -62,7 +63,8 @@ impl PowerCutRedis {
         let mut compiler = Command::new("cc");
         compiler.args(["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o"]).arg(&shim).arg(&source);
         assert!(compiler.status().expect("a C compiler").success(), "{}", source.display());
-        let mut redis = Self { dir, shim, port: free_port().expect("a port"), appendfsync, child: None };
+        let (port, server) = (free_port().expect("a port"), Supervised::new("redis", &dir.join("log")));
+        let redis = Self { dir, shim, port, appendfsync, server };
         redis.boot().await;
         redis
     }
@@ -73,19 +75,19 @@ impl PowerCutRedis {
     }
 
     /// Starts it on what is on the disk.
-    pub async fn boot(&mut self) {
+    pub async fn boot(&self) {
         let mut command = Command::new(
             seckill::dev::server_program(seckill::dev::ServerKind::Redis, "redis-server").expect("a redis-server"),
         );
         command.current_dir(self.dir.join("data")).env("LD_PRELOAD", &self.shim);
         command.args(["--port", &self.port.to_string(), "--bind", "127.0.0.1", "--save", "", "--dir"]);
         command.arg(self.dir.join("data")).args(["--appendonly", "yes", "--appendfsync", self.appendfsync]);
-        self.child = Some(Child::spawn("redis", command, &self.dir.join("log")).await.expect("a redis"));
+        self.server.start(command).await;
     }
 
     /// Cuts the power: the process dies, and of each file only what was synced is left. Returns the bytes that went.
-    pub async fn cut(&mut self) -> u64 {
-        self.child.take().expect("it runs").kill().await.expect("killed");
+    pub async fn cut(&self) -> u64 {
+        self.server.kill().await;
         let mut gone = 0;
         for file in std::fs::read_dir(self.dir.join("data/appendonlydir")).expect("a folder").flatten() {
             let path = file.path();

@@ -6,6 +6,7 @@ use super::World;
 use crate::support::basics::raw_commands::try_redis;
 pub use crate::support::basics::raw_commands::try_sql;
 use crate::support::basics::time::eventually;
+pub use crate::support::links::{port_of, through};
 pub use crate::support::processes::breakable_servers::{breakable_servers, consumer_timeout};
 use amqprs::channel::{
     Channel, ExchangeDeleteArguments, QueueDeclareArguments, QueueDeleteArguments, QueuePurgeArguments,
@@ -221,17 +222,6 @@ pub async fn queue(amqp_url: &str, passive: bool) {
     queue.passive(passive);
     channel.queue_declare(queue).await.expect("the queue");
     connection.close().await.expect("closed");
-}
-
-/// The port in an address like `amqp://guest:guest@127.0.0.1:port/vhost`.
-pub fn port_of(url: &str) -> u16 {
-    let port = url.rsplit_once(':').expect("a port").1;
-    port.split('/').next().expect("a port").parse().expect("a port")
-}
-
-/// The same address with another port: a way through something that stands before the server.
-pub fn through(direct: &str, port: u16) -> String {
-    direct.replace(&format!(":{}", port_of(direct)), &format!(":{port}"))
 }
 
 /// A channel as an operator would have one.

@@ -1,7 +1,5 @@
 //! Audits while a crowd buys: traffic raises no false alarm (window 87).
 
-use crate::support::processes::observed_reconciler::ObservedReconciler;
-use crate::support::processes::programs::Folder;
 use crate::support::world::{World, eventually, pause, run_waiting};
 use seckill::domain::ids::SaleId;
 use seckill::p5_reconcile::{AuditOptions, ReconcileContext, SaleAudit, Window, audit_sale};
@@ -35,8 +33,7 @@ fn audits_as_fast_as_they_can_raise_no_false_alarm_while_a_crowd_buys() {
     run_waiting(async {
         let world = World::with(&[Api, Relay, Consumer], &[]).await;
         let sale = world.sale("alarms", 20_000, None).await;
-        let folder = Folder::new("alarms");
-        let watched = ObservedReconciler::start(&world, &folder, &["p5_reconcile.interval_ms=10"]);
+        let watched = world.busy_reconciler(&["p5_reconcile.interval_ms=10"]);
         let plan = loadgen::LoadPlan { requests_per_buyer: 3, rate_per_s: Some(1_200.0), ..world.crowd(&sale, 1_200) };
         let selling = tokio::spawn(loadgen::run(plan));
         let handle = selling.abort_handle();
@@ -54,9 +51,9 @@ fn audits_as_fast_as_they_can_raise_no_false_alarm_while_a_crowd_buys() {
         }
         assert_eq!(selling.await.unwrap().unwrap().accepted, 3_600);
         let alarms = "seckill_p5_reconcile_false_alarms_total{sale=\"alarms\"}";
-        eventually("the reconciler audits", async || watched.metric(&world, alarms).await.is_some()).await;
-        assert_eq!(watched.metric(&world, alarms).await, Some(0.0));
-        assert_eq!(watched.state(&world, "P5-RC1").await, 0.0);
+        eventually("the reconciler audits", async || watched.metric(alarms).await.is_some()).await;
+        assert_eq!(watched.metric(alarms).await, Some(0.0));
+        assert_eq!(watched.p5_state("P5-RC1").await, 0.0);
         world.finish().await;
     });
 }

@@ -18,7 +18,7 @@ const CUTS_MAX: u64 = 10;
 
 /// A crowd buys until the power is cut under it, at some moment of the second between two lazy fsyncs; Redis is on the rest
 /// of its disk afterwards. Returns the answers that the buyers got.
-async fn cut_under_a_crowd(world: &World, redis: &mut PowerCutRedis, sale: &SaleId, round: u64) -> (LoadReport, u64) {
+async fn cut_under_a_crowd(world: &World, redis: &PowerCutRedis, sale: &SaleId, round: u64) -> (LoadReport, u64) {
     let mut plan = LoadPlan::new(&world.api, sale.clone(), world.settings.auth.secret.clone());
     (plan.buyers, plan.first_buyer, plan.connections) = (100_000, round * 100_000, 16);
     let accepted = Arc::new(AtomicU64::new(0));
@@ -61,12 +61,12 @@ async fn sells(world: &World, sale: &SaleId, buyer: &str) {
 #[test]
 fn a_power_cut_with_appendfsync_always_loses_nothing_that_was_answered_202() {
     run_waiting(async {
-        let mut redis = PowerCutRedis::start("cut-always", "always").await;
+        let redis = PowerCutRedis::start("cut-always", "always").await;
         let world = World::on_redis(&redis.url(), "cut-always", &[Role::Api], &[]).await;
         let sale = world.sale("cut", 10_000_000, None).await;
         for round in 0..CUTS {
             sells(&world, &sale, "before").await;
-            let (report, _) = cut_under_a_crowd(&world, &mut redis, &sale, round).await;
+            let (report, _) = cut_under_a_crowd(&world, &redis, &sale, round).await;
             assert_eq!(lost(&world, &sale, &report).await, 0, "cut {round}: {:?}", report.by_status);
         }
         sells(&world, &sale, "after").await;
@@ -82,14 +82,14 @@ fn a_power_cut_with_appendfsync_always_loses_nothing_that_was_answered_202() {
 #[test]
 fn a_power_cut_with_appendfsync_everysec_loses_what_was_answered_202() {
     run_waiting(async {
-        let mut redis = PowerCutRedis::start("cut-everysec", "everysec").await;
+        let redis = PowerCutRedis::start("cut-everysec", "everysec").await;
         let world = World::on_redis(&redis.url(), "cut-everysec", &[Role::Api], &[]).await;
         let sale = world.sale("cut", 10_000_000, None).await;
         // The sale itself is on the disk before the first cut.
         time_passes(2_500).await;
         for round in 0..CUTS_MAX {
             sells(&world, &sale, "before").await;
-            let (report, gone) = cut_under_a_crowd(&world, &mut redis, &sale, round).await;
+            let (report, gone) = cut_under_a_crowd(&world, &redis, &sale, round).await;
             if lost(&world, &sale, &report).await > 0 {
                 assert!(gone > 0);
                 // Accept, stock and ledger went together: not even the audit can name them.

@@ -1,49 +1,24 @@
 //! The load driver's connection against a server that misbehaves byte by byte.
 
+use crate::support::outside::http_server::{HttpReply, HttpServer};
 use seckill::config::Secret;
 use seckill::domain::ids::SaleId;
 use seckill_bench::loadgen::http::{Connection, HttpError, ServerAddress};
 use seckill_bench::loadgen::{FinalAnswer, LoadPlan, run};
-use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
-
-/// What the server sends for a request, piece by piece, and whether it closes then.
-type Reply = (Vec<Vec<u8>>, bool);
 
 /// Serves every connection; `reply` is given the request line and how many requests came before, over all connections.
-async fn serve(reply: impl Fn(&str, usize) -> Reply + Send + Sync + 'static) -> (String, Arc<AtomicUsize>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/", listener.local_addr().unwrap());
-    let (reply, requests, connections) =
-        (Arc::new(reply), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    let made = Arc::clone(&connections);
-    tokio::spawn(async move {
-        while let Ok((mut stream, _)) = listener.accept().await {
-            made.fetch_add(1, SeqCst);
-            let (reply, requests) = (Arc::clone(&reply), Arc::clone(&requests));
-            tokio::spawn(async move {
-                stream.set_nodelay(true).unwrap();
-                let mut inbox = vec![0; 4096];
-                // The driver writes a request in one piece, and these are small.
-                while let Ok(bytes @ 1..) = stream.read(&mut inbox).await {
-                    let line = String::from_utf8_lossy(&inbox[..bytes]).lines().next().unwrap().to_owned();
-                    let (pieces, close) = reply(&line, requests.fetch_add(1, SeqCst));
-                    for piece in pieces {
-                        stream.write_all(&piece).await.unwrap();
-                        tokio::task::yield_now().await;
-                    }
-                    if close {
-                        return;
-                    }
-                }
-            });
-        }
-    });
-    (url, connections)
+async fn serve(reply: impl Fn(&str, usize) -> HttpReply + Send + Sync + 'static) -> (String, HttpServer) {
+    let requests = AtomicUsize::new(0);
+    let server = HttpServer::start(None, move |call| reply(&call.line, requests.fetch_add(1, SeqCst))).await;
+    (server.url("/"), server)
+}
+
+/// These pieces, and the connection stays.
+fn kept(pieces: Vec<Vec<u8>>) -> HttpReply {
+    HttpReply::pieces(pieces)
 }
 
 const OK: &[u8] =
@@ -59,8 +34,8 @@ const ASK: &[u8] = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_cut_anywhere_is_put_together_on_one_connection() {
     let (url, made) = serve(|_, no| match no {
-        0 => (OK.iter().map(|byte| vec![*byte]).collect(), false),
-        cut => (vec![OK[..cut % OK.len()].to_vec(), OK[cut % OK.len()..].to_vec()], false),
+        0 => kept(OK.iter().map(|byte| vec![*byte]).collect()),
+        cut => kept(vec![OK[..cut % OK.len()].to_vec(), OK[cut % OK.len()..].to_vec()]),
     })
     .await;
     let mut connection = connect(&url).await;
@@ -71,7 +46,7 @@ async fn an_answer_cut_anywhere_is_put_together_on_one_connection() {
             (202, &OK[OK.len() - 19..], Some("/v1/sales/s/orders/77"))
         );
     }
-    assert_eq!(made.load(SeqCst), 1);
+    assert_eq!(made.connections(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -79,12 +54,12 @@ async fn a_fault_costs_the_connection_and_the_next_call_makes_a_new_one() {
     let chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n".to_vec();
     let last = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n".to_vec();
     let (url, made) = serve(move |_, no| match no {
-        0 => (vec![OK[..40].to_vec()], true),
-        1 => (vec![chunked.clone()], false),
-        2 => (vec![], false),
-        3 => (vec![[OK, OK].concat()], false),
-        4 => (vec![last.clone()], false),
-        _ => (vec![OK.to_vec()], false),
+        0 => HttpReply::last(vec![OK[..40].to_vec()]),
+        1 => kept(vec![chunked.clone()]),
+        2 => kept(vec![]),
+        3 => kept(vec![[OK, OK].concat()]),
+        4 => kept(vec![last.clone()]),
+        _ => kept(vec![OK.to_vec()]),
     })
     .await;
     let mut connection = connect(&url).await;
@@ -95,17 +70,17 @@ async fn a_fault_costs_the_connection_and_the_next_call_makes_a_new_one() {
     assert_eq!(connection.call(ASK).await.unwrap().status(), 202);
     assert_eq!(connection.call(ASK).await.unwrap().status(), 200);
     assert_eq!(connection.call(ASK).await.unwrap().status(), 202);
-    assert_eq!(made.load(SeqCst), 6);
+    assert_eq!(made.connections(), 6);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connection_closed_while_idle_is_replaced_before_it_is_used() {
-    let (url, made) = serve(|_, _| (vec![OK.to_vec()], true)).await;
+    let (url, made) = serve(|_, _| HttpReply::last(vec![OK.to_vec()])).await;
     let mut connection = connect(&url).await;
     assert!(connection.call(ASK).await.is_ok());
     crate::support::world::time_passes(600).await;
     assert!(connection.call(ASK).await.is_ok());
-    assert_eq!(made.load(SeqCst), 2);
+    assert_eq!(made.connections(), 2);
 }
 
 fn plan(url: String, tokens: bool) -> LoadPlan {
@@ -122,16 +97,16 @@ fn plan(url: String, tokens: bool) -> LoadPlan {
     }
 }
 
-fn text(status: &str, body: &str) -> Reply {
-    (vec![format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into_bytes()], false)
+fn text(status: &str, body: &str) -> HttpReply {
+    HttpReply::new(status, "", body.as_bytes())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_purchase_cut_off_in_mid_answer_is_unknown_and_resolved_by_its_status() {
     for cut in [1, 30, OK.len() - 1] {
-        let (url, _) = serve(move |line, _| match line.split(' ').take(2).collect::<Vec<_>>()[..] {
+        let (url, _server) = serve(move |line, _| match line.split(' ').take(2).collect::<Vec<_>>()[..] {
             ["POST", "/v1/sales/s/tokens"] => text("201 Created", r#"{"request_id":"77","token":"t"}"#),
-            ["POST", "/v1/sales/s/orders"] => (vec![OK[..cut].to_vec()], true),
+            ["POST", "/v1/sales/s/orders"] => HttpReply::last(vec![OK[..cut].to_vec()]),
             ["GET", "/v1/sales/s/orders/77"] => text("200 OK", r#"{"status":"QUEUED"}"#),
             _ => panic!("{line}"),
         })
@@ -149,10 +124,10 @@ async fn a_purchase_cut_off_in_mid_answer_is_unknown_and_resolved_by_its_status(
 #[tokio::test(flavor = "multi_thread")]
 async fn busy_after_a_doubt_is_not_a_no() {
     let busy = b"HTTP/1.1 503 Busy\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n".to_vec();
-    let (url, _) = serve(move |line, no| match line.split(' ').take(2).collect::<Vec<_>>()[..] {
+    let (url, _server) = serve(move |line, no| match line.split(' ').take(2).collect::<Vec<_>>()[..] {
         ["POST", "/v1/sales/s/tokens"] => text("201 Created", r#"{"request_id":"77","token":"t"}"#),
-        ["POST", "/v1/sales/s/orders"] if no == 1 => (vec![], true),
-        ["POST", "/v1/sales/s/orders"] => (vec![busy.clone()], false),
+        ["POST", "/v1/sales/s/orders"] if no == 1 => HttpReply::hang_up(),
+        ["POST", "/v1/sales/s/orders"] => kept(vec![busy.clone()]),
         _ => text("404 Not Found", "{}"),
     })
     .await;

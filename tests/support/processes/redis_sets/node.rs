@@ -1,8 +1,7 @@
-//! One server of a set: a `redis-server` child with a settings file, a port and data of its own.
+//! One server of a set: a `redis-server` with a settings file, a port and data of its own.
 
 use crate::support::basics::raw_commands::try_redis_all;
-use crate::support::basics::time::eventually;
-use seckill::dev::Child;
+use crate::support::processes::supervised::Supervised;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io;
@@ -10,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tokio::sync::Mutex;
 
 /// A server that stands still answers nobody; one that is only slow has this long.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -21,12 +19,11 @@ const HASTE: [&str; 8] = ["SENTINEL", "DEBUG", "INFO-PERIOD", "1000", "PUBLISH-P
 
 /// A server of a set. It dies with the value.
 pub struct Node {
-    name: String,
+    server: Supervised,
     dir: PathBuf,
     port: u16,
     is_sentinel: bool,
     password: Option<String>,
-    child: Mutex<Child>,
     /// False from a kill or a freeze until it is undone: a query of all nodes leaves it out.
     runs: AtomicBool,
 }
@@ -51,20 +48,15 @@ impl Node {
         config.push(format!("port {port}"));
         config.push(format!("dir {}", dir.display()));
         std::fs::write(dir.join("redis.conf"), config.join("\n") + "\n").expect("a settings file");
-        let child = Mutex::new(child(&name, &dir, is_sentinel).await);
-        let password = password.map(str::to_owned);
-        Self { name, dir, port, is_sentinel, password, child, runs: AtomicBool::new(true) }
+        let (server, password) = (Supervised::new(&name, &dir.join("log")), password.map(str::to_owned));
+        server.start(command(&dir, is_sentinel)).await;
+        Self { server, dir, port, is_sentinel, password, runs: AtomicBool::new(true) }
     }
 
     /// Waits until it answers and has its data.
     pub(super) async fn ready(&self) {
-        eventually(&format!("{} answers", self.name), async || {
-            let mut child = self.child.lock().await;
-            assert!(child.is_alive(), "{} has ended: {}", self.name, child.log_tail());
-            drop(child);
-            self.try_call(&["PING"]).await.is_ok_and(|answer| answer == "PONG")
-        })
-        .await;
+        let pings = async || self.try_call(&["PING"]).await.is_ok_and(|answer| answer == "PONG");
+        self.server.until("answers", pings).await;
         if self.is_sentinel {
             self.call(&HASTE).await;
         }
@@ -104,7 +96,7 @@ impl Node {
     /// Sends it one command that must succeed.
     pub async fn call(&self, command: &[&str]) -> Value {
         let answer = self.try_call(command).await;
-        answer.unwrap_or_else(|error| panic!("{} ({}) to {command:?}: {error}", self.name, self.port))
+        answer.unwrap_or_else(|error| panic!("{} ({}) to {command:?}: {error}", self.server.name(), self.port))
     }
 
     /// A section of INFO: `name:value` lines. Empty when it does not answer.
@@ -124,15 +116,12 @@ impl Node {
     /// SIGKILL. Its data stay.
     pub async fn kill(&self) {
         self.runs.store(false, Ordering::SeqCst);
-        self.child.lock().await.kill().await.expect("killed");
+        self.server.kill().await;
     }
 
     /// Starts it again, on its port, its data and its settings as they are now; waits until it answers.
     pub async fn restart(&self) {
-        let mut running = self.child.lock().await;
-        running.kill().await.expect("killed");
-        *running = child(&self.name, &self.dir, self.is_sentinel).await;
-        drop(running);
+        self.server.start(command(&self.dir, self.is_sentinel)).await;
         self.ready().await;
         self.runs.store(true, Ordering::SeqCst);
     }
@@ -140,12 +129,12 @@ impl Node {
     /// SIGSTOP: it keeps its connections, takes new ones, and answers nobody.
     pub async fn freeze(&self) {
         self.runs.store(false, Ordering::SeqCst);
-        self.child.lock().await.signal(libc::SIGSTOP).expect("frozen");
+        self.server.signal(libc::SIGSTOP);
     }
 
     /// SIGCONT: it goes on where it was, and does not know that time has passed.
     pub async fn thaw(&self) {
-        self.child.lock().await.signal(libc::SIGCONT).expect("thawed");
+        self.server.signal(libc::SIGCONT);
         self.runs.store(true, Ordering::SeqCst);
     }
 }
@@ -156,7 +145,7 @@ pub(super) fn fields(text: &str) -> BTreeMap<String, String> {
     pairs.map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect()
 }
 
-async fn child(name: &str, dir: &Path, is_sentinel: bool) -> Child {
+fn command(dir: &Path, is_sentinel: bool) -> Command {
     let mut command = Command::new(
         seckill::dev::server_program(seckill::dev::ServerKind::Redis, "redis-server").expect("a redis-server"),
     );
@@ -164,5 +153,5 @@ async fn child(name: &str, dir: &Path, is_sentinel: bool) -> Child {
     if is_sentinel {
         command.arg("--sentinel");
     }
-    Child::spawn(name, command, &dir.join("log")).await.expect("a redis")
+    command
 }

@@ -1,9 +1,9 @@
 //! The proxy does to a connection what it says, or the faults made with it prove nothing.
 
 use super::files::Folder;
-use super::link_conditions::OneWayConditions;
-use super::proxy::Proxy;
 use super::raw_commands::try_redis;
+use super::support::links::conditions::OneWayConditions;
+use super::support::links::link::Link;
 use super::time::{eventually, run};
 use seckill::dev::{ports::free_port, redis};
 use std::io::ErrorKind;
@@ -16,7 +16,7 @@ use tokio::time::timeout;
 const AT_ONCE: Duration = Duration::from_millis(400);
 
 /// A server that says everything back, and a proxy in front of it.
-async fn echo() -> Proxy {
+async fn echo() -> Link {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     tokio::spawn(async move {
@@ -27,10 +27,10 @@ async fn echo() -> Proxy {
             });
         }
     });
-    Proxy::start(port).await
+    Link::before(port).await
 }
 
-async fn connect(proxy: &Proxy) -> TcpStream {
+async fn connect(proxy: &Link) -> TcpStream {
     TcpStream::connect(("127.0.0.1", proxy.port())).await.unwrap()
 }
 
@@ -136,7 +136,7 @@ fn a_request_whose_reply_is_dropped_was_executed_by_redis_once() {
     run(async {
         let folder = Folder::new("proxied-redis");
         let server = redis::start(folder.path(), free_port().unwrap()).await.unwrap();
-        let proxy = Proxy::start(server.port()).await;
+        let proxy = Link::before(server.port()).await;
         let through = format!("redis://127.0.0.1:{}", proxy.port());
         let count = async || try_redis(&server.url(), &["GET", "n"]).await.unwrap();
 

@@ -9,6 +9,8 @@ pub struct OneWayConditions {
     pub bytes_per_s: usize,
     /// Nothing goes through, and no side notices; what waits goes on its way when this ends.
     pub black_hole: bool,
+    /// What comes is thrown away, and no side notices. A connection that has lost something stays silent after it.
+    pub lost: bool,
 }
 
 /// Both directions.
@@ -20,6 +22,8 @@ pub struct LinkConditions {
     pub to_client: OneWayConditions,
     /// All connections are closed, new ones refused.
     pub cut: bool,
+    /// What the server says comes this much later on connections that are opened from now on.
+    pub new_ones_delay_ms: u64,
     /// Connections of an earlier generation are reset.
     pub generation: u64,
 }
