@@ -12,14 +12,14 @@ use diesel::sql_types::{BigInt, Unsigned};
 use diesel_async::{AsyncConnection, RunQueryDsl};
 
 /// Findings kept of one run; the sheet has the totals of all.
-pub(crate) const FINDINGS_MAX: usize = 1000;
+const FINDINGS_MAX: usize = 1000;
 
 /// Runs that found nothing are kept for a day, milliseconds.
 pub const QUIET_KEPT_MS: i64 = 24 * 60 * 60 * 1000;
 /// Runs with findings, and those that did not add up, are kept for 30 days, milliseconds.
 pub const NEWS_KEPT_MS: i64 = 30 * QUIET_KEPT_MS;
 /// Most runs that one call of [`prune`] deletes.
-pub(crate) const PRUNED_MAX: i64 = 1_000;
+const PRUNED_MAX: i64 = 1_000;
 
 /// One run of the audit.
 #[derive(Debug, Clone, PartialEq, Eq)]

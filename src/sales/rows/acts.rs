@@ -147,7 +147,7 @@ impl PendingAct {
 }
 
 /// Writes the act of this task in the caller's transaction, if it has one that is not written yet, with the sale as it is here.
-pub(crate) async fn insert_pending(conn: &mut Conn, sale_id: &SaleId) -> Result<(), DbError> {
+pub(super) async fn insert_pending(conn: &mut Conn, sale_id: &SaleId) -> Result<(), DbError> {
     let Some(pending) = PENDING.try_with(Arc::clone).ok().filter(|pending| !pending.is_written()) else {
         return Ok(());
     };
@@ -161,7 +161,7 @@ pub(crate) async fn insert_pending(conn: &mut Conn, sale_id: &SaleId) -> Result<
 }
 
 /// The transaction of [`insert_pending`] is committed.
-pub(crate) fn pending_is_written() {
+pub(super) fn pending_is_written() {
     let _none = PENDING.try_with(|pending| AtomicBool::store(&pending.is_written, true, Ordering::Release));
 }
 

@@ -37,30 +37,30 @@ const ARCHIVED: &str = "archived_sales";
 /// A row of `sales`.
 #[derive(Queryable, Selectable, Insertable)]
 #[diesel(table_name = sales, treat_none_as_default_value = false)]
-pub(crate) struct SaleRow {
-    pub(crate) sale_id: Vec<u8>,
-    pub(crate) product_id: String,
-    pub(crate) title: String,
-    pub(crate) price_cents: i64,
-    pub(crate) currency: String,
-    pub(crate) granted: i64,
-    pub(crate) stock: i64,
-    pub(crate) per_user_limit: Option<u32>,
-    pub(crate) token_required: bool,
-    pub(crate) waiting_room: bool,
-    pub(crate) pay_within_s: Option<u32>,
-    pub(crate) pay_grace_s: u32,
-    pub(crate) limit_returns: bool,
-    pub(crate) starts_at: NaiveDateTime,
-    pub(crate) ends_at: NaiveDateTime,
-    pub(crate) status: String,
-    pub(crate) epoch: u32,
-    pub(crate) hidden: bool,
-    pub(crate) version: u32,
+struct SaleRow {
+    sale_id: Vec<u8>,
+    product_id: String,
+    title: String,
+    price_cents: i64,
+    currency: String,
+    granted: i64,
+    stock: i64,
+    per_user_limit: Option<u32>,
+    token_required: bool,
+    waiting_room: bool,
+    pay_within_s: Option<u32>,
+    pay_grace_s: u32,
+    limit_returns: bool,
+    starts_at: NaiveDateTime,
+    ends_at: NaiveDateTime,
+    status: String,
+    epoch: u32,
+    hidden: bool,
+    version: u32,
 }
 
 impl SaleRow {
-    pub(crate) fn of(sale: &Sale) -> Result<Self, DbError> {
+    fn of(sale: &Sale) -> Result<Self, DbError> {
         Ok(Self {
             sale_id: sale.sale_id.as_str().as_bytes().to_vec(),
             product_id: sale.product_id.clone(),
@@ -84,7 +84,7 @@ impl SaleRow {
         })
     }
 
-    pub(crate) fn read(self) -> Result<Sale, DbError> {
+    fn read(self) -> Result<Sale, DbError> {
         Ok(Sale {
             sale_id: read_sale_id(&self.sale_id)?,
             product_id: self.product_id,

@@ -26,7 +26,7 @@ impl Default for GrantsSum {
 
 /// The grants of a sale.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct GivenGrants {
+pub(super) struct GivenGrants {
     /// For the next read.
     pub settled: GrantsSum,
     /// Units of all grants of the epoch, with the grant of its rebuild.
@@ -61,7 +61,7 @@ const REBUILD: &str = "/* books::rebuild */ SELECT COUNT(*) AS units FROM stock_
     WHERE sale_id = ? AND grant_id = ? AND kind = 'rebuild' AND epoch = ?";
 
 /// Sums the grants of `epoch`, behind `before` if that is of this epoch: two ranges of `ix_grants_epoch`, see `series`.
-pub(crate) async fn given(conn: &mut Conn, sale: &[u8], epoch: u32, before: GrantsSum) -> Result<GivenGrants, DbError> {
+pub(super) async fn given(conn: &mut Conn, sale: &[u8], epoch: u32, before: GrantsSum) -> Result<GivenGrants, DbError> {
     let before = if before.epoch == epoch { before } else { GrantsSum { epoch, ..GrantsSum::default() } };
     // One statement has one clock: the border of the sum is the border that the next read begins at.
     let query = format!(

@@ -7,7 +7,7 @@ use diesel::sql_types::{BigInt, Binary, Nullable, Unsigned};
 use diesel_async::RunQueryDsl;
 
 /// How long a row is young, seconds: longer than any transaction that writes one stays open.
-pub(crate) const YOUNG_S: u32 = 60;
+pub(super) const YOUNG_S: u32 = 60;
 
 /// The journal of a sale summed, in units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -67,7 +67,7 @@ pub(crate) async fn since(
 
 /// Counts them; `returned` are the units that the journal says came back. Only where those disagree, rows are read: a build of
 /// before may have cancelled an order without giving it a state.
-pub(crate) async fn by_state(conn: &mut Conn, sale: &[u8], returned: i64) -> Result<LifeCounts, DbError> {
+pub(super) async fn by_state(conn: &mut Conn, sale: &[u8], returned: i64) -> Result<LifeCounts, DbError> {
     let rows: Vec<StateRow> =
         diesel::sql_query(BY_STATE).bind::<Binary, _>(sale).bind::<Binary, _>(sale).load(conn).await?;
     let mut counted = LifeCounts::default();

@@ -31,7 +31,7 @@ pub(crate) const FIRST_GRANT: &str = "first";
 /// Longest name of a grant, bytes: its column's.
 pub(crate) const NAME_BYTES_MAX: usize = 64;
 /// Most grants a listing returns.
-pub(crate) const GRANTS_MAX: i64 = 1000;
+const GRANTS_MAX: i64 = 1000;
 /// Most open grants read at a time: each may name the buyers of a batch.
 const UNAPPLIED_MAX: i64 = 100;
 /// Most grants of one epoch that are compared one by one.
@@ -177,7 +177,7 @@ impl GrantRows {
 }
 
 /// Why units are not offered.
-pub(crate) enum NotOffered {
+enum NotOffered {
     NoRoom,
     Unknown,
 }
