@@ -5,9 +5,8 @@
 use super::bar::Bar;
 use super::cpu::{CpuMeter, resident_peak_mib};
 use super::environment::Environment;
-use super::latency;
 use super::sizes::{Sizes, Spinner};
-use super::steady_crowd;
+use super::{latency, steady_crowd};
 use crate::loadgen::{self, LoadPlan};
 use seckill::cli::Failure;
 use serde_json::json;

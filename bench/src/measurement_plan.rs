@@ -4,7 +4,6 @@
 //! Each stage is measured `runs` times in a row and becomes its medians before the next one begins, because later ones are
 //! compared with earlier ones.
 
-use super::accept;
 use super::accept_rs256::Rs256Crowd;
 use super::bar::{Bar, merged};
 use super::environment::{Difference, Environment};
@@ -12,8 +11,8 @@ use super::sizes::{Scenario, Sizes, Spinner};
 use super::sold_out::SoldOut;
 use super::stage::Stage;
 use super::{
-    aof_rewrite, expiry, fill, flash_crowd, growth, growth_reconcile, index_cost, latency, memory, prefault, program,
-    recovery, rush, scenarios, steady_crowd, strategies, waiters, whole_sale,
+    accept, aof_rewrite, expiry, fill, flash_crowd, growth, growth_reconcile, index_cost, latency, memory, prefault,
+    program, recovery, rush, scenarios, steady_crowd, strategies, waiters, whole_sale,
 };
 use seckill::cli::Failure;
 use std::path::Path;

@@ -1,12 +1,11 @@
 //! A crowd that buys as fast as it is answered, the whole way to the order.
 
 use super::bar::Bar;
-use super::cost;
 use super::cpu::CpuMeter;
 use super::environment::Environment;
-use super::landing;
 use super::sizes::{Sizes, Spinner};
 use super::steady_crowd::{ENOUGH, crowd};
+use super::{cost, landing};
 use crate::lags;
 use crate::loadgen::{self, LoadReport};
 use seckill::cli::Failure;

@@ -9,12 +9,11 @@
 
 use super::bar::Bar;
 use super::cpu::{CpuMeter, resident_peak_mib};
-use super::descriptors;
 use super::environment::{Difference, Environment};
 use super::latency::{ms, warmed};
 use super::request_texts::purchase_in;
 use super::sizes::{Sizes, Spinner};
-use super::steady_crowd;
+use super::{descriptors, steady_crowd};
 use crate::loadgen::access_tokens::AccessTokens;
 use crate::loadgen::http::{Connection, ServerAddress};
 use crate::loadgen::{self, LoadReport};

@@ -5,9 +5,8 @@ use crate::http::problem::{Kind, Problem};
 use crate::p5_reconcile::ReconcileError;
 use crate::p5_reconcile::dlq::DlqError;
 use crate::p6_fulfil::{CancelError, NoOrderYet, PaymentError};
-use crate::sales::SaleControlError;
 use crate::sales::rows::error::SaleError;
-use crate::sales::{BadSale, ChangeRefusal};
+use crate::sales::{BadSale, ChangeRefusal, SaleControlError};
 use crate::store::mysql::DbError;
 
 impl From<DbError> for Problem {

@@ -8,10 +8,10 @@ use super::encryption::Encryption;
 use super::kind::ServerKind;
 use super::lock::DirLock;
 use super::ports::free_port;
-use super::rabbitmq::{BrokerNode, RabbitPorts};
+use super::rabbitmq::{self, BrokerNode, RabbitPorts};
 use super::server::{self, Server};
 use super::state::DevState;
-use super::{DevError, mariadb, rabbitmq, redis};
+use super::{DevError, mariadb, redis};
 
 /// Where the three servers are.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,12 +4,11 @@
 //! started again on its data and port. A crash of this process takes servers and roles with it (the kernel kills them);
 //! their data stay.
 
-use super::demo;
 use super::secrets::Secrets;
 use super::split::Split;
 pub(crate) use super::stack_plan::{StackError, StackPlan};
 use super::stack_plan::{StackListeners, has_shop};
-use super::{DevError, DevState, External, PrivateServers, ServerUrls};
+use super::{DevError, DevState, External, PrivateServers, ServerUrls, demo};
 use crate::admin::{self, Admin};
 use crate::config::{ConfigError, Settings};
 use crate::roles::{self, ApiOptions, Role, RoleError, Running, Servers};

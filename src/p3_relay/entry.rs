@@ -1,8 +1,7 @@
 //! An outbox entry that this relay has read, and how its state moves.
 
 use crate::domain::ids::SaleId;
-use crate::domain::message::OrderMessage;
-use crate::domain::message::{decode_lines, encode, request_ids_of_lines};
+use crate::domain::message::{OrderMessage, decode_lines, encode, request_ids_of_lines};
 use crate::domain::states::{P3Relay, RequestEvent, State};
 use crate::store::redis::{OutboxEntry, ParkedOrder};
 use crate::telemetry::count;

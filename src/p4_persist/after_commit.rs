@@ -4,11 +4,10 @@
 //! broker, messages acknowledged or sent back, ledger records marked. A crash before the ack leaves a redelivery, which finds
 //! its outcome and publishes the event again; a crash after it leaves records that P5 marks.
 
-use super::Persist;
-use super::events;
 use super::handled::HandledDelivery;
 use super::ledger_marks::LedgerMarks;
 use super::send_back::{UnsentCopy, copy};
+use super::{Persist, events};
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::message::{OrderMessage, UnitPrice};
 use crate::domain::outcome::Verdict;

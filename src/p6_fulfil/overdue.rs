@@ -8,8 +8,7 @@
 //! only: a new leader begins at the front.
 
 use crate::domain::ids::SaleId;
-use crate::orders::rows::OrderRows;
-use crate::orders::rows::{OverdueOrder, OverdueSale};
+use crate::orders::rows::{OrderRows, OverdueOrder, OverdueSale};
 use crate::store::mysql::DbError;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};

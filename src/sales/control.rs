@@ -20,8 +20,7 @@ use crate::domain::shard::share;
 use crate::faults::crash_point;
 use crate::sales::grants::SaleAndGrantRows;
 use crate::sales::rows::error::SaleError;
-use crate::sales::rows::grants;
-use crate::sales::rows::grants::Reclaimed;
+use crate::sales::rows::grants::{self, Reclaimed};
 use crate::sales::rows::{ActRows, ArchivedRows};
 use crate::store::redis::Activation;
 

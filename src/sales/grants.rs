@@ -10,8 +10,7 @@ use crate::domain::ids::SaleId;
 use crate::domain::sale::SaleStatus;
 use crate::domain::shard::{home_shard, share};
 use crate::faults::{crash_point, left_out};
-use crate::sales::rows::grants;
-use crate::sales::rows::{GrantRows, SaleRows};
+use crate::sales::rows::{GrantRows, SaleRows, grants};
 use crate::store::mysql::DbError;
 use crate::store::redis::{Granted, RedisFault};
 

@@ -1,8 +1,7 @@
 //! The strategies' own table: one row each, what was measured and what a kill -9 left. A dash is what a strategy does not
 //! have: no retries, no events.
 
-use crate::bar::Bar;
-use crate::bar::short;
+use crate::bar::{Bar, short};
 use seckill::cli::output;
 use serde_json::Value;
 

@@ -8,9 +8,8 @@ use crate::domain::order_life::PaymentTerms;
 use crate::domain::sale::Sale;
 use crate::http::times::shown_time;
 use crate::roles::Servers;
-use crate::sales::SaleControl;
-use crate::sales::SaleDetail;
 use crate::sales::rows::archived::Archived;
+use crate::sales::{SaleControl, SaleDetail};
 
 pub(super) async fn list(servers: &Servers, json: bool) -> Result<(), Failure> {
     let (sales, kept) = (servers.rows.sales.list().await?, servers.rows.archived.list().await?);

@@ -72,8 +72,7 @@ pub(super) fn decode(bytes: &[u8]) -> Option<OrderMessage> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::MessageError;
-    use super::super::any_order_message;
+    use super::super::{MessageError, any_order_message};
     use super::*;
     use proptest::prelude::*;
 

@@ -10,9 +10,9 @@ use crate::http::times::shown_time;
 use crate::p1_entry::catalog::SaleView;
 use crate::p1_entry::sale_list::ListedSale;
 use crate::runtime::now_ms;
+use actix_web::HttpResponse;
 use actix_web::http::header::{AGE, CACHE_CONTROL, ContentType};
-use actix_web::web::Bytes;
-use actix_web::{HttpResponse, web};
+use actix_web::web::{self, Bytes};
 use serde::Serialize;
 use std::sync::Arc;
 

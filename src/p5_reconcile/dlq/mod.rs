@@ -23,8 +23,7 @@ mod service;
 pub use action::{DlqAction, DlqActionResult, DlqSelection};
 pub(crate) use action::{DlqReport, DlqReportLine};
 
-pub(crate) use entry::{DlqEntry, DlqListing, code_of};
-pub(crate) use entry::{DlqError, DlqSource};
+pub(crate) use entry::{DlqEntry, DlqError, DlqListing, DlqSource, code_of};
 pub(crate) use find::list;
 pub use mq_cleanup::{MqDlqCleanup, clean_mq_dlq};
 pub use mq_scan::MqDlqContents;

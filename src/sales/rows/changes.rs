@@ -4,9 +4,7 @@
 
 use crate::domain::ids::SaleId;
 use crate::domain::sale::{Sale, SaleStatus};
-use crate::sales::rows::SaleRow;
-use crate::sales::rows::SaleRows;
-use crate::sales::rows::acts;
+use crate::sales::rows::{SaleRow, SaleRows, acts};
 use crate::sales::sale_change::{START_SETTLED_S, SaleChange};
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Conn;

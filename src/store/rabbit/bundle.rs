@@ -5,8 +5,7 @@
 //! so a bundle is only ever on its first way, or where the broker itself put it: in the dead-letter queue.
 
 use super::headers::BODY_BYTES_MAX;
-use crate::domain::message::OrderMessage;
-use crate::domain::message::{BUNDLE_MAX, decode_lines};
+use crate::domain::message::{BUNDLE_MAX, OrderMessage, decode_lines};
 use amqprs::BasicProperties;
 
 /// The content type of a bundle.

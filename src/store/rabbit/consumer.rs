@@ -15,8 +15,7 @@ use super::link::{Link, call};
 use super::queue_inspector::QueueInspector;
 use super::signals::{Feed, Signal};
 use super::topology::Topology;
-use crate::domain::message::OrderMessage;
-use crate::domain::message::{self, MessageError};
+use crate::domain::message::{self, MessageError, OrderMessage};
 use amqprs::channel::{
     BasicAckArguments, BasicConsumeArguments, BasicNackArguments, BasicQosArguments, BasicRejectArguments, Channel,
 };

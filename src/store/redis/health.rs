@@ -1,7 +1,6 @@
 //! Settings of the server that a guarantee depends on.
 
-use super::connection::Node;
-use super::connection::{RedisFault, good_replicas, info_field, list, optional_text, text, value_in};
+use super::connection::{Node, RedisFault, good_replicas, info_field, list, optional_text, text, value_in};
 use super::keyspace::Keyspace;
 use crate::config::Durability;
 use futures::future::join_all;

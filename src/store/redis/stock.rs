@@ -1,7 +1,6 @@
 //! The stock of a sale on a shard: `lua/reserve.lua`, which sells it, and how much is left.
 
-use super::connection::Replicated;
-use super::connection::{RedisFault, integer, list, text};
+use super::connection::{RedisFault, Replicated, integer, list, text};
 use super::keyspace::Keyspace;
 use super::scripts::Arguments;
 use crate::config::OutboxKind;

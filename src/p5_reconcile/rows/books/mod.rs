@@ -18,9 +18,8 @@ pub use given::GrantsSum;
 pub use journal::JournalSum;
 use journal::journal;
 pub use movement::Movement;
-pub(crate) use series::of_series;
 pub use series::{PIECE, Series, SeriesQuery};
-pub(crate) use series::{Piece, SeriesRead, Tally};
+pub(crate) use series::{Piece, SeriesRead, Tally, of_series};
 
 use crate::domain::balance::LifeCounts;
 use crate::domain::ids::SaleId;

@@ -2,8 +2,7 @@
 //!
 //! Every call is `lua/outbox_list.lua`, one step each; `list_entry_codec.rs` reads the strings.
 
-use super::list_entry_codec;
-use super::{OrphanPage, Outbox, OutboxEntry, PageFrom, ParkReason, TakenOver};
+use super::{OrphanPage, Outbox, OutboxEntry, PageFrom, ParkReason, TakenOver, list_entry_codec};
 use crate::store::redis::connection::{DoneWhen, RedisFault, Replicated, integer, list, optional_text, text};
 use crate::store::redis::scripts::OUTBOX_LIST;
 use fred::types::Value;

@@ -3,9 +3,8 @@
 //! A stream beside an outbox that is one; beside a list a sorted set with score 0, which is in the order of the ids (they
 //! begin with the time) and gives a page or an entry by its id without reading the others.
 
-use super::list_entry_codec;
 use super::stream::stream_page;
-use super::{Outbox, OutboxEntry, SentEntry};
+use super::{Outbox, OutboxEntry, SentEntry, list_entry_codec};
 use crate::config::OutboxKind;
 use crate::domain::ids::{RequestId, SaleId};
 use crate::faults::{crash_point, left_out};

@@ -1,7 +1,6 @@
 //! The entries of a shard's outbox, and which relay has each of them: for the audit, the rebuild and operators. Reads only.
 
-use super::list_entry_codec;
-use super::{Outbox, OutboxEntry};
+use super::{Outbox, OutboxEntry, list_entry_codec};
 use crate::config::OutboxKind;
 use crate::store::redis::connection::{RedisFault, list, optional_text, text};
 use crate::store::redis::keyspace::GROUP;
