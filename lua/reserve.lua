@@ -15,8 +15,8 @@
 -- ARGV[1] epoch the caller knows, ARGV[2] sale id, ARGV[3] shard, ARGV[4] number of shards, ARGV[5] arguments of a request:
 --         2 (request id, user id; the quantity is 1) or 3 (request id, user id, quantity), ARGV[6] number of texts,
 --         ARGV[7] which requests came with a purchase token: '1' all, '0' none, else a '1' or '0' for each; then the
---         texts: of each 64 requests the lines "<request id> <quantity> <user id>\n" of their outbox entry (format 2; else
---         none); then the request ids of all, the user ids of all, the quantities of all
+--         texts: of each 64 requests the lines "<request id> <quantity> <user id>\n" of their outbox entry (stream; with a
+--         list none); then the request ids of all, the user ids of all, the quantities of all
 -- Returns 1 when every request was accepted, else a flat array, for each request: code, detail. Codes (domain/reserve.rs):
 --         0 accepted, 1 replayed, 2 duplicate buyer (first request id), 3 limit (units owned), 4 short (units left),
 --         5 conflict, 6 paused, 7 closed, 8 frozen, 9 keys missing, 10 stale epoch, 11 backlog, 12 damaged,
@@ -35,10 +35,8 @@
 -- A line that ends in "@slot" may be replaced before the script is loaded (src/store/redis/scripts/reserve.rs).
 -- The key prefix of the system, so that no two systems on one server share this script's SHA-1. -- @slot system
 
--- The kind of outbox (redis.outbox).
+-- The kind of outbox (redis.outbox). An entry of a stream is up to 64 orders, in lines; one of a list is one order, in JSON.
 local OUTBOX = 'stream' -- @slot outbox
--- 1: an entry is one order, in JSON. 2: an entry is up to 64 orders, in lines (redis.outbox_format; a list has 1).
-local FORMAT = 1 -- @slot outbox_format
 -- Most orders of an entry: as many as share a message (src/domain/message/mod.rs).
 local ENTRY_MAX = 64
 
@@ -99,7 +97,7 @@ local stock = whole(stock_text)
 -- the api checks.
 local starts, ends = whole(meta[8] or '0'), whole(meta[9] or '9007199254740991')
 if not (limit and cap and number and stock and starts and ends) then return answer_all(12) end
-if FORMAT == 2 and texts ~= math.ceil(count / ENTRY_MAX) then return answer_all(12) end
+if OUTBOX == 'stream' and texts ~= math.ceil(count / ENTRY_MAX) then return answer_all(12) end
 -- Which requests come in: all ('open', and keys from before there were doors), or those with a purchase token ('token'). No process'
 -- memory of the sale decides it.
 local door = meta[10] or 'open'
@@ -167,7 +165,7 @@ local accepted, buyer_fields, places, taken = 0, 0, nil, 0
 
 -- The usual group: every request new and of a new buyer, one unit each, let in by the door, and room and units for all. All are accepted. A request
 -- id or a buyer that stands twice in the group is seen when it is written.
-local usual = FORMAT == 2 and WIDTH == 2 and not refusal and count <= room and count <= stock
+local usual = OUTBOX == 'stream' and WIDTH == 2 and not refusal and count <= room and count <= stock
   and (not needs_token or tokens == '1')
 if usual then
   local args, middle = ARGV, ' 1' .. tail
@@ -262,7 +260,7 @@ for _ = 1, 2 do
 
   -- Writes. Outbox first: it is the one that would refuse (memory, missing stream), and then nothing has happened.
   entries = {}
-  if FORMAT == 2 then
+  if OUTBOX == 'stream' then
     for from = 1, accepted, ENTRY_MAX do
       local to = math.min(from + ENTRY_MAX - 1, accepted)
       local lines
@@ -292,11 +290,7 @@ for _ = 1, 2 do
     for at, i in ipairs(places) do
       local id, quantity_text = ARGV[IDS + i], WIDTH == 3 and ARGV[QUANTITIES + i] or '1'
       local payload = head(id, ARGV[USERS + i], quantity_text) .. middle .. format('%d', number + at) .. at_end
-      if OUTBOX == 'list' then
-        redis.call('LPUSH', outbox_key, at_ms .. '-' .. id .. ' ' .. sale .. ' ' .. payload)
-      else
-        redis.call('XADD', outbox_key, 'NOMKSTREAM', '*', 'r', id, 's', sale, 'p', payload)
-      end
+      redis.call('LPUSH', outbox_key, at_ms .. '-' .. id .. ' ' .. sale .. ' ' .. payload)
     end
   end
   local new = accepted
@@ -313,7 +307,7 @@ for _ = 1, 2 do
 end
 
 -- The counters.
-if FORMAT == 2 then
+if OUTBOX == 'stream' then
   if length == 0 and more ~= '0' then redis.call('DEL', KEYS[6]) end
   if accepted > #entries then redis.call('INCRBY', KEYS[6], accepted - #entries) end
 end

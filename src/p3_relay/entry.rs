@@ -19,7 +19,7 @@ pub(super) struct RelayEntry {
     pub payload: Vec<u8>,
     /// How many orders it has, from 1.
     pub orders: usize,
-    /// Its payload is orders in lines (`redis.outbox_format` 2), not one message.
+    /// Its payload is orders in lines; else one message: from a list, or as 0.2.0 wrote it with `redis.outbox_format` 1.
     pub in_lines: bool,
     state: P3Relay,
     spans: Vec<AttemptSpans>,

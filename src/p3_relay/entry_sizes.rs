@@ -1,5 +1,5 @@
-//! How many entries a relay reads for a number of orders. An entry does not say before it is read how many orders it has
-//! (`redis.outbox_format`), and the window counts orders. Pure.
+//! How many entries a relay reads for a number of orders. An entry does not say before it is read how many orders it has,
+//! and the window counts orders. Pure.
 
 use crate::domain::message::BUNDLE_MAX;
 use crate::store::redis::OutboxEntry;

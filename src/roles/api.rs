@@ -51,6 +51,7 @@ impl PublicEndpoint {
         }
         let port = options.public_port.map_or_else(|| bind_public(&settings.http.listen), Ok)?;
         warn_of_short_queue(settings.http.listen_backlog);
+        warn_of_outbox_format(settings.redis.outbox_format);
         let auth = Authenticator::new(&settings.auth).map_err(|error| refused(error.to_string()))?;
         let mut extra_routes: Vec<ExtraRoutes> = vec![Arc::new(console::docs)];
         if options.demo_shop {
@@ -147,6 +148,16 @@ fn warn_of_short_queue(backlog: u16) {
             http_listen_backlog = backlog,
             allowed,
             "net.core.somaxconn is below http.listen_backlog: fewer connections can wait to be accepted"
+        );
+    }
+}
+
+/// 1 is taken, so that a file of the version before still starts a process. No process needs it: that version reads lines, too.
+fn warn_of_outbox_format(format: u8) {
+    if format == 1 {
+        tracing::warn!(
+            "redis.outbox_format = 1 has no effect any more: entries of the outbox stream are written in lines (2); \
+             remove the key"
         );
     }
 }

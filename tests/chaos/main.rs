@@ -76,11 +76,11 @@ fn orders() -> run::Orders {
     }
 }
 
-/// What `CHAOS_SET` says, on top of what the seed decides: the form of outbox entries.
+/// What `CHAOS_SET` says, on top of what the seed decides: the kind of outbox.
 fn settings(seed: u64) -> Vec<String> {
     let set: String = asked("CHAOS_SET").unwrap_or_default();
     let given = set.split(',').filter(|set| !set.is_empty()).map(str::to_owned);
-    std::iter::once(format!("redis.outbox_format={}", 1 + seed % 2)).chain(given).collect()
+    std::iter::once(format!("redis.outbox={}", if seed % 2 == 0 { "list" } else { "stream" })).chain(given).collect()
 }
 
 #[test]

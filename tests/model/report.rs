@@ -24,7 +24,7 @@ every place of a bounded number of faults:
 - a restart of Redis; the loss of the broker's data; an operator who gives a parked request up.
 
 In the searches named *an entry of several orders* one call asks for everybody who waits, and what it accepts is one
-entry (`redis.outbox_format` 2) and one message. Entry and message have one fate; each order of the message has its own
+entry (a stream's) and one message. Entry and message have one fate; each order of the message has its own
 transaction, its own copy in the retry queue and its own dead letter.
 
 P5 may land a request at any moment.

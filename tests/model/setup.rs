@@ -162,7 +162,7 @@ pub struct Setup {
     pub counts: bool,
     /// The way from the outbox to the database is two steps.
     pub short: bool,
-    /// One call of the script asks for everybody who waits, and what it accepts is one entry (`redis.outbox_format` 2).
+    /// One call of the script asks for everybody who waits, and what it accepts is one entry, as in a stream.
     pub together: bool,
     pub mutation: Option<Mutation>,
 }

@@ -109,7 +109,7 @@ pub struct Request {
     /// Epoch and acceptance number, as in the message.
     pub epoch: u8,
     pub number: u8,
-    /// Where an entry has several orders (`redis.outbox_format` 2): the number of its first one; 0 where it has one.
+    /// Where an entry has several orders (those of a stream do): the number of its first one; 0 where it has one.
     pub entry_of: u8,
     pub kept: Kept,
     /// What a crash of Redis leaves, where that is not everything.

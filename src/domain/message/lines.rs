@@ -1,4 +1,4 @@
-//! Several orders in lines (`redis.outbox_format` 2): what they have in common once, then a line for each.
+//! Several orders in lines, the form of a stream's entries: what they have in common once, then a line for each.
 //!
 //! ```text
 //! @<shard> <epoch> <at_ms> <first acceptance number> <sale>

@@ -3,6 +3,9 @@
 //! One line an order, `<message id> <body>`, and a content type that says so. A body is opaque here and stays byte by byte what
 //! it was; whatever does not fit into a line travels alone. Orders that are sent again (retries, dead letters) travel alone,
 //! so a bundle is only ever on its first way, or where the broker itself put it: in the dead-letter queue.
+//!
+//! Orders that are packed here: those of a list outbox, whose entry is one order, and those that 0.2.0 put into a stream with
+//! `redis.outbox_format` 1. Entries in lines are put together as they are.
 
 use super::headers::BODY_BYTES_MAX;
 use crate::domain::message::{BUNDLE_MAX, OrderMessage, decode_lines};
@@ -10,7 +13,7 @@ use amqprs::BasicProperties;
 
 /// The content type of a bundle.
 pub(super) const CONTENT_TYPE: &str = "application/vnd.seckill.orders";
-/// The content type of orders in lines (`redis.outbox_format` 2).
+/// The content type of orders in lines.
 pub(super) const LINES_CONTENT_TYPE: &str = "application/vnd.seckill.orders.lines";
 /// Longest body that may share a message, in bytes.
 const SHARED_BYTES_MAX: usize = 900;

@@ -49,7 +49,7 @@ pub struct Delivery {
     pub message_id: Option<String>,
     /// The content, opaque here; empty where the order is read already.
     pub body: Vec<u8>,
-    /// The order, when it came in lines (`redis.outbox_format` 2).
+    /// The order, when it came in lines.
     pub(crate) order: Option<OrderMessage>,
     /// How often it was tried before, from the header [`super::ATTEMPT_HEADER`].
     pub attempts: u32,

@@ -86,7 +86,7 @@ impl Keys {
         self.of_shard(shard, "outbox")
     }
 
-    /// String: orders in the outbox beyond the first of each entry (`redis.outbox_format` 2).
+    /// String: orders in the outbox beyond the first of each entry.
     #[must_use]
     pub fn outbox_more(&self, shard: u16) -> String {
         self.of_shard(shard, "outbox-more")

@@ -2,7 +2,7 @@
 
 use super::connection::{DoneWhen, Node, RedisConnection, RedisFault, Replicated};
 use super::keys::Keys;
-use super::scripts::{self, OutboxForm, ReserveScripts, Script};
+use super::scripts::{self, ReserveScripts, Script};
 use crate::config::{OutboxKind, Redis};
 use crate::store::tls::Trust;
 use fred::types::Value;
@@ -25,7 +25,7 @@ impl Keyspace {
     pub(super) fn start(settings: &Redis, trust: Option<&Trust>) -> Result<Arc<Self>, RedisFault> {
         let connection = RedisConnection::start(settings, trust)?;
         Ok(Arc::new(Self {
-            reserve_scripts: ReserveScripts::new(connection.clone(), &settings.prefix, OutboxForm::of(settings)),
+            reserve_scripts: ReserveScripts::new(connection.clone(), &settings.prefix, settings.outbox),
             connection,
             keys: Keys::new(settings.prefix.clone()),
             outbox: settings.outbox,

@@ -1,4 +1,4 @@
-//! Orders in lines (`redis.outbox_format` 2), read by rules of this judge's own.
+//! Orders in lines, read by rules of this judge's own.
 
 use serde_json::{Value, json};
 

@@ -43,7 +43,7 @@ fn a_backlog_of_a_locked_sale_lets_the_sales_behind_it_land() {
     run(async {
         let set = [
             "rabbitmq.queues=1",
-            "redis.outbox_format=1",
+            "p2_reserve.group_max=1",
             "p3_relay.bundle_max=1",
             "p4_persist.writers_count=1",
             "p4_persist.group_max=10",

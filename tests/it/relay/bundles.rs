@@ -2,7 +2,7 @@
 //! outcome, and a process that dies in the middle of a message loses and doubles none of them.
 
 use crate::support::world::fault_injection::REFUSING_TRIGGER;
-use crate::support::world::outbox_kinds::OUTBOX_KINDS;
+use crate::support::world::outbox_kinds::{OUTBOX_KINDS, STREAM};
 use crate::support::world::relay_state::nothing_is_left;
 use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::SaleId;
@@ -38,7 +38,7 @@ fn orders_of_a_queue_share_messages_and_each_has_its_own_outcome() {
             world.bought(&sale, "last").await;
             relayed(&world, 8).await;
             // 24 that share, and one that travels alone. In lines, an entry is never split: messages may be less full.
-            let messages = if outbox == OUTBOX_KINDS[2] { 4..=10 } else { 4..=4 };
+            let messages = if outbox == STREAM { 4..=10 } else { 4..=4 };
             let waiting = world.waiting_in("seckill.orders").await;
             assert!(messages.contains(&waiting), "{outbox}: {waiting}");
 

@@ -12,7 +12,7 @@ use seckill::roles::Role::{Api, Consumer, Relay};
 /// Few entries fill the window, each order is an entry and a message, nobody else takes them over, and they try for longer than a test.
 const SET: [&str; 10] = [
     "rabbitmq.queues=2",
-    "redis.outbox_format=1",
+    "p2_reserve.group_max=1",
     "p3_relay.window_max=32",
     "p3_relay.probe_max=4",
     "p3_relay.bundle_max=1",

@@ -1,7 +1,7 @@
 //! Entries with several orders and processes that die over them: none of the orders is lost and none is doubled, whatever
 //! form the entries before and after them have.
 
-use super::several_orders::accepted;
+use super::several_orders::{EntryForm, accepted};
 use crate::support::world::fault_injection::unbind_order_queue;
 use crate::support::world::relay_state::{nothing_is_left, parked};
 use crate::support::world::{World, eventually, run};
@@ -9,7 +9,6 @@ use seckill::domain::ids::SaleId;
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
 use seckill::store::rabbit::declare;
 
-const IN_LINES: &str = "redis.outbox_format=2";
 /// One transaction for each message, so that a death is over one.
 const ONE_WRITER: &str = "p4_persist.writers_count=1";
 /// The third of the orders of a message.
@@ -33,14 +32,14 @@ async fn adds_up(world: &World, sale: &SaleId, count: i64) {
 #[test]
 fn a_relay_that_dies_at_any_line_over_both_forms_loses_and_doubles_nothing() {
     run(async {
-        let world = World::with(&[Api, Consumer], &[IN_LINES]).await;
+        let world = World::with(&[Api, Consumer], &[]).await;
         declare(&world.servers.rabbit).await.unwrap();
         let sale = world.sale("both", 1_000, Some(9)).await;
         let mut buyers = 0_u64;
         // What an upgrade and its roll back leave in one backlog: the old form, the new one, and the old one again.
         let mut switched_twice = async || {
-            for (outbox_format, count) in [(1, 2), (2, 10), (1, 1)] {
-                accepted(&world, &sale, outbox_format, buyers..buyers + count).await;
+            for (form, count) in [(EntryForm::Old, 2), (EntryForm::Lines, 10), (EntryForm::Old, 1)] {
+                accepted(&world, &sale, form, buyers..buyers + count).await;
                 buyers += count;
             }
             i64::try_from(buyers).unwrap()
@@ -63,19 +62,19 @@ fn a_relay_that_dies_at_any_line_over_both_forms_loses_and_doubles_nothing() {
 #[test]
 fn an_entry_of_several_orders_is_parked_as_a_whole_or_not_at_all() {
     run(async {
-        let world = World::with(&[Api], &[IN_LINES]).await;
+        let world = World::with(&[Api], &[]).await;
         let sale = world.sale("whole", 1_000, Some(9)).await;
         let mut orders = 0;
         for (at, (point, dead_letters)) in [("F9", 0), ("F9a", 5)].into_iter().enumerate() {
             let first = u64::try_from(at).unwrap() * 10;
             // It has declared the topology for the first one; what comes then is returned.
             let relay = world.process("relay", &format!("{point}=return"), &["p3_relay.attempts_max=1"]);
-            accepted(&world, &sale, 2, first..first + 1).await;
+            accepted(&world, &sale, EntryForm::Lines, first..first + 1).await;
             orders += 6;
             nothing_is_left(&world).await;
             // No consumer runs here: one declares the topology in the background, at any time after its start.
             unbind_order_queue(&world.servers.rabbit).await;
-            accepted(&world, &sale, 2, first + 1..first + 6).await;
+            accepted(&world, &sale, EntryForm::Lines, first + 1..first + 6).await;
             relay.dies_at(point).await;
             assert_eq!(parked(&world).await, dead_letters, "{point}");
             if dead_letters == 0 {
@@ -95,12 +94,12 @@ fn an_entry_of_several_orders_is_parked_as_a_whole_or_not_at_all() {
 
 /// A world whose messages are at the broker: one of each count of orders.
 async fn messages_of(counts: &[u64]) -> (World, SaleId) {
-    let world = World::with(&[Api], &[IN_LINES, "p3_relay.bundle_max=1"]).await;
+    let world = World::with(&[Api], &["p3_relay.bundle_max=1"]).await;
     declare(&world.servers.rabbit).await.unwrap();
     let sale = world.sale("letters", 1_000, Some(9)).await;
     let mut buyers = 0;
     for count in counts {
-        accepted(&world, &sale, 2, buyers..buyers + count).await;
+        accepted(&world, &sale, EntryForm::Lines, buyers..buyers + count).await;
         buyers += count;
     }
     let relay = world.extra_roles(&[Relay], |_| {});

@@ -1,6 +1,6 @@
 //! Several shards: a relay reads and deletes on all of them at once, and none of them waits for another one.
 
-use crate::support::world::outbox_kinds::OUTBOX_KINDS;
+use crate::support::world::outbox_kinds::{OUTBOX_KINDS, STREAM};
 use crate::support::world::parts::buckets::buyer_of;
 use crate::support::world::relay_state::arrived;
 use crate::support::world::{World, eventually, run};
@@ -44,7 +44,7 @@ fn a_long_backlog_on_one_shard_holds_up_no_other() {
             let shards: Vec<u16> = arrived(&world, 415).await.into_iter().map(|order| order.shard).collect();
             let last = shards.iter().rposition(|shard| *shard != 2).unwrap();
             // In lines an entry is never split, and its orders are not known before it is read.
-            let before = if outbox == OUTBOX_KINDS[2] { 4 * 64 } else { 2 * 64 };
+            let before = if outbox == STREAM { 4 * 64 } else { 2 * 64 };
             assert!(last < before, "the last of the short ones came as number {last}: {shards:?}");
             eventually("empty outboxes", async || outboxes(&world).await == (0, 0)).await;
             relay.stop().await;

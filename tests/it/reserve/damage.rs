@@ -1,7 +1,7 @@
 //! The reserve script is all or nothing. With any key missing or damaged, nothing at all changes.
 
 use crate::support::basics::resp::{RawRedis, Reply};
-use crate::support::world::outbox_kinds::{OUTBOX_KINDS, sent};
+use crate::support::world::outbox_kinds::{LIST, OUTBOX_KINDS, STREAM, sent};
 use crate::support::world::parts::reserve_model::{Ask, EPOCH};
 use crate::support::world::parts::script_model::{redis_sale, request_id, reserve, user_id};
 use crate::support::world::{World, run};
@@ -40,7 +40,7 @@ fn with_any_key_missing_or_of_another_type_nothing_changes() {
     run(async {
         for outbox in OUTBOX_KINDS {
             let world = World::with(&[], &[outbox]).await;
-            let list = outbox == OUTBOX_KINDS[1];
+            let list = outbox == LIST;
             let mut redis = RawRedis::of(&world).await;
             let keys = world.servers.redis.keys.clone();
             let last = if list { "hands" } else { "outbox-more" };
@@ -205,7 +205,7 @@ fn the_backlog_cap_is_exact() {
             let read = store.outbox.new_entries(0, "relay-1", 3).await.unwrap();
             assert_eq!(reserve(store, &sale.sale_id, EPOCH, &[ask(6)]).await, [Reserved::Backlog]);
             let gone = sent(&read[0]);
-            assert_eq!(gone.orders, if outbox == OUTBOX_KINDS[2] { 5 } else { 1 });
+            assert_eq!(gone.orders, if outbox == STREAM { 5 } else { 1 });
             assert_eq!(store.outbox.done(0, "relay-1", std::slice::from_ref(&gone)).await.unwrap(), 1);
             assert_eq!(
                 store.outbox.done(0, "relay-1", std::slice::from_ref(&gone)).await.unwrap(),
@@ -220,8 +220,8 @@ fn the_backlog_cap_is_exact() {
             let left = 95 - i64::try_from(gone.orders).unwrap();
             assert_eq!(store.stock.units(&sale.sale_id, 0).await.unwrap(), Some(left));
             // What somebody deletes by hand fills no outbox: a backlog that is gone must not refuse for ever.
-            let outbox_key = if outbox == OUTBOX_KINDS[1] { store.keys.outbox_list(0) } else { store.keys.outbox(0) };
-            let held = if outbox == OUTBOX_KINDS[1] { 2 } else { 0 };
+            let outbox_key = if outbox == LIST { store.keys.outbox_list(0) } else { store.keys.outbox(0) };
+            let held = if outbox == LIST { 2 } else { 0 };
             match held {
                 0 => world.redis(&["XTRIM", &outbox_key, "MAXLEN", "0"]).await,
                 _ => world.redis(&["DEL", &outbox_key]).await,

@@ -1,7 +1,7 @@
 //! `lua/reserve.lua` against a model, over random sequences of groups, pauses, freezes and top-ups.
 
 use crate::support::basics::resp::RawRedis;
-use crate::support::world::outbox_kinds::{OUTBOX_KINDS, orders_of, sent};
+use crate::support::world::outbox_kinds::{LIST, STREAM, orders_of, sent};
 use crate::support::world::parts::reserve_model::{Ask, EPOCH, Model, Step};
 use crate::support::world::parts::script_model::{redis_sale, request_id, reserve, user_id};
 use crate::support::world::{World, run};
@@ -197,17 +197,12 @@ async fn sequence(world: &World, (limit, cap, stock): (u32, usize, u64), steps: 
 
 #[test]
 fn the_script_answers_and_writes_what_the_model_does() {
-    the_model_holds(OUTBOX_KINDS[0], 200);
+    the_model_holds(STREAM, 200);
 }
 
 #[test]
 fn with_a_list_the_script_answers_and_writes_the_same() {
-    the_model_holds(OUTBOX_KINDS[1], 100);
-}
-
-#[test]
-fn with_several_orders_an_entry_the_script_answers_and_writes_the_same() {
-    the_model_holds(OUTBOX_KINDS[2], 100);
+    the_model_holds(LIST, 100);
 }
 
 fn the_model_holds(outbox: &str, cases_count: u32) {

@@ -34,9 +34,21 @@ pub struct ProcessOptions<'a> {
     pub stderr: Option<Stdio>,
 }
 
+/// What 0.2.0 does not know.
+const SETTINGS_SINCE: [&str; 8] = [
+    "http.write_timeout_s=",
+    "admin.tokens=",
+    "rabbitmq.urls=",
+    "mysql.urls=",
+    "p1_entry.cache_stale_max_ms=",
+    "p5_reconcile.auto_close_after_s=",
+    "p6_fulfil.",
+    "webhook",
+];
+
 /// Whether the version before takes a setting; it refuses what it does not know.
 pub fn is_known_before(set: &str) -> bool {
-    !["redis.outbox_format=", "p6_fulfil."].iter().any(|unknown| set.starts_with(unknown))
+    !SETTINGS_SINCE.iter().any(|unknown| set.starts_with(unknown))
 }
 
 /// The build of this source.

@@ -1,5 +1,5 @@
-//! The kinds of outbox (C8): what the relay promises it promises with each, so the tests of its promises run with all: a stream
-//! with one order an entry, a list, and a stream with several orders an entry.
+//! The kinds of outbox (C8): what the relay promises it promises with each, so the tests of its promises run with both: a stream,
+//! whose entries have several orders, and a list, whose entries have one.
 
 use super::World;
 use seckill::config::OutboxKind;
@@ -8,7 +8,11 @@ use seckill::domain::message::{decode, decode_lines, encode};
 use seckill::store::redis::{OutboxEntry, ParkedOrder, SentEntry};
 
 /// The kinds, as settings.
-pub const OUTBOX_KINDS: [&str; 3] = ["redis.outbox_format=1", "redis.outbox=list", "redis.outbox_format=2"];
+pub const OUTBOX_KINDS: [&str; 2] = [STREAM, LIST];
+/// An entry is up to 64 orders, in lines.
+pub const STREAM: &str = "redis.outbox=stream";
+/// An entry is one order, in JSON.
+pub const LIST: &str = "redis.outbox=list";
 
 /// The orders of an entry.
 pub fn orders_of(entry: &OutboxEntry) -> Vec<OrderMessage> {
@@ -38,16 +42,15 @@ pub fn sent_by_id(ids: &[String]) -> Vec<SentEntry> {
 impl World {
     /// The kind of the outbox, as a setting.
     pub fn outbox_set(&self) -> &'static str {
-        match (self.settings.redis.outbox, self.settings.redis.outbox_format) {
-            (OutboxKind::List, _) => OUTBOX_KINDS[1],
-            (OutboxKind::Stream, 2) => OUTBOX_KINDS[2],
-            (OutboxKind::Stream, _) => OUTBOX_KINDS[0],
+        match self.settings.redis.outbox {
+            OutboxKind::Stream => STREAM,
+            OutboxKind::List => LIST,
         }
     }
 
     /// Entries that hold these orders: as many, where an entry is one order; else as many as there are.
     pub async fn entries_of(&self, orders: usize) -> usize {
-        if self.outbox_set() != OUTBOX_KINDS[2] {
+        if self.outbox_set() == LIST {
             return orders;
         }
         let entries = self.servers.redis.outbox.page(0, "-", 1_000).await.expect("redis");

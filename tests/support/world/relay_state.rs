@@ -1,6 +1,6 @@
 //! What tests of the relay look at and do: its outbox, its attempts, its DLQ, its queues.
 
-use super::outbox_kinds::OUTBOX_KINDS;
+use super::outbox_kinds::STREAM;
 use super::{World, eventually, shared};
 use crate::support::basics::resp::RawRedis;
 use seckill::domain::message::OrderMessage;
@@ -13,7 +13,7 @@ use std::time::Duration;
 pub async fn read_and_die(world: &World, consumer: &str, count: usize) -> usize {
     let mut read = 0;
     while read < count {
-        let entries = (count - read).div_ceil(if world.outbox_set() == OUTBOX_KINDS[2] { 64 } else { 1 });
+        let entries = (count - read).div_ceil(if world.outbox_set() == STREAM { 64 } else { 1 });
         // A list gives no more than 1,000 at once.
         let entries = world.servers.redis.outbox.new_entries(0, consumer, entries).await.expect("entries");
         assert!(!entries.is_empty(), "{read} of {count}");

@@ -3,7 +3,7 @@
 
 use crate::support::basics::resp::RawRedis;
 use crate::support::processes::replicas::pair;
-use crate::support::world::outbox_kinds::OUTBOX_KINDS;
+use crate::support::world::outbox_kinds::{LIST, OUTBOX_KINDS};
 use crate::support::world::{World, eventually, run_waiting, time_passes};
 use seckill::roles::Role;
 use std::collections::BTreeMap;
@@ -67,7 +67,7 @@ fn what_a_list_handed_out_is_read_again_when_the_replicas_could_not_be_asked() {
         let (primary, _replica) = pair(name).await;
         let mut raw = RawRedis::at(&primary.url(), "").await;
         let late = ["p3_relay.claim_idle_ms=60000", "p5_reconcile.window_ms=120000"];
-        let set = ["redis.wait_replicas=1", "redis.wait_timeout_ms=300", OUTBOX_KINDS[1], late[0], late[1]];
+        let set = ["redis.wait_replicas=1", "redis.wait_timeout_ms=300", LIST, late[0], late[1]];
         let world = World::on_redis(&primary.url(), name, &[Role::Api], &set).await;
         let sale = world.sale(name, 100, Some(1)).await;
         assert_eq!(world.buy(&sale, "first", 1, None).await.status, 202);

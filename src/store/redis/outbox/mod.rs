@@ -36,7 +36,7 @@ pub struct OutboxEntry {
 }
 
 impl OutboxEntry {
-    /// How many orders it has (`redis.outbox_format` 2), from 1.
+    /// How many orders it has, from 1. One of the form that 0.2.0 wrote with `redis.outbox_format` 1 says no number.
     #[must_use]
     pub fn orders(&self) -> usize {
         let count = self.field("n").and_then(|count| std::str::from_utf8(count).ok()?.parse().ok());

@@ -10,7 +10,7 @@ mod slots;
 
 pub(super) use arguments::Arguments;
 pub(super) use registry::*;
-pub(super) use reserve::{OutboxForm, ReserveScripts};
+pub(super) use reserve::ReserveScripts;
 
 use super::connection::{DoneWhen, Node, RedisConnection, RedisFault, Replicated, text};
 use fred::types::Value;

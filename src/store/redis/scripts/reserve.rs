@@ -10,7 +10,7 @@
 use super::registry::RESERVE;
 use super::slots::assemble;
 use super::{KEY_AT, evalsha, load};
-use crate::config::{OutboxKind, Redis};
+use crate::config::OutboxKind;
 use crate::store::redis::connection::{
     DoneWhen, Node, RedisConnection, RedisFault, Replicated, ServerIncarnation, list, text,
 };
@@ -26,43 +26,18 @@ struct AssembledReserve {
 }
 
 impl AssembledReserve {
-    /// For the system with this key prefix and this form of outbox, and a server with this replication id.
+    /// For the system with this key prefix and this kind of outbox, and a server with this replication id.
     ///
     /// The prefix makes the SHA-1 this system's own. With a shared one, the boot fence of one system would open the rewound
     /// sales of another system on the same server.
-    fn new(prefix: &str, outbox: OutboxForm, replication_id: &str) -> Self {
+    fn new(prefix: &str, outbox: OutboxKind, replication_id: &str) -> Self {
         let source = assemble(RESERVE, |slot| match slot {
             "system" => Some(format!("-- {prefix}")),
-            "outbox" => Some(format!("local OUTBOX = '{}'", redis_type_of(outbox.kind))),
-            "outbox_format" => Some(format!("local FORMAT = {}", outbox.format)),
+            "outbox" => Some(format!("local OUTBOX = '{}'", redis_type_of(outbox))),
             "replication_id" => Some(format!("local REPLICATION_ID = '{replication_id}'")),
             other => left_out(other),
         });
         Self { sha: sha1_hash(&source), source }
-    }
-}
-
-/// What the script puts accepted orders into, and how.
-#[derive(Debug, Clone, Copy)]
-pub(in crate::store::redis) struct OutboxForm {
-    kind: OutboxKind,
-    /// 1: one order an entry; 2: up to 64.
-    format: u8,
-}
-
-impl OutboxForm {
-    /// Of these settings. A list has one order an entry.
-    pub(in crate::store::redis) const fn of(settings: &Redis) -> Self {
-        let format = match settings.outbox {
-            OutboxKind::Stream => settings.outbox_format,
-            OutboxKind::List => 1,
-        };
-        Self { kind: settings.outbox, format }
-    }
-
-    /// Whether an entry holds many orders, in lines.
-    const fn is_lines(self) -> bool {
-        self.format == 2
     }
 }
 
@@ -95,19 +70,19 @@ const fn left_out(_slot: &str) -> Option<String> {
 pub(in crate::store::redis) struct ReserveScripts {
     connection: RedisConnection,
     prefix: Arc<str>,
-    outbox: OutboxForm,
+    outbox: OutboxKind,
     /// By address: the script this server may run, as far as this process knows.
     of_servers: Arc<RwLock<HashMap<String, Arc<AssembledReserve>>>>,
 }
 
 impl ReserveScripts {
-    pub(in crate::store::redis) fn new(connection: RedisConnection, prefix: &str, outbox: OutboxForm) -> Self {
+    pub(in crate::store::redis) fn new(connection: RedisConnection, prefix: &str, outbox: OutboxKind) -> Self {
         Self { connection, prefix: prefix.into(), outbox, of_servers: Arc::default() }
     }
 
-    /// Whether the script puts orders in lines into the outbox, which it is given then.
+    /// Whether the script puts orders in lines into the outbox, which it is given then. An entry of a list is one order, in JSON.
     pub(in crate::store::redis) const fn takes_lines(&self) -> bool {
-        self.outbox.is_lines()
+        matches!(self.outbox, OutboxKind::Stream)
     }
 
     /// Calls the script on the server that has `key`. `arguments` makes the keys and arguments for one server tried, nearly
@@ -184,30 +159,27 @@ async fn replication_id(node: &Node) -> Result<String, RedisFault> {
 #[cfg(test)]
 mod tests {
     use super::super::slots::slots_in;
-    use super::{AssembledReserve, OutboxForm, RESERVE};
+    use super::{AssembledReserve, RESERVE};
     use crate::config::OutboxKind;
 
     #[test]
     fn every_slot_is_in_the_script_once() {
         let mut slots = slots_in(RESERVE);
         slots.sort_unstable();
-        assert_eq!(slots, ["head", "ledger", "outbox", "outbox_format", "replay_check", "replication_id", "system"]);
+        assert_eq!(slots, ["head", "ledger", "outbox", "replay_check", "replication_id", "system"]);
     }
 
     #[test]
     fn systems_outboxes_and_promotions_have_scripts_of_their_own() {
-        let form = |kind, format| OutboxForm { kind, format };
-        let (stream, list) = (form(OutboxKind::Stream, 1), form(OutboxKind::List, 1));
+        let (stream, list) = (OutboxKind::Stream, OutboxKind::List);
         let scripts = [
             AssembledReserve::new("p", stream, "00"),
             AssembledReserve::new("q", stream, "00"),
             AssembledReserve::new("p", list, "00"),
             AssembledReserve::new("p", stream, "00ff"),
-            AssembledReserve::new("p", form(OutboxKind::Stream, 2), "00"),
         ];
         assert!(scripts[1].source.contains("\n-- q\n"));
         assert!(scripts[2].source.contains("\nlocal OUTBOX = 'list'\n"));
-        assert!(scripts[4].source.contains("\nlocal FORMAT = 2\n"));
         assert!(scripts[3].source.contains("\nlocal REPLICATION_ID = '00ff'\n"));
         let different: std::collections::BTreeSet<&str> = scripts.iter().map(|script| script.sha.as_str()).collect();
         assert_eq!(different.len(), scripts.len());
