@@ -16,7 +16,7 @@
 //! | C5 | a client got "sold out" although units were never accepted |
 //! | C6 | a request that was answered "accepted" was later refused or not found |
 //! | C7 | an unknown answer never became certain, or the client's last answer is not what the database says |
-//! | C8 | Redis' sums, marks or acceptance numbers disagree with the outcomes |
+//! | C8 | Redis' sums, marks, grants or acceptance numbers disagree with the database |
 //! | C10 | a request is both order and failure, in the database or in the answers that clients got |
 //! | C11 | an order is paid and its units came back, units came back twice or not at all, or a payment is lost or answered in two ways |
 //! | C12 | an outcome, a state or another version of an order, or money that has to go back was never told to downstream systems |

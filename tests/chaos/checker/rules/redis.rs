@@ -1,4 +1,5 @@
-//! C8, sums and marks: what left the buckets is what was accepted, and the ledger knows every outcome.
+//! C8, sums, grants and marks: what left the buckets is what was accepted, Redis was given what the database grants, and the ledger
+//! knows every outcome.
 //!
 //! Redis counts per epoch: a rebuild begins again with what the database can vouch for as its grant, and loads the older
 //! records with their own epoch. So each sum is over the current epoch's requests. Trimmed records are in the counters.
@@ -17,7 +18,7 @@ struct Bucket {
     frozen: bool,
 }
 
-/// Checks sums and marks.
+/// Checks sums, grants and marks.
 pub fn check(index: &Index<'_>, found: &mut Found) {
     for (sale, bucket) in buckets(index, found) {
         if bucket.frozen {
@@ -44,8 +45,32 @@ pub fn check(index: &Index<'_>, found: &mut Found) {
                 ),
             );
         }
+        grants(index, (sale, epoch), found);
     }
     marks(index, found);
+}
+
+/// Each grant of the epoch by its name. The sums above do not show one that only Redis has: what it gave is in the buckets, too.
+fn grants(index: &Index<'_>, (sale, epoch): (&str, u64), found: &mut Found) {
+    let mut given: BTreeMap<&str, i64> = BTreeMap::new();
+    for grant in index.input.redis_grants.iter().filter(|grant| grant.sale == sale) {
+        *given.entry(&grant.id).or_default() += grant.units.parse::<i64>().unwrap_or(0);
+    }
+    for grant in index.input.grants.iter().filter(|grant| grant.sale_id == sale && grant.epoch == epoch) {
+        let units = given.remove(grant.grant_id.as_str()).unwrap_or(0);
+        let is_right = if grant.applied_at.is_some() { units == grant.quantity } else { units <= grant.quantity };
+        if !is_right {
+            let (id, quantity) = (&grant.grant_id, grant.quantity);
+            found.add("C8", format!("sale {sale}: redis was given {units} units of grant {id}, it has {quantity}"));
+        }
+    }
+    // Grants of an epoch before stay with no units.
+    for (id, units) in given.into_iter().filter(|(_, units)| *units != 0) {
+        found.add(
+            "C8",
+            format!("sale {sale}: redis was given {units} units of grant {id}, the database has no such grant"),
+        );
+    }
 }
 
 /// Sales that have keys; a closed sale's may be gone.

@@ -1,7 +1,29 @@
 //! Rules about Redis' sums, marks and numbers (C8), and two outcomes at once (C10).
 
-use super::super::read::{Flow, Order};
+use super::super::read::{Flow, Grant, Order, Units};
 use super::{SampleRun, broken, verdict};
+
+impl SampleRun {
+    /// Redis lost a sale, and it was rebuilt with the units that are left.
+    pub fn rebuild(&mut self, sale: &str, left: i64) {
+        self.sale_of(sale).epoch = 2;
+        let fields = &mut self.meta_of(sale).fields;
+        fields.insert("epoch".into(), "2".into());
+        fields.insert("number".into(), "0".into());
+        self.input.stock.iter_mut().find(|stock| stock.sale == sale).expect("a bucket").value = left.to_string();
+        let grants = &mut self.input.redis_grants;
+        grants.iter_mut().find(|grant| grant.sale == sale).expect("a grant").units = "0".into();
+        grants.push(Units { sale: sale.into(), shard: 0, id: "rebuild-2".into(), units: left.to_string() });
+        self.input.grants.push(Grant {
+            sale_id: sale.into(),
+            grant_id: "rebuild-2".into(),
+            kind: "rebuild".into(),
+            quantity: left,
+            epoch: 2,
+            applied_at: Some("2025-11-11".into()),
+        });
+    }
+}
 
 #[test]
 fn c8_redis_disagrees_with_the_outcomes() {
@@ -41,6 +63,22 @@ fn c8_redis_disagrees_with_the_outcomes() {
     broken("C8", "no readable stock", |run| {
         run.input.stock.pop();
         run.input.redis_grants.retain(|grant| grant.sale != "many");
+    });
+}
+
+#[test]
+fn c8_redis_was_given_what_no_grant_of_the_database_has() {
+    let given = |run: &mut SampleRun, id: &str, more: i64| {
+        let stock = run.input.stock.iter_mut().find(|stock| stock.sale == "many").unwrap();
+        stock.value = (stock.value.parse::<i64>().unwrap() + more).to_string();
+        run.input.redis_grants.push(Units { sale: "many".into(), shard: 0, id: id.into(), units: more.to_string() });
+    };
+    broken("C8", "5 units of grant more, the database has no such grant", |run| given(run, "more", 5));
+    broken("C8", "units of grant first, it has", |run| given(run, "first", 5));
+    broken("C8", "0 units of grant late, it has 5", |run| {
+        let applied_at = Some("2025-11-11".to_owned());
+        let (sale_id, grant_id) = ("many".to_owned(), "late".to_owned());
+        run.input.grants.push(Grant { sale_id, grant_id, quantity: 5, epoch: 1, applied_at, ..Grant::default() });
     });
 }
 

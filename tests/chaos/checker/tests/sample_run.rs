@@ -235,18 +235,6 @@ impl SampleRun {
         self.is_in("dlq", rid);
     }
 
-    /// Redis lost a sale, and it was rebuilt with the units that are left.
-    pub fn rebuild(&mut self, sale: &str, left: i64) {
-        self.sale_of(sale).epoch = 2;
-        let fields = &mut self.meta_of(sale).fields;
-        fields.insert("epoch".into(), "2".into());
-        fields.insert("number".into(), "0".into());
-        self.input.stock.iter_mut().find(|stock| stock.sale == sale).expect("a bucket").value = left.to_string();
-        let grants = &mut self.input.redis_grants;
-        grants.iter_mut().find(|grant| grant.sale == sale).expect("a grant").units = "0".into();
-        grants.push(Units { sale: sale.into(), shard: 0, id: "rebuild-2".into(), units: left.to_string() });
-    }
-
     /// A request vanishes from the database and from Redis, as if it had never been: stock, journal and numbers fit.
     pub fn vanishes(&mut self, rid: &str) {
         let record = self.record_of(rid).clone();
