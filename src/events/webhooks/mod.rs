@@ -14,12 +14,12 @@ mod figures;
 pub(crate) mod forms;
 mod receiver;
 pub mod rows;
+mod subscribed;
 
 use crate::config::{Settings, WebhookDelivery};
 use crate::domain::fault::{Fault, Progress};
 use crate::domain::webhook::WebhookSubscriptions;
-use crate::events::webhooks::rows::WebhookRows;
-use crate::events::webhooks::rows::{self as webhooks, TriedDelivery};
+use crate::events::webhooks::rows::{TriedDelivery, WebhookRows};
 use crate::faults::crash_point;
 use crate::runtime::Worker;
 use crate::store::mysql::DbError;
@@ -35,8 +35,6 @@ use tokio::task::JoinSet;
 
 /// A webhook without due deliveries is read again after this time.
 const READ_AGAIN: Duration = Duration::from_millis(200);
-/// Whether a replay has opened a receiver is read again after this time.
-const OPENED: Duration = Duration::from_millis(500);
 /// Longest wait for the end of a try in one step.
 const STEP_WAIT: Duration = Duration::from_millis(100);
 /// Pages are this many times as long as there are places, so that not each delivery is a read.
@@ -68,8 +66,10 @@ pub struct WebhookSender {
     /// The webhook that is served first in the next step.
     first: usize,
     subscriptions: WebhookSubscriptions,
-    /// Whether the database has them of this leader.
-    is_subscribed: bool,
+    /// When this leader writes them; `None`: the database has them.
+    subscribe_at: Option<Instant>,
+    /// Whether it could not write them yet: their table is not there, or not for this account.
+    is_of_before: bool,
     /// Receivers that answered 410, which the database does not have yet.
     gone: Vec<String>,
     /// When it is read again whether a replay has opened a receiver that answered 410.
@@ -107,7 +107,8 @@ impl WebhookSender {
             gauges: WebhookGauges::new(names),
             first: 0,
             subscriptions: settings.webhook_subscriptions(),
-            is_subscribed: false,
+            subscribe_at: Some(Instant::now()),
+            is_of_before: false,
             gone: Vec::new(),
             opened_at: Instant::now(),
         })
@@ -118,7 +119,7 @@ impl WebhookSender {
         self.tries = JoinSet::new();
         self.unrecorded.clear();
         self.gone.clear();
-        self.is_subscribed = false;
+        (self.subscribe_at, self.is_of_before) = (Some(Instant::now()), false);
         self.endpoints.iter_mut().for_each(WebhookEndpoint::stop_leading);
         self.gauges.stop_leading();
     }
@@ -152,46 +153,6 @@ impl WebhookSender {
             );
         }
         self.unrecorded.push((ended.endpoint, tried));
-    }
-
-    /// What a new leader does first: a process that changes an order writes for the webhooks of its configuration.
-    async fn subscribe(&mut self) -> Result<(), DbError> {
-        if self.is_subscribed {
-            return Ok(());
-        }
-        match self.webhooks.subscribe(&self.subscriptions).await {
-            Err(error) if !webhooks::is_of_before(&error) => return Err(error),
-            // An account of before the table: each process writes by its own configuration, as it did.
-            Err(error) => tracing::warn!(phase = "p6_webhooks", %error, "the subscriptions are not in the database"),
-            Ok(()) => self.endpoints.iter_mut().for_each(|endpoint| endpoint.is_disabled = false),
-        }
-        self.is_subscribed = true;
-        Ok(())
-    }
-
-    /// Writes down which receivers answered 410, and opens those again that a replay has opened.
-    async fn follow_replays(&mut self) -> Result<(), DbError> {
-        while let Some(name) = self.gone.last() {
-            match self.webhooks.disable(name).await {
-                Err(error) if !webhooks::is_of_before(&error) => return Err(error),
-                Err(error) => {
-                    tracing::warn!(phase = "p6_webhooks", %error, "that a receiver answers 410 is not in the database");
-                }
-                Ok(()) => {}
-            }
-            self.gone.pop();
-        }
-        let now = Instant::now();
-        if now < self.opened_at || !self.endpoints.iter().any(|endpoint| endpoint.is_disabled) {
-            return Ok(());
-        }
-        self.opened_at = now + OPENED;
-        let stored = self.webhooks.stored().await?;
-        for endpoint in self.endpoints.iter_mut().filter(|endpoint| endpoint.is_disabled) {
-            let row = stored.iter().find(|row| row.webhook == endpoint.name);
-            endpoint.is_disabled = row.is_none_or(|row| row.disabled_at_ms.is_some());
-        }
-        Ok(())
     }
 
     /// Writes down what tries came to.
