@@ -3,6 +3,7 @@
 //! A queue that does not answer, or refuses, stops only its own entries (H6). A few of them keep trying; the others leave the
 //! window, so that there is room for other queues. Nothing is written for that: an entry that was set aside stays this relay's in
 //! the outbox, is read again when its queue is whole or its pause is over, and is taken over like any other when the relay dies.
+//! One window for all queues would be less code, and one queue that is full would stop every sale: `rabbitmq.queues` promises more.
 //!
 //! A connection for each queue, not a channel: a confirm that does not come ends a connection, because what it carried cannot be
 //! trusted any more, and that must not meet the other queues.

@@ -6,6 +6,9 @@
 //! a person replays it (`dlq replay`) or gives it up (`dlq give-up`); nothing is decided here. Redis keeps a buyer's
 //! first request only: in sales with more than one purchase a buyer the later requests stay numbers without a name.
 //!
+//! A number alone does not say which buyer was promised a unit, and Redis' buyers are all that is left of it: so the names are worth a
+//! walk over them, once for each gap (`AuditMemory::named_gaps`).
+//!
 //! A crash at any line leaves some of the rows; the next run writes the others.
 
 use super::result::{SaleAudit, SeriesAudit, numbers_in};

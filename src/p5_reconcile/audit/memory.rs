@@ -1,4 +1,7 @@
 //! What one audit of a sale remembers for the next.
+//!
+//! Two memories, because they are given up for different reasons: outcomes are counted on from a border in the database, and all of
+//! them anew where an equation does not hold; a ledger is scanned again when something came, grew old or is doubted.
 
 use super::database_side::{CountedOutcomes, DatabaseSide, OwnedUnitsDiffer};
 use super::finding::{AuditFinding, FindingKey, FindingKind};

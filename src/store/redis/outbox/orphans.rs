@@ -1,5 +1,10 @@
 //! What reading never finds in a shard's outbox: entries in no pending list (or in a processing list without an owner), and
 //! names of relays that are gone.
+//!
+//! P5 persists the requests of such entries from the ledger after `p5_reconcile.window_ms`, and yet both are needed. The entries
+//! would stay: each counts against the bound of the outbox for good, so a deleted consumer with a full window would take its part of
+//! the room until a person deletes them, and buyers would wait for the window. The names would grow without a bound where each
+//! process has a new one, and a person who deletes names by hand makes orphans.
 
 use super::stream::entries;
 use super::{Outbox, OutboxEntry};

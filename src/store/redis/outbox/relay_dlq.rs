@@ -1,5 +1,8 @@
 //! The relay DLQ: entries the relay gave up, waiting for P5 or a person.
 //!
+//! The ledger has their requests, too. But what no relay can read, or no broker takes, would fill the outbox for good or leave a line
+//! in a log; here it has a place, a reason and commands (`dlq`), on which alerts and the runbook build.
+//!
 //! A stream beside an outbox that is one; beside a list a sorted set with score 0, which is in the order of the ids (they
 //! begin with the time) and gives a page or an entry by its id without reading the others.
 
