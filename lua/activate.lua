@@ -18,7 +18,7 @@
 local present = 0
 for i = 1, 5 do present = present + redis.call('EXISTS', KEYS[i]) end
 if present == 5 then
-  if (redis.call('HGET', KEYS[1], 'shards') or '1') ~= ARGV[7] then return -3 end
+  if redis.call('HGET', KEYS[1], 'shards') ~= ARGV[7] then return -3 end
   if redis.call('HGET', KEYS[1], 'epoch') == ARGV[1] then return 0 end
   return -1
 end

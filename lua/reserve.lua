@@ -93,8 +93,8 @@ end
 
 local limit, cap, number = whole(meta[3]), whole(meta[4]), whole(meta[5])
 local stock = whole(stock_text)
--- When the sale sells, by this server's clock: the clock of an api process may be wrong. Keys without it are older, and only
--- the api checks.
+-- When the sale sells, by this server's clock: the clock of an api process may be wrong. Keys without a window are of 0.1; those
+-- of closed sales have none until they are archived, and answer replays as ever.
 local starts, ends = whole(meta[8] or '0'), whole(meta[9] or '9007199254740991')
 if not (limit and cap and number and stock and starts and ends) then return answer_all(12) end
 if OUTBOX == 'stream' and texts ~= math.ceil(count / ENTRY_MAX) then return answer_all(12) end
@@ -111,8 +111,8 @@ local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
 
 -- The answer to every request that is not a replay, if the sale is not open to it.
 local refusal, refusal_detail = nil, 0
--- With another number of shards a buyer would have another home, and could buy there once more. Keys without it are older.
-if (meta[6] or '1') ~= shards then
+-- With another number of shards a buyer would have another home, and could buy there once more.
+if meta[6] ~= shards then
   refusal = 13
 elseif meta[1] == 'open' then
   if meta[2] ~= epoch then

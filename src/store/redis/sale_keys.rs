@@ -76,7 +76,8 @@ pub struct ShardCount {
     pub grants: u64,
     /// Settled ledger records that were forgotten in this epoch.
     pub trimmed: Trimmed,
-    /// Units ever accepted in this epoch; `None` for keys from before they were counted.
+    /// Units ever accepted in this epoch; `None` for keys of 0.1, which did not count them: a closed sale
+    /// keeps its keys until it is archived.
     pub accepted: Option<i64>,
 }
 
@@ -261,7 +262,7 @@ impl SaleKeys {
         Ok(true)
     }
 
-    /// The number of shards that the sale was warmed for; `None` when it is not in Redis. Keys without the figure are of one shard.
+    /// The number of shards that the sale was warmed for; `None` when it is not in Redis.
     pub(crate) async fn shards_of(&self, sale: &SaleId) -> Result<Option<u16>, RedisFault> {
         // Shard 0 is there for any number of shards; the others help when its keys are lost.
         for shard in 0..self.redis.shards {
@@ -271,7 +272,7 @@ impl SaleKeys {
             if shards.is_null() && epoch.is_null() {
                 continue;
             }
-            let number = if shards.is_null() { Some(1) } else { shards.as_string().and_then(|n| n.parse().ok()) };
+            let number = shards.as_string().and_then(|number| number.parse().ok());
             let odd = || RedisFault::Contract(format!("meta of {sale} has {shards:?} shards"));
             return number.map(Some).ok_or_else(odd);
         }

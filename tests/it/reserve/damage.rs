@@ -126,6 +126,21 @@ fn with_a_number_that_is_none_nothing_changes() {
 }
 
 #[test]
+fn keys_that_do_not_name_their_shards_sell_nothing() {
+    run(async {
+        let world = World::with(&[], &[]).await;
+        let mut redis = RawRedis::of(&world).await;
+        let sale = fresh(&world, &mut redis).await;
+        redis.call(&["HDEL", &world.servers.redis.keys.meta(0, &sale), "shards"]).await;
+        let before = redis.dump().await;
+        let answers = reserve(&world.servers.redis, &sale, EPOCH, &[BOB, ALICE]).await;
+        assert_eq!(answers, [Reserved::OtherShards, Reserved::Replayed]);
+        assert!(before == redis.dump().await, "something was written");
+        world.stop().await;
+    });
+}
+
+#[test]
 fn a_damaged_state_or_record_refuses_whom_it_concerns() {
     run(async {
         let world = World::with(&[], &[]).await;

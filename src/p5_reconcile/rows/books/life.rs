@@ -43,7 +43,7 @@ const PAYMENTS: &str = "/* books::payments */ SELECT COUNT(*) AS applied, \
     FROM payments p FORCE INDEX (ix_payments_sale) LEFT JOIN orders o FORCE INDEX (PRIMARY) \
     ON o.request_id = p.request_id AND o.sale_id = p.sale_id AND o.state = 'PAID' \
     WHERE p.sale_id = ? AND p.state = 'APPLIED'";
-/// Cancelled by a build that knew no states.
+/// Cancelled by 0.2.0, which knew no states; such rows stay until their sale is archived.
 const CANCELLED_WITHOUT_STATE: &str = "/* books::life_rows */ SELECT CAST(COALESCE(SUM(quantity), 0) AS SIGNED) AS units \
     FROM orders FORCE INDEX (ix_orders_deadline) WHERE sale_id = ? AND state IS NULL AND cancelled_at IS NOT NULL";
 
@@ -65,8 +65,8 @@ pub(crate) async fn since(
     Ok(LifeCounts { unpaid: unpaid.units, cancelled, expired, ..counted })
 }
 
-/// Counts them; `returned` are the units that the journal says came back. Only where those disagree, rows are read: a build of
-/// before may have cancelled an order without giving it a state.
+/// Counts them; `returned` are the units that the journal says came back. Only where those disagree, rows are read:
+/// 0.2.0 may have cancelled an order without giving it a state.
 pub(super) async fn by_state(conn: &mut Conn, sale: &[u8], returned: i64) -> Result<LifeCounts, DbError> {
     let rows: Vec<StateRow> =
         diesel::sql_query(BY_STATE).bind::<Binary, _>(sale).bind::<Binary, _>(sale).load(conn).await?;
