@@ -73,6 +73,17 @@ pub enum Outcome {
     Failed(FailReason),
 }
 
+impl Outcome {
+    /// Routing key of the event that reports it to downstream systems.
+    #[must_use]
+    pub(crate) const fn event_key(self) -> &'static str {
+        match self {
+            Self::Ordered => "order.confirmed",
+            Self::Failed(_) => "order.failed",
+        }
+    }
+}
+
 /// What stopped the transaction of one request. It was rolled back and nothing of it remains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Obstacle {

@@ -3,9 +3,8 @@
 //!
 //! Input: encoded events. Output: messages for the event exchange. Nothing here waits or fails.
 
-use crate::domain::ids::RequestId;
 use crate::domain::message::{self, EVENTS_MAX};
-use crate::events::rows::outcome::OutcomeEvent;
+use crate::events::published::WaitingEvents;
 use crate::store::rabbit::{Outgoing, PublishRoute};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,27 +12,11 @@ use std::time::Duration;
 /// A broker that took no events is not tried again for this time. Meanwhile events go to the database at once.
 pub(crate) const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(5);
 
-/// Events of one key that stay together.
-pub(crate) struct KeyedEvents<'a> {
-    pub(crate) first: RequestId,
-    pub(crate) key: &'a str,
-    /// JSON, with commas between them.
-    pub(crate) bodies: &'a [u8],
-    /// How many, at most [`EVENTS_MAX`].
-    pub(crate) count: usize,
-}
-
-impl<'a> KeyedEvents<'a> {
-    pub(crate) fn of(event: &'a OutcomeEvent) -> Self {
-        Self { first: event.request_id, key: &event.key, bodies: &event.body, count: 1 }
-    }
-}
-
 /// Messages of one routing key and at most [`EVENTS_MAX`] events each. A message's id is the request id of its first event.
-pub(crate) fn bundles<'a>(exchange: &str, events: impl Iterator<Item = KeyedEvents<'a>>) -> Vec<Outgoing> {
-    let mut by_key: BTreeMap<&str, Vec<KeyedEvents<'_>>> = BTreeMap::new();
-    for event in events {
-        by_key.entry(event.key).or_default().push(event);
+pub(crate) fn bundles(exchange: &str, waiting: &[WaitingEvents]) -> Vec<Outgoing> {
+    let mut by_key: BTreeMap<&str, Vec<&WaitingEvents>> = BTreeMap::new();
+    for events in waiting {
+        by_key.entry(&events.key).or_default().push(events);
     }
     let mut outgoing = Vec::new();
     for (key, events) in by_key {
@@ -41,14 +24,14 @@ pub(crate) fn bundles<'a>(exchange: &str, events: impl Iterator<Item = KeyedEven
         while let Some(first) = rest.first() {
             let mut count = 0;
             let fitting = rest.iter().take_while(|more| {
-                count += more.count;
+                count += usize::from(more.count);
                 count <= EVENTS_MAX
             });
             let (bundle, behind) = rest.split_at(fitting.count().max(1));
             rest = behind;
-            let body = message::events(bundle.iter().map(|events| events.bodies));
+            let body = message::events(bundle.iter().map(|events| events.bodies.as_slice()));
             let route = PublishRoute { exchange, key };
-            outgoing.push(Outgoing::new(route, first.first.to_string(), body).optional());
+            outgoing.push(Outgoing::new(route, first.request_id.to_string(), body).optional());
         }
     }
     outgoing

@@ -5,6 +5,7 @@
 //! A crash leaves a row whose event is sent again.
 
 pub mod bundles;
+pub mod published;
 pub mod publisher;
 pub mod rows;
 mod unreadable;

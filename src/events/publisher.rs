@@ -7,8 +7,8 @@
 
 use crate::config;
 use crate::domain::fault::{Fault, Progress};
-use crate::domain::ids::RequestId;
-use crate::events::bundles::{KeyedEvents, PAUSE_AFTER_FAILURE, bundles};
+use crate::events::bundles::{PAUSE_AFTER_FAILURE, bundles};
+use crate::events::published::WaitingEvents;
 use crate::events::rows::waiting_page::WaitingPage;
 use crate::events::rows::{OrderEventRows, OutcomeEventRows};
 use crate::events::unreadable::UnreadableEvents;
@@ -75,17 +75,10 @@ impl EventPublisher {
             Ok(page) => page,
             Err(error) => return not_read(&error),
         };
-        if !page.events.is_empty() {
-            if !self.publish(page.events.iter().map(KeyedEvents::of).collect()).await {
-                return 0;
-            }
-            let ids: Vec<RequestId> = page.events.iter().map(|event| event.request_id).collect();
-            if !is_deleted(self.outcome_events.delete(&ids).await, ids.len()) {
-                return 0;
-            }
-        }
-        self.outcome_rows.passed(&page);
-        rows_of_full(&page)
+        let is_done = page.events.is_empty()
+            || self.publish(&page.events).await
+                && is_deleted(self.outcome_events.delete(&page.rows).await, page.rows.len());
+        if is_done { passed(&mut self.outcome_rows, &page) } else { 0 }
     }
 
     /// Events of orders after they were confirmed. Returns the same.
@@ -94,29 +87,16 @@ impl EventPublisher {
             Ok(page) => page,
             Err(error) => return not_read(&error),
         };
-        if !page.events.is_empty() {
-            let keyed = page.events.iter().map(|events| KeyedEvents {
-                first: events.request_id,
-                key: &events.key,
-                bodies: &events.bodies,
-                count: events.count.into(),
-            });
-            if !self.publish(keyed.collect()).await {
-                return 0;
-            }
-            let ids: Vec<u64> = page.events.iter().map(|events| events.event_id).collect();
-            if !is_deleted(self.order_events.delete(&ids).await, ids.len()) {
-                return 0;
-            }
-        }
-        self.order_rows.passed(&page);
-        rows_of_full(&page)
+        let is_done = page.events.is_empty()
+            || self.publish(&page.events).await
+                && is_deleted(self.order_events.delete(&page.rows).await, page.rows.len());
+        if is_done { passed(&mut self.order_rows, &page) } else { 0 }
     }
 
     /// Whether the broker has it (or no queue wants it).
-    async fn publish(&mut self, waiting: Vec<KeyedEvents<'_>>) -> bool {
+    async fn publish(&mut self, waiting: &[WaitingEvents]) -> bool {
         if self.publishes
-            && let Err(error) = self.sender.send(bundles(&self.exchange, waiting.into_iter())).await
+            && let Err(error) = self.sender.send(bundles(&self.exchange, waiting)).await
         {
             tracing::warn!(phase = "p4_persist", %error, "the broker takes no events, they wait in the database");
             self.paused_until = Instant::now() + PAUSE_AFTER_FAILURE;
@@ -127,8 +107,9 @@ impl EventPublisher {
     }
 }
 
-/// Rows of a page behind which there may be more; 0 of the last page.
-fn rows_of_full<E>(page: &WaitingPage<E>) -> usize {
+/// Notes that a page is done with. Returns its rows, if there may be more behind it.
+fn passed(rows: &mut UnreadableEvents, page: &WaitingPage<WaitingEvents>) -> usize {
+    rows.passed(page);
     if page.is_full { page.events.len() + page.unreadable.len() } else { 0 }
 }
 

@@ -12,7 +12,7 @@ use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::message::{OrderMessage, UnitPrice};
 use crate::domain::outcome::Verdict;
 use crate::domain::states::{P4Persist, Phase, State};
-use crate::events::rows::outcome::OutcomeEvent;
+use crate::events::published::WaitingEvents;
 use crate::faults::{crash_point, left_out};
 use crate::store::mysql::DbError;
 use crate::store::rabbit::{DeliveryId, RabbitError, Topology};
@@ -23,7 +23,7 @@ use std::time::{Duration, SystemTime};
 
 /// A group whose outcomes are committed, and whose messages are not acknowledged yet.
 pub(super) struct CommittedGroup {
-    pub events: Vec<OutcomeEvent>,
+    pub events: Vec<WaitingEvents>,
     pub(crate) handled: Vec<HandledDelivery>,
     pub marks: Vec<LedgerMarks>,
     /// Only without the mechanism `AckAfterCommit`.

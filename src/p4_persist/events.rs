@@ -8,10 +8,10 @@
 
 use super::Persist;
 use crate::domain::ids::SaleId;
-use crate::domain::message::{self, OrderMessage, UnitPrice};
+use crate::domain::message::{OrderMessage, UnitPrice};
 use crate::domain::outcome::Verdict;
-use crate::events::bundles::{KeyedEvents, PAUSE_AFTER_FAILURE, bundles};
-use crate::events::rows::outcome::OutcomeEvent;
+use crate::events::bundles::{PAUSE_AFTER_FAILURE, bundles};
+use crate::events::published::{PublishedEvent, WaitingEvents};
 use crate::store::mysql::DbError;
 use crate::store::rabbit::{RabbitError, Topology};
 use std::collections::HashMap;
@@ -22,14 +22,11 @@ pub(crate) fn of(
     items: &[OrderMessage],
     verdicts: &[Result<Verdict, DbError>],
     prices: &HashMap<SaleId, UnitPrice>,
-) -> Vec<OutcomeEvent> {
+) -> Vec<WaitingEvents> {
     let events = items.iter().zip(verdicts).filter_map(|(accepted, verdict)| {
         let outcome = verdict.as_ref().ok()?.outcome()?;
-        Some(OutcomeEvent {
-            request_id: accepted.purchase.request_id,
-            key: message::event_key(outcome).into(),
-            body: message::event(accepted, outcome, prices.get(&accepted.purchase.sale_id).copied()).into_bytes(),
-        })
+        let price = prices.get(&accepted.purchase.sale_id);
+        Some(PublishedEvent::of_outcome(accepted, outcome, price).encoded())
     });
     events.collect()
 }
@@ -37,7 +34,7 @@ pub(crate) fn of(
 impl Persist {
     /// Publishes events, or stores them in the database to be published later. After an error neither could be done, so nothing
     /// may be acknowledged.
-    pub(crate) async fn publish_or_store(&mut self, events: Vec<OutcomeEvent>) -> Result<(), DbError> {
+    pub(crate) async fn publish_or_store(&mut self, events: Vec<WaitingEvents>) -> Result<(), DbError> {
         if !self.settings.events || events.is_empty() {
             return Ok(());
         }
@@ -55,9 +52,7 @@ impl Persist {
     }
 
     /// Publishes events and waits for the broker's confirm. Subscribers are not required.
-    async fn publish(&mut self, events: &[OutcomeEvent]) -> Result<(), RabbitError> {
-        self.sender
-            .send(bundles(&Topology::new(&self.rabbit).events_exchange(), events.iter().map(KeyedEvents::of)))
-            .await
+    async fn publish(&mut self, events: &[WaitingEvents]) -> Result<(), RabbitError> {
+        self.sender.send(bundles(&Topology::new(&self.rabbit).events_exchange(), events)).await
     }
 }

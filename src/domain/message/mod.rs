@@ -23,7 +23,6 @@ pub(super) use order_message::tests::any_order_message;
 
 use super::decimal::push_decimal;
 use super::ids::{RequestId, SaleId, UserId};
-use super::outcome::Outcome;
 use super::policy::Quantity;
 use super::request::Purchase;
 use serde::{Deserialize, Serialize};
@@ -71,10 +70,6 @@ fn head(purchase: &Purchase, out: &mut String) {
     if next::is_played() {
         return next::head(purchase, out);
     }
-    head_of_ours(purchase, out);
-}
-
-fn head_of_ours(purchase: &Purchase, out: &mut String) {
     const { assert!(VERSION == 1, "as it is spelled below") };
     out.push_str(r#"{"v":1,"rid":""#);
     push_decimal(out, purchase.request_id.get());
@@ -115,42 +110,10 @@ impl UnitPrice {
         Self { cents, currency: currency.unwrap_or(*b"XXX") }
     }
 
-    fn currency(&self) -> &str {
+    /// ISO 4217 code.
+    pub(crate) fn currency(&self) -> &str {
         std::str::from_utf8(&self.currency).unwrap_or("XXX")
     }
-}
-
-/// Routing key of the event that reports an outcome to downstream systems.
-#[must_use]
-pub(crate) const fn event_key(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Ordered => "order.confirmed",
-        Outcome::Failed(_) => "order.failed",
-    }
-}
-
-/// The event that reports an outcome to downstream systems: versioned JSON, with versions of its own. It may come more than
-/// once; the request id shows it.
-#[must_use]
-pub(crate) fn event(accepted: &OrderMessage, outcome: Outcome, price: Option<UnitPrice>) -> String {
-    let mut text = String::with_capacity(256);
-    head_of_ours(&accepted.purchase, &mut text);
-    let (status, reason) = match outcome {
-        Outcome::Ordered => ("CONFIRMED", None),
-        Outcome::Failed(reason) => ("FAILED", Some(reason.code())),
-    };
-    text.extend([r#","status":""#, status, r#"""#]);
-    if let Some(reason) = reason {
-        text.extend([r#","reason":""#, reason, r#"""#]);
-    }
-    if let (Outcome::Ordered, Some(price)) = (outcome, price) {
-        let amount = price.cents.saturating_mul(i64::from(accepted.purchase.quantity.get()));
-        text.push_str(r#","amount":"#);
-        push_decimal(&mut text, amount.unsigned_abs());
-        text.extend([r#","currency":""#, price.currency(), r#"","version":1"#]);
-    }
-    text.push('}');
-    text
 }
 
 /// Events as one message's body: `{"v":1,"events":[…]}`.
@@ -229,22 +192,6 @@ mod tests {
         fn garbage_is_an_error_never_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             prop_assert!(decode(&bytes).is_err());
         }
-    }
-
-    #[test]
-    fn events_are_json_and_carry_the_outcome() {
-        let accepted =
-            decode(br#"{"v":1,"rid":"5","sale":"s","user":"a\"b","qty":2,"shard":0,"epoch":1,"no":1,"at":9}"#).unwrap();
-        let read = |outcome| {
-            let price = UnitPrice::new(150, "CNY");
-            serde_json::from_str::<serde_json::Value>(&event(&accepted, outcome, Some(price))).unwrap()
-        };
-        assert_eq!(
-            read(Outcome::Ordered),
-            serde_json::json!({"v":1,"rid":"5","sale":"s","user":"a\"b","qty":2,"status":"CONFIRMED","amount":300,"currency":"CNY","version":1})
-        );
-        let failed = Outcome::Failed(super::super::outcome::FailReason::SoldOut);
-        assert_eq!((read(failed)["reason"].as_str(), event_key(failed)), (Some("SOLD_OUT"), "order.failed"));
     }
 
     #[test]

@@ -5,138 +5,53 @@
 //! a row with the whole event each would cost the database as much as the change. A crash between the broker's confirm and the
 //! deletion leaves the row, and its events are published again.
 
-use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::message::EVENTS_MAX;
-use crate::domain::order_life::REFUND_NEEDED_KEY;
-use crate::domain::payment::RefundReason;
 use crate::domain::webhook::WebhookSubscriptions;
-use crate::events::rows::OrderEventRows;
-use crate::events::rows::shared::{ChangedOrder, SharedChange, full_events};
+use crate::events::published::{PublishedEvent, WaitingEvents};
+use crate::events::rows::bundle;
 use crate::events::rows::waiting_page::WaitingPage;
-use crate::events::webhooks::rows::{self as webhooks, DeliverableEvent};
-use crate::runtime::now_ms;
+use crate::events::webhooks::rows as webhooks;
 use crate::store::mysql::codes::read_request_id;
 use crate::store::mysql::fault::DbError;
+use crate::store::mysql::mysql_handle;
 use crate::store::mysql::pool::Conn;
 use crate::store::mysql::schema::order_events;
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
-use serde_json::json;
 
-/// Most rows that one call of [`waiting`] returns: two megabytes, when each has as many events as it may.
+mysql_handle! {
+    /// Events of orders that wait for the broker.
+    OrderEventRows
+}
+
+/// Most rows that one call of [`OrderEventRows::waiting`] returns: two megabytes, when each has as many events as it may.
 const WAITING_ROWS_MAX: u16 = 100;
 
-/// Events of one key that wait.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WaitingEvents {
-    /// Order of writing.
-    pub event_id: u64,
-    /// The first order.
-    pub request_id: RequestId,
-    /// Routing key at the broker.
-    pub key: String,
-    /// How many, 1 to [`EVENTS_MAX`].
-    pub count: u16,
-    /// JSON, one after the other with commas between them.
-    pub bodies: Vec<u8>,
-}
-
-/// One event of an order.
-pub(crate) struct NewOrderEvent {
-    pub(crate) request_id: u64,
-    pub(crate) event_key: &'static str,
-    pub(crate) body: Vec<u8>,
-}
-
-/// Money that has to go back.
-pub(crate) struct RefundNeeded<'a> {
-    pub(crate) payment_id: &'a str,
-    pub(crate) reason: RefundReason,
-    pub(crate) amount_cents: i64,
-    pub(crate) currency: &'a str,
-}
-
-impl NewOrderEvent {
-    /// Money came, or stayed, that has to go back; `order` with the version that this event has. Of a request without an order there
-    /// is nothing but the payment.
-    pub(crate) fn of_refund(
-        request_id: RequestId,
-        order: Option<(&SaleId, ChangedOrder<'_>)>,
-        refund: &RefundNeeded<'_>,
-    ) -> Self {
-        let (sale, order) = order.unzip();
-        let order = order.as_ref();
-        let body = json!({
-            "v": 1, "rid": request_id, "sale": sale, "user": order.map(|order| order.user_id),
-            "qty": order.map(|order| order.quantity), "status": "REFUND_NEEDED", "reason": refund.reason.code(),
-            "payment_id": refund.payment_id, "amount": refund.amount_cents, "currency": refund.currency,
-            "version": order.map_or(0, |order| order.version), "at": now_ms(),
-        });
-        Self { request_id: request_id.get(), event_key: REFUND_NEEDED_KEY, body: body.to_string().into_bytes() }
-    }
-}
-
-/// Writes events in the caller's transaction, for the exchange and for the webhooks that want them.
+/// Writes events in the caller's transaction, for the exchange and for the webhooks that want them. Neighbours that differ in their
+/// orders only share rows.
 pub(crate) async fn write(
     conn: &mut Conn,
-    events: &[NewOrderEvent],
+    events: &[PublishedEvent<'_>],
     webhooks: &WebhookSubscriptions,
 ) -> Result<(), DbError> {
     if crate::faults::left_out!(OrderEventRow) || events.is_empty() {
         return Ok(());
     }
-    let row = |event: &NewOrderEvent| (event.request_id, event.event_key, 1, event.body.clone());
-    insert(conn, events.iter().map(row).collect()).await?;
-    write_deliveries(conn, events, webhooks).await
-}
-
-/// The same of orders that changed together.
-pub(crate) async fn write_shared(
-    conn: &mut Conn,
-    change: &SharedChange<'_>,
-    webhooks: &WebhookSubscriptions,
-) -> Result<(), DbError> {
-    if crate::faults::left_out!(OrderEventRow) {
-        return Ok(());
-    }
-    let (key, at) = (change.to.event_key(), now_ms());
-    let rows = change.orders.chunks(EVENTS_MAX).filter_map(|orders| {
-        let count = u16::try_from(orders.len()).unwrap_or(u16::MAX);
-        Some((orders.first()?.request_id.get(), key, count, change.row(orders, at)))
+    let shared = events.chunk_by(bundle::is_shared).flat_map(|same| same.chunks(EVENTS_MAX));
+    let rows = shared.filter_map(|events| Some((events.first()?, events))).map(|(first, events)| {
+        let row = (
+            order_events::request_id.eq(first.request_id.get()),
+            order_events::event_key.eq(first.key),
+            order_events::events_count.eq(u16::try_from(events.len()).unwrap_or(u16::MAX)),
+            order_events::body.eq(bundle::row(events)?),
+        );
+        Ok(row)
     });
-    insert(conn, rows.collect()).await?;
-    if webhooks.wanting(key).next().is_none() {
-        return Ok(());
-    }
-    let events: Vec<NewOrderEvent> = change.orders.iter().map(|order| change.event(order, at)).collect();
-    write_deliveries(conn, &events, webhooks).await
-}
-
-async fn insert(conn: &mut Conn, rows: Vec<(u64, &'static str, u16, Vec<u8>)>) -> Result<(), DbError> {
-    let columns = |(first, key, count, body): (u64, &'static str, u16, Vec<u8>)| {
-        (
-            order_events::request_id.eq(first),
-            order_events::event_key.eq(key),
-            order_events::events_count.eq(count),
-            order_events::body.eq(body),
-        )
-    };
-    let rows: Vec<_> = rows.into_iter().map(columns).collect();
+    let rows = rows.collect::<Result<Vec<_>, DbError>>()?;
     diesel::insert_into(order_events::table).values(rows).execute(conn).await?;
-    Ok(())
-}
-
-async fn write_deliveries(
-    conn: &mut Conn,
-    events: &[NewOrderEvent],
-    webhooks: &WebhookSubscriptions,
-) -> Result<(), DbError> {
-    let deliverable = events.iter().map(|event| DeliverableEvent {
-        request_id: event.request_id,
-        key: event.event_key,
-        body: event.body.as_slice(),
-    });
-    webhooks::write(conn, webhooks, deliverable).await
+    let wanted = events.iter().filter(|event| webhooks.wanting(event.key).next().is_some());
+    let wanted: Vec<WaitingEvents> = wanted.map(PublishedEvent::encoded).collect();
+    webhooks::write(conn, webhooks, &wanted).await
 }
 
 impl OrderEventRows {
@@ -158,14 +73,9 @@ impl OrderEventRows {
                 Ok(page.select(columns).load(conn).await?)
             })
             .await?;
-        let read = |(event_id, request, key, count, row)| {
-            Ok(WaitingEvents {
-                event_id,
-                request_id: read_request_id(request)?,
-                key,
-                count,
-                bodies: full_events(row, count)?,
-            })
+        let read = |(_, request, key, count, row): (u64, u64, String, u16, Vec<u8>)| {
+            let (request_id, bodies) = (read_request_id(request)?, bundle::full_events(row, count)?);
+            Ok(WaitingEvents { request_id, key: key.into(), count, bodies })
         };
         Ok(WaitingPage::of(rows, WAITING_ROWS_MAX, |(event_id, ..)| *event_id, read))
     }

@@ -4,34 +4,49 @@
 //! does not take. A consumer publishes waiting events and deletes them after the confirm. A crash in between leaves the row,
 //! and the event is published again. Here are also the figures of what waits, with the events of orders.
 
-use crate::domain::ids::RequestId;
-use crate::events::rows::OutcomeEventRows;
+use crate::events::published::WaitingEvents;
 use crate::events::rows::waiting_page::{WaitingPage, check_event};
 use crate::store::mysql::codes::read_request_id;
 use crate::store::mysql::fault::DbError;
+use crate::store::mysql::mysql_handle;
+use crate::store::mysql::pool::Conn;
 use crate::store::mysql::schema::outcome_event;
 use diesel::prelude::*;
 use diesel::sql_types::BigInt;
 use diesel_async::RunQueryDsl;
-use std::borrow::Cow;
 
-/// Most events that one call of [`waiting`] returns.
+mysql_handle! {
+    /// Events of outcomes that wait for the broker.
+    OutcomeEventRows
+}
+
+/// Most events that one call of [`OutcomeEventRows::waiting`] returns.
 pub(crate) const WAITING_MAX: u16 = 500;
 
-/// The event of one outcome.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct OutcomeEvent {
-    /// The request that has this outcome.
-    pub request_id: RequestId,
-    /// Routing key at the broker.
-    pub key: Cow<'static, str>,
-    /// The body of the message, JSON.
-    pub body: Vec<u8>,
+type NewRow<'a> = (
+    diesel::dsl::Eq<outcome_event::request_id, u64>,
+    diesel::dsl::Eq<outcome_event::event_key, &'a str>,
+    diesel::dsl::Eq<outcome_event::body, &'a [u8]>,
+);
+
+fn row(event: &WaitingEvents) -> NewRow<'_> {
+    (
+        outcome_event::request_id.eq(event.request_id.get()),
+        outcome_event::event_key.eq(event.key.as_ref()),
+        outcome_event::body.eq(event.bodies.as_slice()),
+    )
+}
+
+/// Writes events in the caller's transaction.
+pub(crate) async fn write(conn: &mut Conn, events: &[WaitingEvents]) -> Result<(), DbError> {
+    let rows: Vec<_> = events.iter().map(row).collect();
+    diesel::insert_into(outcome_event::table).values(&rows).execute(conn).await?;
+    Ok(())
 }
 
 impl OutcomeEventRows {
     /// The first waiting events behind a row, at most [`WAITING_MAX`]; 0 is before the first. Several processes may get the same ones.
-    pub(crate) async fn waiting(&self, after: u64) -> Result<WaitingPage<OutcomeEvent>, DbError> {
+    pub(crate) async fn waiting(&self, after: u64) -> Result<WaitingPage<WaitingEvents>, DbError> {
         let rows: Vec<(u64, String, Vec<u8>)> = self
             .db
             .run("untold_events", async |conn| {
@@ -43,7 +58,7 @@ impl OutcomeEventRows {
             .await?;
         let read = |(id, key, body): (u64, String, Vec<u8>)| {
             check_event("outcome_event", &body)?;
-            Ok(OutcomeEvent { request_id: read_request_id(id)?, key: key.into(), body })
+            Ok(WaitingEvents { request_id: read_request_id(id)?, key: key.into(), count: 1, bodies: body })
         };
         Ok(WaitingPage::of(rows, WAITING_MAX, |(id, ..)| *id, read))
     }
@@ -96,17 +111,8 @@ impl OutcomeEventRows {
 
     /// Stores events that could not be published. Events that wait already stay as they are.
     /// After an error none of them may be stored.
-    pub(crate) async fn store(&self, events: &[OutcomeEvent]) -> Result<(), DbError> {
-        let rows: Vec<_> = events
-            .iter()
-            .map(|event| {
-                (
-                    outcome_event::request_id.eq(event.request_id.get()),
-                    outcome_event::event_key.eq(event.key.as_ref()),
-                    outcome_event::body.eq(event.body.as_slice()),
-                )
-            })
-            .collect();
+    pub(crate) async fn store(&self, events: &[WaitingEvents]) -> Result<(), DbError> {
+        let rows: Vec<_> = events.iter().map(row).collect();
         self.db
             .run("owe_events", async |conn| {
                 diesel::insert_or_ignore_into(outcome_event::table).values(&rows).execute(conn).await?;
@@ -116,11 +122,10 @@ impl OutcomeEventRows {
     }
 
     /// Deletes events that were published. After an error they are published again.
-    pub(crate) async fn delete(&self, ids: &[RequestId]) -> Result<(), DbError> {
-        let ids: Vec<u64> = ids.iter().map(|id| id.get()).collect();
+    pub(crate) async fn delete(&self, ids: &[u64]) -> Result<(), DbError> {
         self.db
             .run("told_events", async |conn| {
-                let published = outcome_event::table.filter(outcome_event::request_id.eq_any(&ids));
+                let published = outcome_event::table.filter(outcome_event::request_id.eq_any(ids));
                 diesel::delete(published).execute(conn).await?;
                 Ok(())
             })

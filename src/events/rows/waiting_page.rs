@@ -10,6 +10,8 @@ use serde::de::IgnoredAny;
 pub struct WaitingPage<E> {
     /// Of the rows that can be read.
     pub events: Vec<E>,
+    /// The keys of these rows.
+    pub rows: Vec<u64>,
     /// The others: a person has to check them.
     pub unreadable: Vec<UnreadableRow>,
     /// Whether there may be more rows behind these.
@@ -37,16 +39,20 @@ impl<E> WaitingPage<E> {
     ) -> Self {
         let is_full = rows.len() >= usize::from(rows_max);
         let last = rows.last().map_or(0, &id);
-        let (mut events, mut unreadable) = (Vec::with_capacity(rows.len()), Vec::new());
+        let mut events = Vec::with_capacity(rows.len());
+        let (mut read_rows, mut unreadable) = (Vec::with_capacity(rows.len()), Vec::new());
         for row in rows {
             let id = id(&row);
             match read(row) {
-                Ok(event) => events.push(event),
+                Ok(event) => {
+                    events.push(event);
+                    read_rows.push(id);
+                }
                 Err(problem) => unreadable.push(UnreadableRow { id, problem }),
             }
         }
         let next_after = if is_full && !unreadable.is_empty() { last } else { 0 };
-        Self { events, unreadable, is_full, next_after }
+        Self { events, rows: read_rows, unreadable, is_full, next_after }
     }
 }
 
@@ -79,6 +85,7 @@ mod tests {
             (vec![2, 4], false, 0),
             "the next read begins at the first"
         );
+        assert_eq!(part.rows, [2, 4]);
         assert_eq!(part.unreadable.iter().map(|row| row.id).collect::<Vec<_>>(), [1]);
         let full = page(&[1, 2, 4], 3);
         assert_eq!((full.is_full, full.next_after), (true, 4));

@@ -2,16 +2,18 @@
 
 use crate::domain::message::{self, OrderMessage};
 use crate::domain::outcome::{FailReason, NextStep, Obstacle, Outcome, Verdict, after_obstacle};
-use crate::events::webhooks::rows::{self as webhooks, DeliverableEvent};
+use crate::events::published::PublishedEvent;
+use crate::events::rows::outcome as events;
+use crate::events::webhooks::rows as webhooks;
 use crate::faults::left_out;
 use crate::orders::persist::Persister;
-use crate::orders::persist::plan::{NewEventRow, NewOutcomeRow, WritePlan};
+use crate::orders::persist::plan::{NewOutcomeRow, WritePlan};
 use crate::orders::persist::seen;
 use crate::orders::persist::write::{self, Blocked};
 use crate::store::mysql::codes::{PersistSource, Reporter, cut};
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Db;
-use crate::store::mysql::schema::{failed_request, orders, outcome_event, request_outcome, sales};
+use crate::store::mysql::schema::{failed_request, orders, request_outcome, sales};
 use diesel::prelude::*;
 use diesel_async::{AsyncConnection, RunQueryDsl};
 
@@ -210,7 +212,8 @@ impl Persister {
     ) -> Result<bool, DbError> {
         let outcome = Outcome::Failed(failure.reason);
         let row = NewOutcomeRow::of(accepted, outcome);
-        let event = NewEventRow::of(accepted, outcome, None);
+        let event = PublishedEvent::of_outcome(accepted, outcome, None).encoded();
+        let event = std::slice::from_ref(&event);
         let is_published_later = !failure.reporter.has_message();
         let webhooks = self.subscriptions.wanted().await?;
         let written = self
@@ -219,11 +222,9 @@ impl Persister {
                 conn.transaction(async |conn| {
                     diesel::insert_into(request_outcome::table).values(&row).execute(conn).await?;
                     if is_published_later {
-                        diesel::insert_into(outcome_event::table).values(&event).execute(conn).await?;
+                        events::write(conn, event).await?;
                     }
-                    let event =
-                        DeliverableEvent { request_id: event.request_id, key: event.event_key, body: &event.body };
-                    webhooks::write(conn, &webhooks, std::iter::once(event)).await?;
+                    webhooks::write(conn, &webhooks, event).await?;
                     write_register(conn, accepted, failure).await
                 })
                 .await

@@ -1,21 +1,23 @@
 //! The rows that a transaction will write, worked out before it opens, so that it holds its locks only while it writes.
 
 use crate::domain::ids::SaleId;
-use crate::domain::message::{self, OrderMessage, UnitPrice};
+use crate::domain::message::OrderMessage;
 use crate::domain::order_life::{OrderState, PaymentTerms};
 use crate::domain::outcome::{FailReason, Obstacle, Outcome};
 use crate::domain::policy::PurchasePolicy;
 use crate::domain::webhook::WebhookSubscriptions;
+use crate::events::published::{PublishedEvent, WaitingEvents};
 use crate::events::webhooks::rows::DeliveryRows;
 use crate::orders::persist::sale_facts::SaleFacts;
-use crate::orders::persist::write;
 use crate::store::mysql::codes::{PersistSource, datetime, outcome_columns};
 use crate::store::mysql::fault::DbError;
-use crate::store::mysql::schema::{outcome_event, request_outcome};
+use crate::store::mysql::schema::request_outcome;
 use crate::store::mysql::values::Values;
 use diesel::prelude::*;
 use std::collections::{BTreeMap, HashMap};
 
+/// Opens the transaction: from here on nothing is committed without COMMIT, whatever becomes of the transaction.
+const OPEN: &str = "SET autocommit = 0; BEGIN";
 const OUTCOME_COLUMNS: &str = "/* landing */ INSERT INTO request_outcome \
     (request_id, kind, sale_id, shard, epoch, number, payload_hash) VALUES ";
 const ORDER_COLUMNS: &str = "/* landing */ INSERT INTO orders \
@@ -55,25 +57,6 @@ impl<'a> NewOutcomeRow<'a> {
     }
 }
 
-/// An event that a consumer will publish; written in one transaction with its outcome.
-#[derive(Insertable)]
-#[diesel(table_name = outcome_event)]
-pub(crate) struct NewEventRow {
-    pub request_id: u64,
-    pub(crate) event_key: &'static str,
-    pub body: Vec<u8>,
-}
-
-impl NewEventRow {
-    pub(crate) fn of(accepted: &OrderMessage, outcome: Outcome, price: Option<UnitPrice>) -> Self {
-        Self {
-            request_id: accepted.purchase.request_id.get(),
-            event_key: message::event_key(outcome),
-            body: message::event(accepted, outcome, price).into_bytes(),
-        }
-    }
-}
-
 /// What one sale gives to the group.
 pub(crate) struct SaleShare {
     pub units: i64,
@@ -90,7 +73,7 @@ pub(crate) struct WritePlan<'a> {
     /// one message to the server. It executes them in order and stops at the first that fails.
     pub opening: String,
     /// The events to publish later; empty when the requests came as messages, whose consumer publishes them itself.
-    pub events: Vec<NewEventRow>,
+    pub events: Vec<WaitingEvents>,
     /// What each sale gives.
     pub shares: BTreeMap<&'a SaleId, SaleShare>,
     /// Orders that have to be paid.
@@ -108,7 +91,7 @@ impl<'a> WritePlan<'a> {
         source: PersistSource,
         webhooks: &WebhookSubscriptions,
     ) -> Result<Result<Self, Obstacle>, DbError> {
-        let mut deliveries = DeliveryRows::new(webhooks, message::event_key(Outcome::Ordered), group.len());
+        let mut deliveries = DeliveryRows::new(webhooks, Outcome::Ordered.event_key(), group.len());
         let mut group = group.to_vec();
         group.sort_unstable_by_key(|accepted| accepted.purchase.request_id);
         let mut outcomes = Values::insert(OUTCOME_COLUMNS, group.len());
@@ -137,12 +120,12 @@ impl<'a> WritePlan<'a> {
             }
             add_share(&mut shares, accepted, facts.policy);
             if !source.has_message() || deliveries.is_wanted() {
-                let event = NewEventRow::of(accepted, Outcome::Ordered, Some(facts.unit_price));
-                deliveries.add(event.request_id, &event.body);
+                let event = PublishedEvent::of_outcome(accepted, Outcome::Ordered, Some(&facts.unit_price)).encoded();
+                deliveries.add(&event);
                 events.extend((!source.has_message()).then_some(event));
             }
         }
-        let mut opening = [write::OPEN, &outcomes.finish(), &orders.finish(), &flows(&shares)].join("; ");
+        let mut opening = [OPEN, &outcomes.finish(), &orders.finish(), &flows(&shares)].join("; ");
         deliveries.append_to(&mut opening);
         Ok(Ok(Self { opening, events, shares, unpaid_count }))
     }

@@ -11,11 +11,12 @@
 
 use crate::domain::ids::SaleId;
 use crate::domain::states::{P6Fulfil, State};
+use crate::events::rows::outcome as events;
 use crate::faults::{crash_point, left_out};
 use crate::orders::persist::plan::{SaleShare, WritePlan};
 use crate::store::mysql::fault::{DbError, Halt};
 use crate::store::mysql::pool::{Conn, Db};
-use crate::store::mysql::schema::{outcome_event, request_outcome, sales};
+use crate::store::mysql::schema::{request_outcome, sales};
 use crate::store::mysql::values::Values;
 use crate::telemetry::count;
 use diesel::dsl::exists;
@@ -24,8 +25,7 @@ use diesel::sql_types::{BigInt, Binary, Unsigned};
 use diesel_async::{RunQueryDsl, SimpleAsyncConnection};
 use std::pin::pin;
 
-/// Opens the transaction: from here on nothing is committed without COMMIT, whatever becomes of the transaction.
-pub(crate) const OPEN: &str = "SET autocommit = 0; BEGIN";
+/// The end of the transaction that the plan's first message opens.
 const COMMIT: &str = "COMMIT; SET autocommit = 1";
 const ROLLBACK: &str = "ROLLBACK; SET autocommit = 1";
 
@@ -108,7 +108,7 @@ async fn write(conn: &mut Conn, plan: &WritePlan<'_>) -> Result<(), Halt<Blocked
     })?;
     crash_point!(AfterOrder);
     if !plan.events.is_empty() {
-        diesel::insert_into(outcome_event::table).values(&plan.events).execute(conn).await?;
+        events::write(conn, &plan.events).await?;
     }
     for (sale_id, share) in &plan.shares {
         count_buyers(conn, sale_id, share).await?;

@@ -6,14 +6,14 @@
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::operator::OperatorAct;
 use crate::domain::order_life::{OrderEvent, OrderState, OrderTransition, ReturnedPurchase};
-use crate::domain::payment::{PaymentState, RefundReason};
+use crate::domain::payment::{PaymentState, Price, RefundReason};
 use crate::domain::webhook::WebhookSubscriptions;
-use crate::events::rows::order::{self as events, NewOrderEvent, RefundNeeded};
+use crate::events::rows::order as events;
 use crate::faults::crash_point;
 use crate::orders::rows::acts::{self, OrderActResult};
 use crate::orders::rows::lists::ListedOrder;
 use crate::orders::rows::units::{ReturnedUnits, give_back};
-use crate::orders::rows::{LockedOrder, OrderRows, lock, movable, moved_away, retried};
+use crate::orders::rows::{LockedOrder, OrderRows, lock, movable, moved_away, refund_event, retried};
 use crate::store::mysql::codes::cut;
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Conn;
@@ -159,10 +159,13 @@ async fn in_transaction(
     if matched != 1 {
         return Err(moved_away(order.request_id, matched));
     }
+    let refunds = if order.state == Some(OrderState::Paid) { to_refund(conn, order).await? } else { Vec::new() };
     let mut events = vec![order.state_event(OrderState::Cancelled)];
-    let refunds =
-        if order.state == Some(OrderState::Paid) { to_refund(conn, order, &mut events).await? } else { Vec::new() };
+    events.extend(refunds.iter().map(|(payment_id, price)| {
+        refund_event(order.request_id, Some((order, order.version + 2)), payment_id, price, RefundReason::Cancelled)
+    }));
     events::write(conn, &events, webhooks).await?;
+    let refunds: Vec<String> = refunds.iter().map(|(payment_id, _)| payment_id.clone()).collect();
     let limits = match limit_returned {
         true => vec![ReturnedPurchase(order.user_id.clone(), order.request_id, order.quantity)],
         false => Vec::new(),
@@ -184,12 +187,8 @@ async fn in_transaction(
     Ok(refunds)
 }
 
-/// The money of a cancelled order has to go back.
-async fn to_refund(
-    conn: &mut Conn,
-    order: &LockedOrder,
-    events: &mut Vec<NewOrderEvent>,
-) -> Result<Vec<String>, DbError> {
+/// The money of a cancelled order has to go back: its payments.
+async fn to_refund(conn: &mut Conn, order: &LockedOrder) -> Result<Vec<(String, Price)>, DbError> {
     let applied = payments::table
         .filter(payments::request_id.eq(order.request_id.get()))
         .filter(payments::state.eq(PaymentState::Applied.code()));
@@ -204,14 +203,8 @@ async fn to_refund(
         ))
         .execute(conn)
         .await?;
-    let mut ids = Vec::with_capacity(rows.len());
-    for (payment_id, amount_cents, currency) in rows {
-        let payment_id = String::from_utf8_lossy(&payment_id).into_owned();
-        let (reason, currency) = (RefundReason::Cancelled, currency.as_str());
-        let refund = RefundNeeded { payment_id: &payment_id, reason, amount_cents, currency };
-        let changed = Some((&order.sale_id, order.changed(order.version + 2)));
-        events.push(NewOrderEvent::of_refund(order.request_id, changed, &refund));
-        ids.push(payment_id);
-    }
-    Ok(ids)
+    let refund = |(payment_id, amount_cents, currency): (Vec<u8>, i64, String)| {
+        (String::from_utf8_lossy(&payment_id).into_owned(), Price { amount_cents, currency })
+    };
+    Ok(rows.into_iter().map(refund).collect())
 }

@@ -9,12 +9,13 @@
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::order_life::{OrderEvent, OrderState, ReturnedPurchase};
 use crate::domain::webhook::WebhookSubscriptions;
+use crate::events::published::PublishedEvent;
 use crate::events::rows::order as events;
-use crate::events::rows::shared::{ChangedOrder, SharedChange};
 use crate::faults::{crash_point, left_out};
 use crate::orders::rows::overdue::OverdueOrder;
 use crate::orders::rows::units::{ReturnedUnits, give_back};
 use crate::orders::rows::{OrderRows, OrderTerms, movable, retried, terms_of};
+use crate::runtime::now_ms;
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Conn;
 use crate::store::mysql::schema::orders;
@@ -157,18 +158,19 @@ async fn write(
     webhooks: &WebhookSubscriptions,
 ) -> Result<Option<ExpiredBatch>, DbError> {
     let Some(DueOrder { request_id: lowest, .. }) = orders.first() else { return Ok(None) };
-    let changed: Vec<ChangedOrder<'_>> = orders
-        .iter()
-        .map(|order| ChangedOrder {
-            request_id: order.request_id,
-            user_id: &order.user_id,
-            quantity: order.quantity,
-            amount_cents: order.amount_cents,
-            version: order.version + 1,
-        })
-        .collect();
-    let change = SharedChange { sale_id, currency: &terms.currency, to: OrderState::Expired, orders: changed };
-    events::write_shared(conn, &change, webhooks).await?;
+    let at = now_ms();
+    let expired = orders.iter().map(|order| PublishedEvent {
+        sale: Some(sale_id.as_str()),
+        user: Some(order.user_id.as_str()),
+        quantity: Some(order.quantity),
+        amount: Some(order.amount_cents),
+        currency: Some(&terms.currency),
+        version: Some(order.version + 1),
+        at: Some(at),
+        ..PublishedEvent::of_state(order.request_id, OrderState::Expired)
+    });
+    let expired: Vec<PublishedEvent<'_>> = expired.collect();
+    events::write(conn, &expired, webhooks).await?;
     let limits: Vec<ReturnedPurchase> = match terms.limit_returns {
         true => orders.iter().map(|o| ReturnedPurchase(o.user_id.clone(), o.request_id, o.quantity)).collect(),
         false => Vec::new(),

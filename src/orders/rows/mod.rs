@@ -35,8 +35,8 @@ pub use refunds::{NeededRefunds, REFUNDS_COUNTED_MAX, REFUNDS_PAGE_MAX, RefundMa
 
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::order_life::{OrderEvent, OrderState};
-use crate::events::rows::order::NewOrderEvent;
-use crate::events::rows::shared::{ChangedOrder, SharedChange};
+use crate::domain::payment::{Price, RefundReason};
+use crate::events::published::PublishedEvent;
 use crate::events::webhooks::rows::Subscriptions;
 use crate::runtime::now_ms;
 use crate::store::mysql::codes::read_sale_id;
@@ -96,21 +96,23 @@ struct LockedOrder {
 }
 
 impl LockedOrder {
-    /// What an event says of it; `version` after the change.
-    fn changed(&self, version: u32) -> ChangedOrder<'_> {
-        ChangedOrder {
-            request_id: self.request_id,
-            user_id: &self.user_id,
-            quantity: self.quantity,
-            amount_cents: self.amount_cents,
-            version,
+    /// The event of a change of it; `version` after the change.
+    fn changed<'a>(&'a self, event: PublishedEvent<'a>, version: u32) -> PublishedEvent<'a> {
+        PublishedEvent {
+            sale: Some(self.sale_id.as_str()),
+            user: Some(self.user_id.as_str()),
+            quantity: Some(self.quantity),
+            amount: Some(self.amount_cents),
+            currency: Some(&self.currency),
+            version: Some(version),
+            at: Some(now_ms()),
+            ..event
         }
     }
 
     /// The event of its next version: it gets this state.
-    fn state_event(&self, to: OrderState) -> NewOrderEvent {
-        let change = SharedChange { sale_id: &self.sale_id, currency: &self.currency, to, orders: Vec::new() };
-        change.event(&self.changed(self.version + 1), now_ms())
+    fn state_event(&self, to: OrderState) -> PublishedEvent<'_> {
+        self.changed(PublishedEvent::of_state(self.request_id, to), self.version + 1)
     }
 }
 
@@ -167,6 +169,27 @@ async fn lock(conn: &mut Conn, request_id: RequestId) -> Result<Option<LockedOrd
         limit_returns,
         limited,
     }))
+}
+
+/// The event of money that has to go back; `order` with the version that the event has.
+fn refund_event<'a>(
+    request_id: RequestId,
+    order: Option<(&'a LockedOrder, u32)>,
+    payment_id: &'a str,
+    price: &'a Price,
+    reason: RefundReason,
+) -> PublishedEvent<'a> {
+    let of_request = PublishedEvent { version: Some(0), at: Some(now_ms()), ..PublishedEvent::of_refund(request_id) };
+    PublishedEvent {
+        reason: Some(reason.code()),
+        payment_id: Some(payment_id),
+        amount: Some(price.amount_cents),
+        currency: Some(&price.currency),
+        ..match order {
+            Some((order, version)) => order.changed(of_request, version),
+            None => of_request,
+        }
+    }
 }
 
 /// The condition of an UPDATE: the states from which `event` moves an order, as an SQL list.

@@ -9,12 +9,13 @@ use crate::domain::operator::OperatorAct;
 use crate::domain::order_life::{OrderEvent, OrderState};
 use crate::domain::payment::{PaymentState, Price, RefundReason, id_beside, refund_reason};
 use crate::domain::webhook::WebhookSubscriptions;
-use crate::events::rows::order::{self as events, NewOrderEvent, RefundNeeded};
+use crate::events::published::PublishedEvent;
+use crate::events::rows::order as events;
 use crate::faults::crash_point;
 use crate::orders::rows::RequestRows;
 use crate::orders::rows::acts::{self, OrderActResult};
 use crate::orders::rows::early_payments::again;
-use crate::orders::rows::{LockedOrder, OrderRows, lock, movable, moved_away, retried};
+use crate::orders::rows::{LockedOrder, OrderRows, lock, movable, moved_away, refund_event, retried};
 use crate::store::mysql::columns::{ByteText, UnixMs};
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Conn;
@@ -232,14 +233,9 @@ async fn in_transaction(
             if let Some(order) = order {
                 step(conn, order, "", "TRUE").await?;
             }
-            let refund = RefundNeeded {
-                payment_id: &payment.payment_id,
-                reason: reason.unwrap_or(RefundReason::NoOrder),
-                amount_cents: payment.price.amount_cents,
-                currency: &payment.price.currency,
-            };
-            let order = order.as_ref().map(|order| (&order.sale_id, order.changed(order.version + 1)));
-            NewOrderEvent::of_refund(payment.request_id, order, &refund)
+            let order = order.as_ref().map(|order| (order, order.version + 1));
+            let reason = reason.unwrap_or(RefundReason::NoOrder);
+            refund_event(payment.request_id, order, &payment.payment_id, &payment.price, reason)
         }
     };
     events::write(conn, &[event], webhooks).await?;
@@ -251,7 +247,7 @@ async fn in_transaction(
 }
 
 /// The order is paid.
-pub(super) async fn pay(conn: &mut Conn, order: &LockedOrder) -> Result<NewOrderEvent, DbError> {
+pub(super) async fn pay<'a>(conn: &mut Conn, order: &'a LockedOrder) -> Result<PublishedEvent<'a>, DbError> {
     let condition = format!("state IN {}", movable(OrderEvent::PaymentReceived));
     step(conn, order, "state = 'PAID', state_at = NOW(3), ", &condition).await?;
     Ok(order.state_event(OrderState::Paid))

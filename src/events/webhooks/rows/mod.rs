@@ -17,11 +17,13 @@ pub(crate) use subscriptions::is_of_before;
 pub use subscriptions::{StoredSubscription, Subscriptions};
 
 use crate::domain::webhook::WebhookSubscriptions;
+use crate::events::published::WaitingEvents;
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::mysql_handle;
 use crate::store::mysql::pool::Conn;
 use crate::store::mysql::values::Values;
 use diesel_async::SimpleAsyncConnection;
+use std::borrow::Cow;
 
 mysql_handle! {
     /// Deliveries of webhooks and who wants them.
@@ -31,19 +33,9 @@ mysql_handle! {
 const DELIVERY_COLUMNS: &str =
     "/* webhooks::write */ INSERT INTO webhook_deliveries (webhook, request_id, event_key, body) VALUES ";
 
-/// An event of an order, as it is published.
-#[derive(Clone, Copy)]
-pub(crate) struct DeliverableEvent<'a> {
-    pub(crate) request_id: u64,
-    /// Routing key.
-    pub(crate) key: &'static str,
-    pub(crate) body: &'a [u8],
-}
-
 /// Rows for the webhooks that want one kind of event, as the text of one INSERT; nothing when none does.
 pub(crate) struct DeliveryRows<'a> {
     wanting: Vec<&'a str>,
-    event_key: &'static str,
     rows: Option<Values>,
 }
 
@@ -52,7 +44,7 @@ impl<'a> DeliveryRows<'a> {
     pub(crate) fn new(webhooks: &'a WebhookSubscriptions, event_key: &'static str, events: usize) -> Self {
         let wanting: Vec<&str> = webhooks.wanting(event_key).collect();
         let rows = (!wanting.is_empty()).then(|| Values::insert(DELIVERY_COLUMNS, 2 * events * wanting.len()));
-        Self { wanting, event_key, rows }
+        Self { wanting, rows }
     }
 
     /// Whether any webhook wants them.
@@ -60,11 +52,11 @@ impl<'a> DeliveryRows<'a> {
         self.rows.is_some()
     }
 
-    /// One event.
-    pub(crate) fn add(&mut self, request_id: u64, body: &[u8]) {
+    /// One event of that kind.
+    pub(crate) fn add(&mut self, event: &WaitingEvents) {
         let Some(rows) = &mut self.rows else { return };
         for webhook in &self.wanting {
-            add_row(rows, webhook, &DeliverableEvent { request_id, key: self.event_key, body });
+            add_row(rows, webhook, event);
         }
     }
 
@@ -77,24 +69,27 @@ impl<'a> DeliveryRows<'a> {
     }
 }
 
-fn add_row(rows: &mut Values, webhook: &str, event: &DeliverableEvent<'_>) {
+fn add_row(rows: &mut Values, webhook: &str, event: &WaitingEvents) {
     rows.row();
     rows.bytes(webhook.as_bytes());
-    rows.number(event.request_id);
-    rows.code(event.key);
-    rows.bytes(event.body);
+    rows.number(event.request_id.get());
+    match &event.key {
+        Cow::Borrowed(key) => rows.code(key),
+        Cow::Owned(key) => rows.bytes(key.as_bytes()),
+    }
+    rows.bytes(&event.bodies);
 }
 
-/// Writes a row for each of these events and each webhook that wants it, in the caller's transaction, with one INSERT.
-pub(crate) async fn write<'a>(
+/// Writes a row for each of these events, each by itself, and each webhook that wants it, in the caller's transaction, with one INSERT.
+pub(crate) async fn write(
     conn: &mut Conn,
     webhooks: &WebhookSubscriptions,
-    events: impl Iterator<Item = DeliverableEvent<'a>>,
+    events: &[WaitingEvents],
 ) -> Result<(), DbError> {
     let mut insert: Option<Values> = None;
     for event in events {
-        for webhook in webhooks.wanting(event.key) {
-            add_row(insert.get_or_insert_with(|| Values::insert(DELIVERY_COLUMNS, 1)), webhook, &event);
+        for webhook in webhooks.wanting(&event.key) {
+            add_row(insert.get_or_insert_with(|| Values::insert(DELIVERY_COLUMNS, 1)), webhook, event);
         }
     }
     match insert {
@@ -106,6 +101,7 @@ pub(crate) async fn write<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::ids::RequestId;
     use crate::domain::webhook::WebhookSubscription;
 
     #[test]
@@ -113,7 +109,13 @@ mod tests {
         let mut message = "BEGIN".to_owned();
         let none = WebhookSubscriptions::default();
         let mut rows = DeliveryRows::new(&none, "order.confirmed", 1);
-        rows.add(7, b"{}");
+        let event = WaitingEvents {
+            request_id: RequestId::new(7).unwrap(),
+            key: "order.confirmed".into(),
+            count: 1,
+            bodies: b"{}".to_vec(),
+        };
+        rows.add(&event);
         assert!(!rows.is_wanted());
         rows.append_to(&mut message);
         assert_eq!(message, "BEGIN");
@@ -124,7 +126,7 @@ mod tests {
             of("c", "order.paid"),
         ]);
         let mut rows = DeliveryRows::new(&some, "order.confirmed", 1);
-        rows.add(7, b"{}");
+        rows.add(&event);
         rows.append_to(&mut message);
         let key = "'order.confirmed'";
         let values = format!("(x'61',7,{key},x'7b7d'),(x'62',7,{key},x'7b7d')");
