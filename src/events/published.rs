@@ -28,7 +28,7 @@ pub struct WaitingEvents {
 
 /// One event. Its fields are those of the JSON, in this order; receivers get no field that has no value, but for sale, buyer and units,
 /// which are null where money came for a request without an order.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize)]
 pub(crate) struct PublishedEvent<'a> {
     /// Routing key at the broker; none where it was read from a row of several events, which has it.
     #[serde(skip)]
@@ -157,15 +157,11 @@ mod tests {
             currency: Some("CNY"),
             version: Some(2),
             at: Some(7),
-            ..PublishedEvent { key: "order.paid", status: "PAID", ..unpriced.clone() }
+            ..PublishedEvent { key: "order.paid", status: "PAID", ..unpriced }
         };
         assert_eq!(text(&paid), format!(r#"{head}"PAID","amount":300,"currency":"CNY","version":2,"at":7}}"#));
-        let refund = PublishedEvent {
-            status: "REFUND_NEEDED",
-            reason: Some("CANCELLED"),
-            payment_id: Some("p\"1"),
-            ..paid.clone()
-        };
+        let refund =
+            PublishedEvent { status: "REFUND_NEEDED", reason: Some("CANCELLED"), payment_id: Some("p\"1"), ..paid };
         assert_eq!(
             text(&refund),
             r#"{"amount":300,"at":7,"currency":"CNY","payment_id":"p\"1","qty":2,"reason":"CANCELLED","rid":"5","sale":"s","status":"REFUND_NEEDED","user":"a\"\\b","v":1,"version":2}"#

@@ -107,25 +107,26 @@ impl PaymentDocument {
 impl OrderDocument {
     /// For its buyer.
     pub(crate) fn of(order: ListedOrder) -> Self {
+        let ListedOrder { row, terms } = order;
         Self {
-            request_id: order.request_id,
-            sale_id: order.sale_id,
-            title: order.title,
+            request_id: row.request_id,
+            sale_id: row.sale_id,
+            title: terms.title,
             user_id: None,
-            quantity: order.quantity,
-            state: order.state.map(|state| state.code()),
-            code: order.state.map(|state| state.state().code()),
-            amount: order.amount_cents,
-            currency: order.currency,
-            accepted_at: shown_time(order.accepted_at_ms),
-            created_at: shown_time(order.created_at_ms),
-            state_at: order.state_at_ms.map(shown_time),
-            pay_by: order.pay_by_ms.map(shown_time),
+            quantity: row.quantity,
+            state: row.state.map(|state| state.code()),
+            code: row.state.map(|state| state.state().code()),
+            amount: row.amount_cents,
+            currency: terms.currency,
+            accepted_at: shown_time(row.accepted_at_ms),
+            created_at: shown_time(row.created_at_ms),
+            state_at: row.state_at_ms.map(shown_time),
+            pay_by: row.pay_by_ms.map(shown_time),
         }
     }
 
     /// For operators: with the buyer.
     pub(crate) fn with_buyer(order: ListedOrder) -> Self {
-        Self { user_id: Some(order.user_id.clone()), ..Self::of(order) }
+        Self { user_id: Some(order.row.user_id.clone()), ..Self::of(order) }
     }
 }

@@ -162,7 +162,7 @@ impl MyOrders {
     /// The same without the rate, behind an act that has taken of it.
     pub(crate) async fn read(&self, user: &UserId, request_id: RequestId) -> Result<OrderDocument, Problem> {
         match self.call(self.context.orders.get(request_id)).await? {
-            Some(order) if order.user_id == *user => Ok(OrderDocument::of(order)),
+            Some(order) if order.row.user_id == *user => Ok(OrderDocument::of(order)),
             Some(_) => Err(Kind::OrderNotFound.into()),
             None => Err(Box::pin(self.no_order(user, request_id)).await),
         }
@@ -215,7 +215,7 @@ fn answers(request_ids: &[RequestId], found: Result<Vec<ListedOrder>, DbError>) 
     match found {
         Ok(orders) => {
             let orders: HashMap<RequestId, ListedOrder> =
-                orders.into_iter().map(|order| (order.request_id, order)).collect();
+                orders.into_iter().map(|order| (order.row.request_id, order)).collect();
             // Two may ask about one order: it is cloned.
             request_ids.iter().map(|id| Ok(orders.get(id).cloned())).collect()
         }

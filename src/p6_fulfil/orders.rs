@@ -73,7 +73,7 @@ impl OrderWork<'_> {
 
     /// Records an act that changed nothing.
     async fn record(&self, mut act: OperatorAct, code: &str, ok: bool) -> Result<(), DbError> {
-        act.sale_id = self.context.orders.get(self.request_id).await?.map(|order| order.sale_id);
+        act.sale_id = self.context.orders.get(self.request_id).await?.map(|order| order.row.sale_id);
         act.outcome = if ok { ActOutcome::Ok } else { ActOutcome::Failed };
         act.code = Some(code.to_owned());
         self.context.acts.record(&[act]).await
@@ -139,7 +139,7 @@ pub(crate) async fn start_payment(work: OrderWork<'_>) -> Result<PaymentStart, P
 /// check costs the rebuild one more beginning.
 async fn cancel(context: &FulfilContext, request: CancelRequest<'_>) -> Result<Cancelled, CancelError> {
     let order = context.orders.get(request.request_id).await?;
-    if let Some(order) = order.filter(|order| request.would_cancel(order))
+    if let Some(order) = order.map(|order| order.row).filter(|order| request.would_cancel(order))
         && context.waits_for_rebuild(&order.sale_id).await?
     {
         return Err(CancelError::BeingRebuilt(order.sale_id));

@@ -138,13 +138,13 @@ mod tests {
     fn only_events_that_differ_in_their_orders_share_a_row() {
         let first = expired(1, "a");
         assert!(is_shared(&first, &expired(2, "b")));
-        let other_sale = PublishedEvent { sale: Some("t"), ..first.clone() };
-        let later = PublishedEvent { at: Some(8), ..first.clone() };
-        let cancelled = PublishedEvent { status: "CANCELLED", ..first.clone() };
-        let refund = PublishedEvent { payment_id: Some("p"), reason: Some("CANCELLED"), ..first.clone() };
+        let other_sale = PublishedEvent { sale: Some("t"), ..first };
+        let later = PublishedEvent { at: Some(8), ..first };
+        let cancelled = PublishedEvent { status: "CANCELLED", ..first };
+        let refund = PublishedEvent { payment_id: Some("p"), reason: Some("CANCELLED"), ..first };
         for other in [other_sale, later, cancelled, refund] {
             assert!(!is_shared(&first, &other), "{other:?}");
-            assert!(row(&[first.clone(), other]).is_err());
+            assert!(row(&[first, other]).is_err());
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::domain::ids::SaleId;
 use crate::domain::operator::{ActOutcome, OperatorAct};
 use crate::domain::order_life::OrderState;
 use crate::domain::payment::PaymentState;
-use crate::orders::rows::LockedOrder;
+use crate::orders::rows::locked::LockedOrder;
 use crate::sales::rows::acts::insert;
 use crate::store::mysql::codes::read_sale_id;
 use crate::store::mysql::fault::DbError;
@@ -28,8 +28,8 @@ pub(super) async fn write(
     order: Option<&LockedOrder>,
     done: OrderActResult<'_>,
 ) -> Result<(), DbError> {
-    let before = order.map(|order| json!({ "status": order.state.map_or("CONFIRMED", OrderState::code) }));
-    complete(conn, act, order.map(|order| order.sale_id.clone()), before, done).await
+    let before = order.map(|order| json!({ "status": order.row.state.map_or("CONFIRMED", OrderState::code) }));
+    complete(conn, act, order.map(|order| order.row.sale_id.clone()), before, done).await
 }
 
 /// The act of marking that money went back.

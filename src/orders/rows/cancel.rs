@@ -11,9 +11,10 @@ use crate::domain::webhook::WebhookSubscriptions;
 use crate::events::rows::order as events;
 use crate::faults::crash_point;
 use crate::orders::rows::acts::{self, OrderActResult};
-use crate::orders::rows::lists::ListedOrder;
+use crate::orders::rows::handles::OrderRows;
+use crate::orders::rows::locked::{LockedOrder, lock, movable, moved_away, refund_event, retried};
+use crate::orders::rows::row::OrderRow;
 use crate::orders::rows::units::{ReturnedUnits, give_back};
-use crate::orders::rows::{LockedOrder, OrderRows, lock, movable, moved_away, refund_event, retried};
 use crate::store::mysql::codes::cut;
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Conn;
@@ -53,7 +54,7 @@ impl CancelRequest<'_> {
 
     /// Whether it would cancel this order, which was read a moment ago; [`cancel`] decides by what holds then.
     #[must_use]
-    pub(crate) fn would_cancel(&self, order: &ListedOrder) -> bool {
+    pub(crate) fn would_cancel(&self, order: &OrderRow) -> bool {
         let moves = match order.state {
             Some(state) => matches!(state.after(self.event()), OrderTransition::To(_)),
             None => self.buyer.is_none(),
@@ -83,20 +84,20 @@ impl OrderRows {
         let cancelled = retried!(self.db.run("order_cancel", async |conn| {
             conn.transaction(async |conn| {
                 let Some(order) = lock(conn, request.request_id).await? else { return Ok(Cancelled::NoOrder) };
-                if request.buyer.is_some_and(|buyer| *buyer != order.user_id) {
+                if request.buyer.is_some_and(|buyer| *buyer != order.row.user_id) {
                     return Ok(Cancelled::NoOrder);
                 }
                 let event = request.event();
-                match order.state.map(|state| state.after(event)) {
-                    Some(OrderTransition::Already) => return Ok(Cancelled::Before(order.sale_id)),
-                    Some(OrderTransition::Refused) => return Ok(Cancelled::Refused(order.sale_id, order.state)),
+                match order.row.state.map(|state| state.after(event)) {
+                    Some(OrderTransition::Already) => return Ok(Cancelled::Before(order.row.sale_id)),
+                    Some(OrderTransition::Refused) => return Ok(Cancelled::Refused(order.row.sale_id, order.row.state)),
                     // Cancelled by a build that knew no states, beside this one.
-                    None if order.cancelled => return Ok(Cancelled::Before(order.sale_id)),
-                    None if request.buyer.is_some() => return Ok(Cancelled::Refused(order.sale_id, None)),
+                    None if order.row.cancelled_at_ms.is_some() => return Ok(Cancelled::Before(order.row.sale_id)),
+                    None if request.buyer.is_some() => return Ok(Cancelled::Refused(order.row.sale_id, None)),
                     None | Some(OrderTransition::To(_)) => {}
                 }
                 let refunds = in_transaction(conn, &order, &request, event, &webhooks).await?;
-                Ok(Cancelled::Now(order.sale_id, order.quantity, refunds))
+                Ok(Cancelled::Now(order.row.sale_id, order.row.quantity, refunds))
             })
             .await
         }))?;
@@ -115,15 +116,15 @@ pub(crate) fn cancel_grant(request_id: RequestId) -> String {
 /// Whether the order stops counting against its buyer's limit: an unpaid one does where the sale says so, and a buyer's own cancellation
 /// only so often. A buyer who buys and cancels all the time would keep units from the others for ever.
 async fn returns_limit(conn: &mut Conn, order: &LockedOrder, request: &CancelRequest<'_>) -> Result<bool, DbError> {
-    if !order.limit_returns || order.state != Some(OrderState::Unpaid) {
+    if !order.terms.limit_returns || order.row.state != Some(OrderState::Unpaid) {
         return Ok(false);
     }
     if request.buyer.is_none() {
         return Ok(true);
     }
     let returned = orders::table
-        .filter(orders::user_id.eq(order.user_id.as_str().as_bytes()))
-        .filter(orders::sale_id.eq(order.sale_id.as_str().as_bytes()))
+        .filter(orders::user_id.eq(order.row.user_id.as_str().as_bytes()))
+        .filter(orders::sale_id.eq(order.row.sale_id.as_str().as_bytes()))
         .filter(orders::limit_returned.eq(true));
     let returned: Vec<u64> = returned.select(orders::request_id).limit(RETURNS_MAX).load(conn).await?;
     Ok(i64::try_from(returned.len()).unwrap_or(RETURNS_MAX) < RETURNS_MAX)
@@ -137,17 +138,17 @@ async fn in_transaction(
     webhooks: &WebhookSubscriptions,
 ) -> Result<Vec<String>, DbError> {
     let limit_returned = returns_limit(conn, order, request).await?;
-    let condition = match order.state {
+    let condition = match order.row.state {
         Some(_) => format!("state IN {}", movable(event)),
         None => "state IS NULL AND cancelled_at IS NULL".to_owned(),
     };
     // Money that has to go back has an event of its own, and has a version of its own.
-    let steps = if order.state == Some(OrderState::Paid) { 2 } else { 1 };
+    let steps = if order.row.state == Some(OrderState::Paid) { 2 } else { 1 };
     let set = format!(
         "/* orders::cancel */ UPDATE orders SET state = 'CANCELLED', state_at = NOW(3), cancelled_at = NOW(3), \
          cancelled_by = ?, cancel_reason = ?, limit_returned = ?, version = version + {steps}, \
          one_per_user_id = IF(?, NULL, one_per_user_id) WHERE request_id = {} AND {condition}",
-        order.request_id
+        order.row.request_id
     );
     let matched = diesel::sql_query(set)
         .bind::<Text, _>(cut(request.by, 64))
@@ -157,30 +158,30 @@ async fn in_transaction(
         .execute(conn)
         .await?;
     if matched != 1 {
-        return Err(moved_away(order.request_id, matched));
+        return Err(moved_away(order.row.request_id, matched));
     }
-    let refunds = if order.state == Some(OrderState::Paid) { to_refund(conn, order).await? } else { Vec::new() };
+    let refunds = if order.row.state == Some(OrderState::Paid) { to_refund(conn, order).await? } else { Vec::new() };
     let mut events = vec![order.state_event(OrderState::Cancelled)];
     events.extend(refunds.iter().map(|(payment_id, price)| {
-        refund_event(order.request_id, Some((order, order.version + 2)), payment_id, price, RefundReason::Cancelled)
+        refund_event(order.row.request_id, Some((order, order.row.version + 2)), payment_id, price, RefundReason::Cancelled)
     }));
     events::write(conn, &events, webhooks).await?;
     let refunds: Vec<String> = refunds.iter().map(|(payment_id, _)| payment_id.clone()).collect();
     let limits = match limit_returned {
-        true => vec![ReturnedPurchase(order.user_id.clone(), order.request_id, order.quantity)],
+        true => vec![ReturnedPurchase(order.row.user_id.clone(), order.row.request_id, order.row.quantity)],
         false => Vec::new(),
     };
     let returned = ReturnedUnits {
-        sale_id: &order.sale_id,
-        units: order.quantity.into(),
+        sale_id: &order.row.sale_id,
+        units: order.row.quantity.into(),
         kind: "cancel",
-        reference: order.request_id.to_string(),
-        grant_id: cancel_grant(order.request_id),
+        reference: order.row.request_id.to_string(),
+        grant_id: cancel_grant(order.row.request_id),
         limits: &limits,
-        counted_by_buyer: order.limited,
+        counted_by_buyer: order.terms.limited,
     };
     give_back(conn, &returned).await?;
-    let after = json!({ "units_back": order.quantity, "refunds_needed": refunds, "reason": request.reason });
+    let after = json!({ "units_back": order.row.quantity, "refunds_needed": refunds, "reason": request.reason });
     let done = OrderActResult { code: OrderState::Cancelled.code(), ok: true, after: Some(after) };
     acts::write(conn, request.act, Some(order), done).await?;
     crash_point!(CancelWritten);
@@ -190,7 +191,7 @@ async fn in_transaction(
 /// The money of a cancelled order has to go back: its payments.
 async fn to_refund(conn: &mut Conn, order: &LockedOrder) -> Result<Vec<(String, Price)>, DbError> {
     let applied = payments::table
-        .filter(payments::request_id.eq(order.request_id.get()))
+        .filter(payments::request_id.eq(order.row.request_id.get()))
         .filter(payments::state.eq(PaymentState::Applied.code()));
     let rows: Vec<(Vec<u8>, i64, String)> =
         applied.select((payments::payment_id, payments::amount_cents, payments::currency)).load(conn).await?;

@@ -6,39 +6,24 @@
 //!
 //! The orders of a batch are read again under locks, which pass over those that another transaction has: it holds up no neighbour.
 
-use crate::domain::ids::{RequestId, SaleId, UserId};
+use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::order_life::{OrderEvent, OrderState, ReturnedPurchase};
 use crate::domain::webhook::WebhookSubscriptions;
 use crate::events::published::PublishedEvent;
 use crate::events::rows::order as events;
 use crate::faults::{crash_point, left_out};
+use crate::orders::rows::handles::OrderRows;
+use crate::orders::rows::locked::{movable, retried};
 use crate::orders::rows::overdue::OverdueOrder;
+use crate::orders::rows::row::{COLUMNS, OrderRow, OrderTerms, terms_of_sale};
 use crate::orders::rows::units::{ReturnedUnits, give_back};
-use crate::orders::rows::{OrderRows, OrderTerms, movable, retried, terms_of};
 use crate::runtime::now_ms;
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Conn;
-use crate::store::mysql::schema::orders;
-use diesel::prelude::*;
-use diesel::sql_types::Bool;
 use diesel_async::{AsyncConnection, RunQueryDsl};
 
 /// Most orders of one transaction: bounds its locks and what a replica has to follow.
 pub const BATCH_MAX: u16 = 1000;
-
-/// An order that may change, and what an event reports of it.
-#[derive(Debug, Clone, PartialEq, Eq, QueryableByName)]
-#[diesel(table_name = orders)]
-struct DueOrder {
-    request_id: RequestId,
-    user_id: UserId,
-    quantity: u32,
-    amount_cents: i64,
-    version: u32,
-    /// It is cancelled, and its state does not say so.
-    #[diesel(sql_type = Bool)]
-    is_cancelled: bool,
-}
 
 /// Orders of one sale that expired together.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,17 +68,16 @@ async fn in_transaction(
         return Ok(None);
     }
     let query = format!(
-        "/* orders::still_due */ SELECT request_id, user_id, quantity, amount_cents, version, \
-         ({CANCELLED}) AS is_cancelled FROM orders FORCE INDEX (PRIMARY) \
+        "/* orders::still_due */ SELECT {COLUMNS} FROM orders o FORCE INDEX (PRIMARY) \
          WHERE request_id IN ({}) AND ({} OR ({CANCELLED})) ORDER BY request_id FOR UPDATE{}",
         listed(asked.iter()),
         due_condition(),
         if left_out!(ExpiryCondition) { "" } else { " SKIP LOCKED" }
     );
-    let locked: Vec<DueOrder> = diesel::sql_query(query).load(conn).await?;
-    let (cancelled, due): (Vec<_>, Vec<_>) = locked.into_iter().partition(|order| order.is_cancelled);
+    let locked: Vec<OrderRow> = diesel::sql_query(query).load(conn).await?;
+    let (cancelled, due): (Vec<_>, Vec<_>) = locked.into_iter().partition(OrderRow::lacks_its_state);
     close_cancelled(conn, &cancelled).await?;
-    let terms = terms_of(conn, sale_id.as_str().as_bytes()).await?;
+    let terms = terms_of_sale(conn, sale_id).await?;
     if !due.is_empty() {
         let matched = mark(conn, &due, terms.limit_returns).await?;
         if matched != due.len() {
@@ -107,7 +91,7 @@ async fn in_transaction(
 }
 
 /// The conditional UPDATE. Returns how many orders met the condition. By the primary key, so that rows are locked in its order.
-async fn mark(conn: &mut Conn, due: &[DueOrder], limit_returns: bool) -> Result<usize, DbError> {
+async fn mark(conn: &mut Conn, due: &[OrderRow], limit_returns: bool) -> Result<usize, DbError> {
     let limit = if limit_returns { ", limit_returned = 1, one_per_user_id = NULL" } else { "" };
     let set = format!(
         "/* orders::expire */ UPDATE orders FORCE INDEX (PRIMARY) SET state = 'EXPIRED', state_at = NOW(3), \
@@ -129,9 +113,8 @@ fn due_condition() -> String {
 /// An order that is cancelled and is still marked unpaid, in SQL.
 const CANCELLED: &str = "state = 'UNPAID' AND cancelled_at IS NOT NULL";
 
-/// A build that knew no states cancels an order beside this one: it gives the unit back and leaves the state. The state follows,
-/// and nothing else.
-async fn close_cancelled(conn: &mut Conn, cancelled: &[DueOrder]) -> Result<(), DbError> {
+/// A process of 0.2.0 or earlier has cancelled them (see `row`): the unit is back already. The state follows, and nothing else.
+async fn close_cancelled(conn: &mut Conn, cancelled: &[OrderRow]) -> Result<(), DbError> {
     if cancelled.is_empty() {
         return Ok(());
     }
@@ -153,21 +136,15 @@ fn listed<'a>(ids: impl Iterator<Item = &'a RequestId>) -> String {
 async fn write(
     conn: &mut Conn,
     sale_id: &SaleId,
-    orders: &[DueOrder],
+    orders: &[OrderRow],
     terms: &OrderTerms,
     webhooks: &WebhookSubscriptions,
 ) -> Result<Option<ExpiredBatch>, DbError> {
-    let Some(DueOrder { request_id: lowest, .. }) = orders.first() else { return Ok(None) };
+    let Some(OrderRow { request_id: lowest, .. }) = orders.first() else { return Ok(None) };
     let at = now_ms();
-    let expired = orders.iter().map(|order| PublishedEvent {
-        sale: Some(sale_id.as_str()),
-        user: Some(order.user_id.as_str()),
-        quantity: Some(order.quantity),
-        amount: Some(order.amount_cents),
-        currency: Some(&terms.currency),
-        version: Some(order.version + 1),
-        at: Some(at),
-        ..PublishedEvent::of_state(order.request_id, OrderState::Expired)
+    let expired = orders.iter().map(|order| {
+        let change = PublishedEvent::of_state(order.request_id, OrderState::Expired);
+        order.event(change, terms, order.version + 1, at)
     });
     let expired: Vec<PublishedEvent<'_>> = expired.collect();
     events::write(conn, &expired, webhooks).await?;

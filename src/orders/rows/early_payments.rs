@@ -8,10 +8,10 @@ use crate::domain::payment::{PaymentState, RefundReason};
 use crate::domain::webhook::WebhookSubscriptions;
 use crate::events::rows::order as events;
 use crate::faults::crash_point;
-use crate::orders::rows::OrderRows;
 use crate::orders::rows::acts::{self, OrderActResult};
-use crate::orders::rows::lock;
-use crate::orders::rows::payments::{NewPayment, PaymentAnswer, PaymentRecorded, PaymentStep, is_written, pay};
+use crate::orders::rows::handles::OrderRows;
+use crate::orders::rows::locked::lock;
+use crate::orders::rows::payment::{NewPayment, PaymentAnswer, PaymentRecorded, PaymentStep, is_written, pay};
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Conn;
 use crate::store::mysql::schema::payments;
@@ -41,7 +41,7 @@ pub(crate) async fn again(
     let set = (
         payments::state.eq(PaymentState::Applied.code()),
         payments::reason.eq(None::<&str>),
-        payments::sale_id.eq(Some(order.sale_id.as_str().as_bytes())),
+        payments::sale_id.eq(Some(order.row.sale_id.as_str().as_bytes())),
         payments::state_at.eq(diesel::dsl::sql("NOW(3)")),
     );
     if diesel::update(early).set(set).execute(conn).await? == 0 {

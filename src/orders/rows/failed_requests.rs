@@ -5,7 +5,7 @@
 
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::message::OrderMessage;
-use crate::orders::rows::RegisterRows;
+use crate::orders::rows::handles::RegisterRows;
 
 use crate::store::mysql::codes::{FailureStatus, Reporter, cut};
 use crate::store::mysql::columns::{MaybeUnixMs, UnixMs};

@@ -4,7 +4,8 @@
 //! page costs no more of a sale of ten million orders than of a small one.
 
 use crate::domain::ids::RequestId;
-use crate::orders::rows::lists::{OrderRow, OrdersQuery, first, last_of};
+use crate::orders::rows::query::{OrdersQuery, first, last_of};
+use crate::orders::rows::row::OrderRow;
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Conn;
 

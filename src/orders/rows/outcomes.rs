@@ -3,7 +3,7 @@
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::message::{OrderMessage, PayloadHash};
 use crate::domain::outcome::Outcome;
-use crate::orders::rows::RequestRows;
+use crate::orders::rows::handles::RequestRows;
 use crate::store::mysql::codes::{read_outcome, unreadable};
 use crate::store::mysql::columns::UnixMs;
 use crate::store::mysql::fault::DbError;

@@ -1,9 +1,9 @@
 //! Orders whose deadline has passed, read along an index: the sales that have some, and those of one sale. Reads only.
 //!
-//! Input: the clock of the database. Output: what [`crate::orders::rows::expire`] may try; it reads again, so what moved meanwhile does no harm.
+//! Input: the clock of the database. Output: what [`OrderRows::expire`] may try; it reads again, so what moved meanwhile does no harm.
 
 use crate::domain::ids::{RequestId, SaleId};
-use crate::orders::rows::OrderRows;
+use crate::orders::rows::handles::OrderRows;
 use crate::store::mysql::codes::read_sale_id;
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::schema::{orders, sales};
@@ -23,11 +23,14 @@ pub struct OverdueSale {
     pub overdue_ms: i64,
 }
 
-/// An order whose deadline has passed, as it was read.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// An order whose deadline has passed, as it was read: its entry in the index, no more, because most of what is read may be held or
+/// left aside. [`OrderRows::expire`] reads the row.
+#[derive(Debug, Clone, PartialEq, Eq, QueryableByName)]
+#[diesel(table_name = orders)]
 pub struct OverdueOrder {
     /// The request that became the order.
     pub request_id: RequestId,
+    #[diesel(sql_type = Datetime)]
     expire_at: NaiveDateTime,
 }
 
@@ -109,8 +112,7 @@ impl OrderRows {
          WHERE sale_id = ? AND state = 'UNPAID' AND expire_at <= NOW(3) {behind}\
          ORDER BY expire_at, request_id LIMIT {limit}"
         );
-        let rows: Vec<OverdueRow> = self
-            .db
+        self.db
             .run("orders_overdue", async |conn| {
                 let mut query = diesel::sql_query(&text).into_boxed::<Mysql>();
                 query = query.bind::<Binary, _>(sale_id.as_str().as_bytes());
@@ -120,16 +122,6 @@ impl OrderRows {
                 }
                 Ok(query.load(conn).await?)
             })
-            .await?;
-        let order = |OverdueRow { expire_at, request_id }| OverdueOrder { request_id, expire_at };
-        Ok(rows.into_iter().map(order).collect())
+            .await
     }
-}
-
-#[derive(QueryableByName)]
-#[diesel(table_name = orders)]
-struct OverdueRow {
-    #[diesel(sql_type = Datetime)]
-    expire_at: NaiveDateTime,
-    request_id: RequestId,
 }

@@ -7,9 +7,9 @@ use crate::domain::ids::RequestId;
 use crate::domain::operator::OperatorAct;
 use crate::domain::order_life::{OrderEvent, OrderState, OrderTransition};
 use crate::faults::crash_point;
-use crate::orders::rows::OrderRows;
 use crate::orders::rows::acts::{self, OrderActResult};
-use crate::orders::rows::{lock, movable, retried};
+use crate::orders::rows::handles::OrderRows;
+use crate::orders::rows::locked::{lock, movable, retried};
 use crate::store::mysql::columns::UnixMs;
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::schema::{orders, sales};
@@ -35,11 +35,11 @@ impl OrderRows {
         let started = retried!(self.db.run("payment_start", async |conn| {
         conn.transaction(async |conn| {
             let Some(order) = lock(conn, request_id).await? else { return Ok(PaymentStart::NoOrder) };
-            let Some(state) = order.state else { return Ok(PaymentStart::Refused(None)) };
+            let Some(state) = order.row.state else { return Ok(PaymentStart::Refused(None)) };
             if !matches!(state.after(OrderEvent::PaymentStarted), OrderTransition::To(_)) {
                 return Ok(PaymentStart::Refused(Some(state)));
             }
-            let sale = order.sale_id.as_str().as_bytes();
+            let sale = order.row.sale_id.as_str().as_bytes();
             let columns = (sales::pay_within_s, sales::pay_grace_s);
             let (within, grace): (Option<u32>, u32) = sales::table.find(sale).select(columns).first(conn).await?;
             let within = u64::from(within.unwrap_or(0));

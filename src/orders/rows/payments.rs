@@ -4,110 +4,21 @@
 //! back. Of an order that is still to be written nothing is recorded, see [`receive`]. The provider's id is unique, so a repeat finds what was decided; other money under the same id gets a row beside it. There is
 //! no check of the clock: as long as an order is UNPAID its units are held, and the sweep decides when they are not.
 
-use crate::domain::ids::RequestId;
 use crate::domain::operator::OperatorAct;
-use crate::domain::order_life::{OrderEvent, OrderState};
-use crate::domain::payment::{PaymentState, Price, RefundReason, id_beside, refund_reason};
+use crate::domain::payment::{PaymentState, RefundReason, id_beside};
 use crate::domain::webhook::WebhookSubscriptions;
-use crate::events::published::PublishedEvent;
 use crate::events::rows::order as events;
 use crate::faults::crash_point;
-use crate::orders::rows::RequestRows;
 use crate::orders::rows::acts::{self, OrderActResult};
 use crate::orders::rows::early_payments::again;
-use crate::orders::rows::{LockedOrder, OrderRows, lock, movable, moved_away, refund_event, retried};
-use crate::store::mysql::columns::{ByteText, UnixMs};
+use crate::orders::rows::handles::OrderRows;
+use crate::orders::rows::locked::{lock, refund_event, retried};
+use crate::orders::rows::payment::{NewPayment, PaymentAnswer, PaymentRecorded, PaymentStep, is_written, pay, step};
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Conn;
-use crate::store::mysql::schema::{orders, payments};
+use crate::store::mysql::schema::payments;
 use diesel::prelude::*;
 use diesel_async::{AsyncConnection, RunQueryDsl};
-
-/// Most payments of one order that are shown.
-const PAYMENTS_MAX: i64 = 1000;
-
-/// Money that a provider reports.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewPayment {
-    /// Identity given by the provider, 1 to 128 bytes.
-    pub payment_id: String,
-    /// The order that it is for.
-    pub request_id: RequestId,
-    /// How much, in which currency.
-    pub price: Price,
-}
-
-/// A row of `payments`.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, Queryable, Selectable)]
-#[diesel(table_name = payments)]
-pub struct Payment {
-    /// Identity given by the provider.
-    #[diesel(deserialize_as = ByteText)]
-    pub payment_id: String,
-    /// The order that it is for, as reported.
-    pub request_id: RequestId,
-    /// Amount in the smallest unit of the currency.
-    #[serde(rename = "amount")]
-    pub amount_cents: i64,
-    /// ISO 4217 code.
-    pub currency: String,
-    /// `APPLIED`, `REFUND_NEEDED` or `REFUNDED`.
-    #[serde(serialize_with = "code_of")]
-    pub state: PaymentState,
-    /// Why the money has to go back, or went.
-    pub reason: Option<String>,
-    /// When it was reported, Unix milliseconds by the database's clock.
-    #[diesel(column_name = created_at, deserialize_as = UnixMs)]
-    #[serde(skip)]
-    pub created_at_ms: i64,
-    /// When it got its state, Unix milliseconds by the database's clock.
-    #[diesel(column_name = state_at, deserialize_as = UnixMs)]
-    #[serde(skip)]
-    pub state_at_ms: i64,
-}
-
-fn code_of<S: serde::Serializer>(state: &PaymentState, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(state.code())
-}
-
-/// Whether a payment was new.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PaymentRecorded {
-    /// It was recorded now, or got its order now.
-    Now,
-    /// It was recorded before; nothing changed.
-    Before,
-}
-
-impl NewPayment {
-    pub(crate) fn is_on_record_as(&self, row: &Payment) -> bool {
-        row.request_id == self.request_id
-            && row.amount_cents == self.price.amount_cents
-            && row.currency == self.price.currency
-    }
-
-    /// Whether this row is the same money, recorded when its request had no order.
-    fn came_too_early(&self, row: &Payment) -> bool {
-        self.is_on_record_as(row)
-            && row.state == PaymentState::RefundNeeded
-            && row.reason.as_deref() == Some(RefundReason::NoOrder.code())
-    }
-
-    /// Why this order cannot take it.
-    pub(super) fn refused_by(&self, order: &LockedOrder) -> Option<RefundReason> {
-        let asked = Price { amount_cents: order.amount_cents, currency: order.currency.clone() };
-        refund_reason(order.state, &asked, &self.price)
-    }
-}
-
-/// What became of a payment: it is on record, with this decision.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PaymentAnswer {
-    /// Whether it was new.
-    pub recorded: PaymentRecorded,
-    /// The payment. Its id is another one than was reported where another payment has that one.
-    pub row: Payment,
-}
 
 impl OrderRows {
     /// Records a payment and tries its order, with the act that it is. Repeating is safe, and is no act. An id that another payment has, for
@@ -191,16 +102,6 @@ impl OrderRows {
     }
 }
 
-/// What a transaction did.
-pub(crate) enum PaymentStep {
-    /// The payment has its decision.
-    Decided,
-    /// It keeps the one that it has.
-    Unchanged,
-    /// There is no order; nothing was written.
-    NoOrder,
-}
-
 async fn in_transaction(
     conn: &mut Conn,
     (payment, reasons): (&NewPayment, Reasons),
@@ -220,7 +121,7 @@ async fn in_transaction(
     let row = (
         payments::payment_id.eq(payment.payment_id.as_bytes()),
         payments::request_id.eq(payment.request_id.get()),
-        payments::sale_id.eq(order.as_ref().map(|order| order.sale_id.as_str().as_bytes())),
+        payments::sale_id.eq(order.as_ref().map(|order| order.row.sale_id.as_str().as_bytes())),
         payments::amount_cents.eq(payment.price.amount_cents),
         payments::currency.eq(payment.price.currency.as_str()),
         payments::state.eq(state.code()),
@@ -233,7 +134,7 @@ async fn in_transaction(
             if let Some(order) = order {
                 step(conn, order, "", "TRUE").await?;
             }
-            let order = order.as_ref().map(|order| (order, order.version + 1));
+            let order = order.as_ref().map(|order| (order, order.row.version + 1));
             let reason = reason.unwrap_or(RefundReason::NoOrder);
             refund_event(payment.request_id, order, &payment.payment_id, &payment.price, reason)
         }
@@ -244,53 +145,4 @@ async fn in_transaction(
     acts::write(conn, act, order.as_ref(), done).await?;
     crash_point!(PaymentWritten);
     Ok(PaymentStep::Decided)
-}
-
-/// The order is paid.
-pub(super) async fn pay<'a>(conn: &mut Conn, order: &'a LockedOrder) -> Result<PublishedEvent<'a>, DbError> {
-    let condition = format!("state IN {}", movable(OrderEvent::PaymentReceived));
-    step(conn, order, "state = 'PAID', state_at = NOW(3), ", &condition).await?;
-    Ok(order.state_event(OrderState::Paid))
-}
-
-/// Whether the request has an order. Without a lock: an order whose transaction is under way would be waited for.
-pub(crate) async fn is_written(conn: &mut Conn, request_id: RequestId) -> Result<bool, DbError> {
-    let order = orders::table.find(request_id.get()).select(orders::request_id);
-    Ok(order.first::<u64>(conn).await.optional()?.is_some())
-}
-
-/// One step of an order that this transaction holds.
-async fn step(conn: &mut Conn, order: &LockedOrder, set: &str, condition: &str) -> Result<(), DbError> {
-    let update = format!(
-        "/* orders::payment */ UPDATE orders SET {set}version = version + 1 WHERE request_id = {} AND {condition}",
-        order.request_id
-    );
-    match diesel::sql_query(update).execute(conn).await? {
-        1 => Ok(()),
-        matched => Err(moved_away(order.request_id, matched)),
-    }
-}
-
-impl OrderRows {
-    pub(crate) async fn by_id(&self, payment_id: &str) -> Result<Option<Payment>, DbError> {
-        self.db
-            .run("payment_get", async |conn| {
-                let payment = payments::table.find(payment_id.as_bytes()).select(Payment::as_select());
-                Ok(payment.first(conn).await.optional()?)
-            })
-            .await
-    }
-}
-
-impl RequestRows {
-    /// The payments of an order, oldest first.
-    pub async fn payments_of(&self, request_id: RequestId) -> Result<Vec<Payment>, DbError> {
-        self.db
-            .run("payments_of", async |conn| {
-                let of = payments::table.filter(payments::request_id.eq(request_id.get()));
-                let first = of.order((payments::created_at, payments::payment_id)).limit(PAYMENTS_MAX);
-                Ok(first.select(Payment::as_select()).load(conn).await?)
-            })
-            .await
-    }
 }

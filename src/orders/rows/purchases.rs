@@ -3,7 +3,7 @@
 //! Each comparison is one statement, and so one moment of the database.
 
 use crate::domain::ids::SaleId;
-use crate::orders::rows::OrderRows;
+use crate::orders::rows::handles::OrderRows;
 use crate::store::mysql::fault::DbError;
 use diesel::QueryableByName;
 use diesel::sql_types::{BigInt, Binary};

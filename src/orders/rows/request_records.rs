@@ -1,58 +1,17 @@
 //! Everything the database knows about one request: its outcome, its order, its row in `failed_request`. Reads only.
 
 use crate::domain::ids::{RequestId, SaleId, UserId};
-use crate::domain::order_life::OrderState;
 use crate::domain::outcome::Outcome;
-use crate::orders::rows::Payment;
-use crate::orders::rows::RequestRows;
+use crate::orders::rows::payment::Payment;
+use crate::orders::rows::handles::RequestRows;
 use crate::orders::rows::failed_requests::FailedRequest;
+use crate::orders::rows::row::OrderRow;
 use crate::orders::rows::outcomes::{RequestOutcome, StoredOutcomeRow};
-use crate::store::mysql::columns::{MaybeOrderState, MaybeUnixMs, UnixMs};
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::schema::{failed_request, orders, request_outcome, sales};
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 use std::collections::HashMap;
-
-/// A row of `orders`.
-#[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable)]
-#[diesel(table_name = orders)]
-pub struct OrderRecord {
-    /// The request that became this order.
-    pub request_id: RequestId,
-    /// The sale that sold it.
-    pub sale_id: SaleId,
-    /// The buyer who owns it.
-    pub user_id: UserId,
-    /// Number of units, at least 1.
-    pub quantity: u32,
-    /// What it costs, in the currency's smallest unit.
-    pub amount_cents: i64,
-    /// The path that brought it to the database, as stored.
-    pub source: String,
-    /// When Redis accepted it, Unix milliseconds by its clock.
-    #[diesel(column_name = accepted_at, deserialize_as = UnixMs)]
-    pub accepted_at_ms: i64,
-    /// When it was written, Unix milliseconds by the database's clock.
-    #[diesel(column_name = created_at, deserialize_as = UnixMs)]
-    pub(crate) created_at_ms: i64,
-    /// When it was cancelled, Unix milliseconds by the database's clock.
-    #[diesel(column_name = cancelled_at, deserialize_as = MaybeUnixMs)]
-    pub(crate) cancelled_at_ms: Option<i64>,
-    /// Who cancelled it.
-    pub cancelled_by: Option<String>,
-    /// Why it was cancelled, in words.
-    pub cancel_reason: Option<String>,
-    /// Where it is; `None`: its sale has no payment step.
-    #[diesel(deserialize_as = MaybeOrderState)]
-    pub(crate) state: Option<OrderState>,
-    /// When it got its state, Unix milliseconds by the database's clock.
-    #[diesel(column_name = state_at, deserialize_as = MaybeUnixMs)]
-    pub(crate) state_at_ms: Option<i64>,
-    /// The deadline that its buyer sees, Unix milliseconds.
-    #[diesel(column_name = pay_by, deserialize_as = MaybeUnixMs)]
-    pub(crate) pay_by_ms: Option<i64>,
-}
 
 /// Everything the database knows about a request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -60,7 +19,7 @@ pub struct RequestRecords {
     /// Its row in `request_outcome`.
     pub decided: Option<RequestOutcome>,
     /// Its row in `orders`.
-    pub order: Option<OrderRecord>,
+    pub order: Option<OrderRow>,
     /// The currency of the order's sale, ISO 4217 code.
     pub currency: Option<String>,
     /// Its row in `failed_request`.
@@ -88,8 +47,8 @@ impl RequestRows {
         let (order, currency, failure, outcome) = self
             .db
             .run("story_of", async |conn| {
-                let order = orders::table.find(id).select(OrderRecord::as_select()).first(conn).await.optional()?;
-                let sale = order.as_ref().map_or(&[][..], |order: &OrderRecord| order.sale_id.as_str().as_bytes());
+                let order = orders::table.find(id).select(OrderRow::as_select()).first(conn).await.optional()?;
+                let sale = order.as_ref().map_or(&[][..], |order: &OrderRow| order.sale_id.as_str().as_bytes());
                 let currency = sales::table.find(sale).select(sales::currency).first(conn).await.optional()?;
                 let failure =
                     failed_request::table.find(id).select(FailedRequest::as_select()).first(conn).await.optional()?;

@@ -1,13 +1,13 @@
 //! The form of every handle: a part of the database's tables, for those who may use them. Its methods stand beside the tables
 //! (`rows`), and no one reaches the pool through it.
 
-/// Declares a handle.
+/// Declares a handle; a visibility before its name is that of the pool, for a room whose statements stand in several files.
 macro_rules! mysql_handle {
-    ($(#[$docs:meta])* $name:ident) => {
+    ($(#[$docs:meta])* $pool:vis $name:ident) => {
         $(#[$docs])*
         #[derive(Clone)]
         pub struct $name {
-            db: $crate::store::mysql::Db,
+            $pool db: $crate::store::mysql::Db,
         }
 
         impl $name {
