@@ -13,14 +13,11 @@ use crate::domain::order_life::OrderState;
 use crate::http::problem::{Kind, Problem};
 use crate::http::times::shown_time;
 use crate::orders::document::{OrderDocument, PaymentDocument};
-use crate::orders::forms::{PaymentForm, checked_payment_id};
+use crate::orders::forms::{CancelForm, PaymentForm, RefundedForm};
 use crate::orders::rows::{Cancelled, Payment, PaymentAnswer, PaymentStart, RefundMark};
 use crate::p6_fulfil::{self, OrderWork};
 use actix_web::web;
 use serde::{Deserialize, Serialize};
-
-/// Longest reason, characters.
-const REASON_CHARS_MAX: usize = 500;
 
 type PaidBody = ActBody<PaymentForm>;
 
@@ -111,15 +108,7 @@ fn no_payment_step() -> Problem {
     )
 }
 
-#[derive(Deserialize, utoipa::ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct CancelBody {
-    /// Why, for the record.
-    #[schema(min_length = 1, max_length = 500)]
-    reason: String,
-    /// The operator, for the record.
-    by: Option<String>,
-}
+type CancelBody = ActBody<CancelForm>;
 
 /// Cancel an order: its units are on sale again; money that was paid has to go back.
 #[utoipa::path(
@@ -134,15 +123,9 @@ pub(super) async fn cancel(
     path: web::Path<OrderPath>,
 ) -> AdminAnswer {
     let (actor, request_id) = (call.actor(body.by.as_deref())?, path.request_id);
-    let reason = body.reason.trim();
-    if reason.is_empty() || reason.chars().count() > REASON_CHARS_MAX {
-        return Err(Kind::Unprocessable.because_both(
-            format!("reason: expected 1 to {REASON_CHARS_MAX} characters"),
-            format!("reason：应为 1 至 {REASON_CHARS_MAX} 个字符"),
-        ));
-    }
+    let reason = body.form.checked()?;
     let work = OrderWork { context: &admin.fulfil, request_id, actor: &actor };
-    match p6_fulfil::cancel_by_operator(work, reason).await?.0 {
+    match p6_fulfil::cancel_by_operator(work, &reason).await?.0 {
         Cancelled::Now(sale, ..) => {
             admin.changed(&sale, "an order was cancelled").await;
             answer(document(&admin, request_id).await?)
@@ -158,15 +141,7 @@ pub(super) async fn cancel(
     }
 }
 
-#[derive(Deserialize, utoipa::ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RefundedBody {
-    /// The payment's id, as it is on record.
-    #[schema(min_length = 1, max_length = 128)]
-    payment_id: String,
-    /// The operator, for the record.
-    by: Option<String>,
-}
+type RefundedBody = ActBody<RefundedForm>;
 
 /// A payment whose money went back.
 #[derive(Serialize, utoipa::ToSchema)]
@@ -200,9 +175,9 @@ pub(super) async fn refunded(
     path: web::Path<OrderPath>,
 ) -> AdminAnswer {
     let (actor, request_id) = (call.actor(body.by.as_deref())?, path.request_id);
-    let payment_id = checked_payment_id(&body.payment_id)?;
+    let payment_id = body.form.checked()?;
     let work = OrderWork { context: &admin.fulfil, request_id, actor: &actor };
-    match p6_fulfil::refund_done(work, payment_id).await? {
+    match p6_fulfil::refund_done(work, &payment_id).await? {
         RefundMark::Refunded(row) => answer(RefundedAnswer::of(row, false)),
         RefundMark::Before(row) => answer(RefundedAnswer::of(row, true)),
         RefundMark::NotNeeded(_) => {

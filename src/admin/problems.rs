@@ -6,7 +6,7 @@ use crate::p5_reconcile::ReconcileError;
 use crate::p5_reconcile::dlq::DlqError;
 use crate::p6_fulfil::{CancelError, NoOrderYet, PaymentError};
 use crate::sales::rows::error::SaleError;
-use crate::sales::{BadSale, ChangeRefusal, SaleControlError};
+use crate::sales::{ChangeRefusal, SaleControlError};
 use crate::store::mysql::DbError;
 
 impl From<DbError> for Problem {
@@ -149,15 +149,9 @@ impl From<NoOrderYet> for Problem {
     }
 }
 
-impl From<BadSale> for Problem {
-    fn from(bad: BadSale) -> Self {
-        Kind::Unprocessable.because_both(bad.to_string(), bad.in_chinese())
-    }
-}
-
 impl From<BadForm> for Problem {
     fn from(bad: BadForm) -> Self {
-        Kind::Unprocessable.because_both(bad.to_string(), format!("{}：应为{}", bad.field, bad.chinese))
+        Kind::Unprocessable.because_both(bad.to_string(), bad.in_chinese())
     }
 }
 

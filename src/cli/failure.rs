@@ -3,7 +3,6 @@
 use crate::config::ConfigError;
 use crate::http::bad_form::BadForm;
 use crate::roles::RoleError;
-use crate::sales::BadSale;
 use std::io::ErrorKind;
 
 /// Exit code of a command that failed.
@@ -30,17 +29,12 @@ impl From<ConfigError> for Failure {
     }
 }
 
-macro_rules! bad_flag {
-    ($($form:ty),*) => {$(
-        /// In the words of the command line: a field is a flag.
-        impl From<$form> for Failure {
-            fn from(bad: $form) -> Self {
-                Self::Usage(format!("--{}: expected {}", bad.field.replace('_', "-"), bad.expected))
-            }
-        }
-    )*};
+/// In the words of the command line: a field is a flag.
+impl From<BadForm> for Failure {
+    fn from(bad: BadForm) -> Self {
+        Self::Usage(format!("--{}: expected {}", bad.field.replace('_', "-"), bad.expected))
+    }
 }
-bad_flag!(BadForm, BadSale);
 
 impl From<RoleError> for Failure {
     fn from(error: RoleError) -> Self {

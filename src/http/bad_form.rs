@@ -3,12 +3,20 @@
 /// Which field cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: expected {expected}")]
-pub(crate) struct BadForm {
-    pub(crate) field: &'static str,
+pub struct BadForm {
+    /// The field's name, as the APIs have it.
+    pub field: &'static str,
     /// What would be accepted.
-    pub(crate) expected: &'static str,
+    pub expected: &'static str,
     /// The same in Chinese.
-    pub(crate) chinese: &'static str,
+    pub chinese: &'static str,
+}
+
+impl BadForm {
+    /// The whole sentence in Chinese.
+    pub(crate) fn in_chinese(&self) -> String {
+        format!("{}：应为{}", self.field, self.chinese)
+    }
 }
 
 pub(crate) const fn bad<T>(field: &'static str, expected: &'static str, chinese: &'static str) -> Result<T, BadForm> {

@@ -24,6 +24,9 @@ const PAYMENT_ID_HELP: &str =
 const CURSOR_HELP: &str =
     "Only orders before this one: the last one of the page before, or of an export that was cut off";
 
+/// Longest reason, characters.
+const REASON_CHARS_MAX: usize = 500;
+
 /// Orders of a page when nothing else is asked for.
 const fn page() -> u16 {
     50
@@ -61,7 +64,7 @@ fn smallest_units(text: &str) -> Result<i64, String> {
 }
 
 /// An id of a provider: visible ASCII, so that logs, columns and pages show it as it is.
-pub(crate) fn checked_payment_id(id: &str) -> Result<&str, BadForm> {
+fn checked_payment_id(id: &str) -> Result<&str, BadForm> {
     if (1..=PAYMENT_ID_BYTES_MAX).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Ok(id);
     }
@@ -83,6 +86,47 @@ impl PaymentForm {
         }
         let price = Price { amount_cents: self.amount, currency: self.currency };
         Ok(NewPayment { payment_id: self.payment_id, request_id, price })
+    }
+}
+
+/// Why an order is cancelled.
+#[derive(Debug, Clone, Deserialize, clap::Args, utoipa::ToSchema)]
+#[schema(as = CancelBody)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CancelForm {
+    /// Why, for the record.
+    #[schema(min_length = 1, max_length = 500)]
+    #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
+    reason: String,
+}
+
+impl CancelForm {
+    /// The reason.
+    pub(crate) fn checked(self) -> Result<String, BadForm> {
+        let reason = self.reason.trim();
+        if reason.is_empty() || reason.chars().count() > REASON_CHARS_MAX {
+            return bad("reason", "1 to 500 characters", " 1 至 500 个字符");
+        }
+        Ok(reason.to_owned())
+    }
+}
+
+/// Which payment's money went back.
+#[derive(Debug, Clone, Deserialize, clap::Args, utoipa::ToSchema)]
+#[schema(as = RefundedBody)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RefundedForm {
+    /// The payment's id, as it is on record.
+    #[schema(min_length = 1, max_length = 128)]
+    #[arg(long, value_name = "ID", help = "The provider's id of the payment", value_parser = NonEmptyStringValueParser::new())]
+    payment_id: String,
+}
+
+impl RefundedForm {
+    /// The payment's id.
+    pub(crate) fn checked(self) -> Result<String, BadForm> {
+        checked_payment_id(&self.payment_id)?;
+        Ok(self.payment_id)
     }
 }
 
@@ -261,6 +305,16 @@ mod tests {
         assert_eq!(field(form("p", -1, "CNY")), "amount");
         assert_eq!(field(form("p", 0, "CNY")), "amount");
         assert_eq!(field(form("p", 1, "yuan")), "currency");
+    }
+
+    #[test]
+    fn a_cancellation_says_why() {
+        let reason = |text: &str| CancelForm { reason: text.to_owned() }.checked();
+        assert_eq!(reason(" never paid "), Ok("never paid".to_owned()));
+        for text in ["", "  ", &"\u{4e70}".repeat(501)] {
+            assert_eq!(reason(text).unwrap_err().field, "reason", "{text}");
+        }
+        assert!(reason(&"\u{4e70}".repeat(500)).is_ok());
     }
 
     #[test]

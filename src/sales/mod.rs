@@ -18,7 +18,6 @@ mod sale_change;
 pub use control::SaleControl;
 pub use control_error::SaleControlError;
 pub(crate) use detail::SaleDetail;
-pub use forms::BadSale;
 pub(crate) use handles::SaleHandles;
 pub(crate) use recorded::SaleAct;
 pub use sale_change::ChangeRefusal;

@@ -3,8 +3,9 @@
 //! Everything about a start is settled [`START_SETTLED_S`] before it. By then every cached copy of a sale has ended, and a
 //! change whose process died between the database and Redis is mended. So buyers get at the start what they were shown.
 
-use super::forms::{BadSale, NewSaleForm, OrNone, RescheduleForm, SaleEditForm};
+use super::forms::{NewSaleForm, OrNone, RescheduleForm, SaleEditForm};
 use crate::domain::sale::{Sale, SaleStatus};
+use crate::http::bad_form::BadForm;
 use chrono::{DateTime, SecondsFormat};
 
 /// Until when before its start the terms and the start of a sale may change, seconds. Longer than a cached sale lives in Redis
@@ -30,7 +31,7 @@ pub(crate) enum SaleChange {
 pub enum ChangeRefusal {
     /// A value that no sale may have.
     #[error(transparent)]
-    Value(#[from] BadSale),
+    Value(#[from] BadForm),
     /// It is closed.
     #[error("the sale is closed; nothing of it changes any more, clone it")]
     Closed,
@@ -87,19 +88,19 @@ impl ChangeRefusal {
 }
 
 const SETTLED_MS: i64 = START_SETTLED_S as i64 * 1000;
-const NO_UNITS: BadSale = BadSale {
+const NO_UNITS: BadForm = BadForm {
     field: "stock",
     expected: "none in an edit; add units with top-up",
     chinese: "空：不能在此修改，请用 top-up 增加库存",
 };
-const NOTHING: BadSale =
-    BadSale { field: "body", expected: "at least one field to change", chinese: "至少一个要修改的字段" };
-const START_PAST: BadSale =
-    BadSale {
+const NOTHING: BadForm =
+    BadForm { field: "body", expected: "at least one field to change", chinese: "至少一个要修改的字段" };
+const START_PAST: BadForm =
+    BadForm {
         field: "starts_at", expected: "a time at least 30 seconds from now", chinese: "至少 30 秒之后的时间"
     };
-const END_PAST: BadSale =
-    BadSale { field: "ends_at", expected: "a time from now on", chinese: "现在之后的时间" };
+const END_PAST: BadForm =
+    BadForm { field: "ends_at", expected: "a time from now on", chinese: "现在之后的时间" };
 
 impl SaleChange {
     /// The sale as it is after the change, judged at `now_ms` (Unix milliseconds). The UPDATE that writes it has the same conditions,

@@ -7,8 +7,7 @@ mod step;
 use super::failure::Failure;
 use crate::config::Layers;
 use crate::domain::ids::RequestId;
-use crate::orders::forms::{ExportForm, OrdersForm, PaymentForm, RefundsForm};
-use clap::builder::NonEmptyStringValueParser;
+use crate::orders::forms::{CancelForm, ExportForm, OrdersForm, PaymentForm, RefundedForm, RefundsForm};
 use std::path::Path;
 
 /// `seckill order …`
@@ -56,9 +55,8 @@ pub(super) enum OrderCommand {
         /// The request id, as the buyer got it
         #[arg(value_name = "RID")]
         id: RequestId,
-        /// The provider's id of the payment
-        #[arg(long, value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
-        payment_id: String,
+        #[command(flatten)]
+        form: RefundedForm,
     },
     /// List payments whose money has to go back, oldest first
     Refunds {
@@ -79,9 +77,8 @@ pub(super) enum OrderCommand {
         /// The request id, as the buyer got it
         #[arg(value_name = "RID")]
         id: RequestId,
-        /// Why, for the record
-        #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
-        reason: String,
+        #[command(flatten)]
+        form: CancelForm,
     },
 }
 
@@ -91,8 +88,8 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: &OrderCommand
         OrderCommand::List { form, json } => list::list(layers, data_dir, form.clone(), *json).await,
         OrderCommand::Export { form } => list::export(layers, data_dir, form.clone()).await,
         OrderCommand::Paid { id, form } => step::paid(layers, data_dir, *id, form.clone()).await,
-        OrderCommand::Refunded { id, payment_id } => step::refunded(layers, data_dir, *id, payment_id).await,
+        OrderCommand::Refunded { id, form } => step::refunded(layers, data_dir, *id, form.clone()).await,
         OrderCommand::Refunds { form, json } => list::refunds(layers, data_dir, form.clone(), *json).await,
-        OrderCommand::Cancel { id, reason } => step::cancel(layers, data_dir, *id, reason).await,
+        OrderCommand::Cancel { id, form } => step::cancel(layers, data_dir, *id, form.clone()).await,
     }
 }

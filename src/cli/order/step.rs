@@ -5,7 +5,7 @@ use crate::cli::{context, output};
 use crate::config::Layers;
 use crate::domain::ids::RequestId;
 use crate::domain::payment::PaymentState;
-use crate::orders::forms::PaymentForm;
+use crate::orders::forms::{CancelForm, PaymentForm, RefundedForm};
 use crate::orders::rows::{Cancelled, PaymentAnswer, PaymentRecorded, RefundMark};
 use crate::p6_fulfil::{self, OrderWork};
 use std::path::Path;
@@ -42,12 +42,13 @@ pub(super) async fn refunded(
     layers: &Layers,
     data_dir: &Path,
     request_id: RequestId,
-    payment_id: &str,
+    form: RefundedForm,
 ) -> Result<u8, Failure> {
+    let payment_id = form.checked()?;
     let settings = context::settings(layers, data_dir)?;
     let servers = context::servers(&settings).await?;
     let (context, actor) = (servers.fulfil_context(&settings), context::operator());
-    let done = p6_fulfil::refund_done(OrderWork { context: &context, request_id, actor: &actor }, payment_id).await;
+    let done = p6_fulfil::refund_done(OrderWork { context: &context, request_id, actor: &actor }, &payment_id).await;
     servers.redis.quit().await;
     match done? {
         RefundMark::Refunded(_) => output::line("on record: the money went back"),
@@ -70,13 +71,14 @@ pub(super) async fn cancel(
     layers: &Layers,
     data_dir: &Path,
     request_id: RequestId,
-    reason: &str,
+    form: CancelForm,
 ) -> Result<u8, Failure> {
+    let reason = form.checked()?;
     let settings = context::settings(layers, data_dir)?;
     let servers = context::servers(&settings).await?;
     let (context, actor) = (servers.fulfil_context(&settings), context::operator());
     let work = OrderWork { context: &context, request_id, actor: &actor };
-    let (cancelled, in_redis) = p6_fulfil::cancel_by_operator(work, reason).await?;
+    let (cancelled, in_redis) = p6_fulfil::cancel_by_operator(work, &reason).await?;
     servers.redis.quit().await;
     let redis = if in_redis { "" } else { "; redis could not be given them yet, p5 does it" };
     match cancelled {

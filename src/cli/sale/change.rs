@@ -5,14 +5,15 @@ use crate::cli::failure::Failure;
 use crate::cli::output;
 use crate::domain::ids::SaleId;
 use crate::domain::operator::Operation;
+use crate::http::bad_form::BadForm;
 use crate::sales::forms::{CloneForm, RescheduleForm, SaleEditForm};
-use crate::sales::{BadSale, ChangeRefusal, SaleChange, SaleControlError};
+use crate::sales::{ChangeRefusal, SaleChange, SaleControlError};
 use serde_json::json;
 
 /// A value that no sale may have is a mistake of the call, everything else an answer of the system.
 fn failure(error: SaleControlError) -> Failure {
     let SaleControlError::Refused(ChangeRefusal::Value(bad)) = error else { return error.into() };
-    let BadSale { field, expected, .. } = bad;
+    let BadForm { field, expected, .. } = bad;
     Failure::Usage(match field {
         "body" => format!("nothing to change: expected {expected}"),
         field => format!("--{}: expected {expected}", field.replace('_', "-")),

@@ -90,7 +90,9 @@ impl OrderRows {
                 let event = request.event();
                 match order.row.state.map(|state| state.after(event)) {
                     Some(OrderTransition::Already) => return Ok(Cancelled::Before(order.row.sale_id)),
-                    Some(OrderTransition::Refused) => return Ok(Cancelled::Refused(order.row.sale_id, order.row.state)),
+                    Some(OrderTransition::Refused) => {
+                        return Ok(Cancelled::Refused(order.row.sale_id, order.row.state));
+                    }
                     // Cancelled by a build that knew no states, beside this one.
                     None if order.row.cancelled_at_ms.is_some() => return Ok(Cancelled::Before(order.row.sale_id)),
                     None if request.buyer.is_some() => return Ok(Cancelled::Refused(order.row.sale_id, None)),
@@ -163,7 +165,13 @@ async fn in_transaction(
     let refunds = if order.row.state == Some(OrderState::Paid) { to_refund(conn, order).await? } else { Vec::new() };
     let mut events = vec![order.state_event(OrderState::Cancelled)];
     events.extend(refunds.iter().map(|(payment_id, price)| {
-        refund_event(order.row.request_id, Some((order, order.row.version + 2)), payment_id, price, RefundReason::Cancelled)
+        refund_event(
+            order.row.request_id,
+            Some((order, order.row.version + 2)),
+            payment_id,
+            price,
+            RefundReason::Cancelled,
+        )
     }));
     events::write(conn, &events, webhooks).await?;
     let refunds: Vec<String> = refunds.iter().map(|(payment_id, _)| payment_id.clone()).collect();

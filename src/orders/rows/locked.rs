@@ -34,13 +34,8 @@ impl LockedOrder {
 
 /// The order of a request, locked until the transaction ends; `None` when there is none.
 pub(super) async fn lock(conn: &mut Conn, request_id: RequestId) -> Result<Option<LockedOrder>, DbError> {
-    let row: Option<OrderRow> = orders::table
-        .find(request_id.get())
-        .select(OrderRow::as_select())
-        .for_update()
-        .first(conn)
-        .await
-        .optional()?;
+    let row: Option<OrderRow> =
+        orders::table.find(request_id.get()).select(OrderRow::as_select()).for_update().first(conn).await.optional()?;
     let Some(mut row) = row else { return Ok(None) };
     if row.lacks_its_state() {
         row.state = row.state.and(Some(OrderState::Cancelled));

@@ -2,11 +2,11 @@
 
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::outcome::Outcome;
-use crate::orders::rows::payment::Payment;
-use crate::orders::rows::handles::RequestRows;
 use crate::orders::rows::failed_requests::FailedRequest;
-use crate::orders::rows::row::OrderRow;
+use crate::orders::rows::handles::RequestRows;
 use crate::orders::rows::outcomes::{RequestOutcome, StoredOutcomeRow};
+use crate::orders::rows::payment::Payment;
+use crate::orders::rows::row::OrderRow;
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::schema::{failed_request, orders, request_outcome, sales};
 use diesel::prelude::*;

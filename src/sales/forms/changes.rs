@@ -1,9 +1,10 @@
 //! Changes of a sale that exists, and a new one with its terms. What may be changed when: `sale_change`.
 
-use super::new_sale::{BadSale, NewSaleForm};
+use super::new_sale::NewSaleForm;
 use crate::domain::ids::SaleId;
 use crate::domain::instant;
 use crate::domain::sale::Sale;
+use crate::http::bad_form::BadForm;
 use chrono::{DateTime, Utc};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -147,7 +148,7 @@ pub(crate) struct CloneForm {
 
 impl CloneForm {
     /// The new sale as a draft.
-    pub(crate) fn draft(&self, of: &Sale) -> Result<Sale, BadSale> {
+    pub(crate) fn draft(&self, of: &Sale) -> Result<Sale, BadForm> {
         let new = NewSaleForm {
             id: self.id.clone(),
             starts_at: self.starts_at,

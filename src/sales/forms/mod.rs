@@ -4,5 +4,4 @@ mod changes;
 mod new_sale;
 
 pub(crate) use changes::{CloneForm, OrNone, RescheduleForm, SaleEditForm};
-pub use new_sale::BadSale;
 pub(crate) use new_sale::{NewSaleForm, PAY_GRACE_S};

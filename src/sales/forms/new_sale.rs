@@ -7,6 +7,7 @@ use crate::domain::order_life::PaymentTerms;
 use crate::domain::payment::AMOUNT_MAX;
 use crate::domain::policy::{ORDER_UNITS_MAX, PurchasePolicy};
 use crate::domain::sale::{STOCK_MAX, Sale, SaleStatus};
+use crate::http::bad_form::BadForm;
 use chrono::{DateTime, Utc};
 
 /// Highest price of one unit, in the currency's smallest unit.
@@ -124,25 +125,6 @@ fn yuan() -> String {
     "CNY".to_owned()
 }
 
-/// Which field of a [`NewSaleForm`] cannot be used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{field}: expected {expected}")]
-pub struct BadSale {
-    /// The field's name, as the API has it.
-    pub field: &'static str,
-    /// What would be accepted.
-    pub expected: &'static str,
-    /// The same in Chinese.
-    pub chinese: &'static str,
-}
-
-impl BadSale {
-    /// The whole sentence in Chinese.
-    pub(crate) fn in_chinese(&self) -> String {
-        format!("{}：应为{}", self.field, self.chinese)
-    }
-}
-
 impl NewSaleForm {
     /// What an order costs at most, in the currency's smallest unit.
     fn dearest_order(&self) -> i128 {
@@ -150,7 +132,7 @@ impl NewSaleForm {
     }
 
     /// The rules of the payment step.
-    fn payment_step_holds(&self) -> Result<(), BadSale> {
+    fn payment_step_holds(&self) -> Result<(), BadForm> {
         let rules = [
             (
                 self.price_cents > 0 || self.pay_within_s.is_none(),
@@ -181,7 +163,7 @@ impl NewSaleForm {
             ),
         ];
         match rules.into_iter().find(|(holds, ..)| !holds) {
-            Some((_, field, expected, chinese)) => Err(BadSale { field, expected, chinese }),
+            Some((_, field, expected, chinese)) => Err(BadForm { field, expected, chinese }),
             None => Ok(()),
         }
     }
@@ -211,7 +193,7 @@ impl NewSaleForm {
     }
 
     /// The sale as a draft.
-    pub(crate) fn draft(self) -> Result<Sale, BadSale> {
+    pub(crate) fn draft(self) -> Result<Sale, BadForm> {
         let text = |text: &str, max: usize| !text.trim().is_empty() && text.chars().count() <= max;
         let rules = [
             (text(&self.product, PRODUCT_CHARS_MAX), "product", "1 to 64 characters", "1 至 64 个字符"),
@@ -238,7 +220,7 @@ impl NewSaleForm {
             (self.ends_at > self.starts_at, "ends_at", "a time after starts_at", "晚于 starts_at 的时间"),
         ];
         if let Some((_, field, expected, chinese)) = rules.into_iter().find(|(holds, ..)| !holds) {
-            return Err(BadSale { field, expected, chinese });
+            return Err(BadForm { field, expected, chinese });
         }
         self.payment_step_holds()?;
         Ok(Sale {
@@ -271,7 +253,7 @@ impl NewSaleForm {
 mod tests {
     use super::*;
 
-    fn new(change: impl FnOnce(&mut NewSaleForm)) -> Result<Sale, BadSale> {
+    fn new(change: impl FnOnce(&mut NewSaleForm)) -> Result<Sale, BadForm> {
         let text = r#"{"id":"s","product":"p","title":"t","stock":5,
             "starts_at":"2026-01-01T10:00:00+08:00","ends_at":"2026-01-01T12:00:00+08:00"}"#;
         let mut new: NewSaleForm = serde_json::from_str(text).unwrap();
