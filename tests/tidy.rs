@@ -1,6 +1,8 @@
 //! House rules that a compiler cannot check. Reads the sources as text; imports nothing.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
 
+#[path = "tidy/circles.rs"]
+mod circles;
 #[path = "tidy/imports.rs"]
 mod imports;
 #[path = "tidy/names.rs"]
