@@ -4,7 +4,7 @@ use crate::checker;
 use crate::clients::final_status::SETTLE_MAX_MS;
 use crate::clients::{Clients, Load, SaleSpec};
 use crate::deployment::{Deployment, Options, PREFIX};
-use crate::dump::{DumpUrls, dump_with_told, told};
+use crate::dump::{DumpUrls, dump_with_published, published};
 use crate::process::RoleEnv;
 use crate::sampler::Sampler;
 use crate::time::{run_waiting, time_passes};
@@ -24,7 +24,7 @@ fn processes_whose_clocks_are_hours_off_change_nothing() {
         let env = offsets.iter().flat_map(|(role, offset)| hours(*role, offset)).collect();
         let deployment = Deployment::start("clocks", Options { env, ..Options::default() }).await;
         let dir = deployment.dir().to_owned();
-        told::listen(&deployment.urls().amqp, PREFIX).await;
+        published::listen(&deployment.urls().amqp, PREFIX).await;
         let sales = [("one-each", 200, Some(1)), ("any", 10_000, None)];
         let sales = sales.map(|(id, stock, limit)| SaleSpec { id: id.to_owned(), stock, limit, pay_within_s: None });
         for sale in &sales {
@@ -56,8 +56,8 @@ fn processes_whose_clocks_are_hours_off_change_nothing() {
         assert!(metrics.contains(compensated), "nothing was taken for a leak");
         let urls = deployment.urls().clone();
         let urls = DumpUrls { redis: urls.redis, amqp: urls.amqp, mysql: urls.mysql, prefix: PREFIX.to_owned() };
-        dump_with_told(&urls, &dir).await;
-        let verdict = checker::check_with_told(&dir);
+        dump_with_published(&urls, &dir).await;
+        let verdict = checker::check_with_published(&dir);
         assert!(verdict.is_green(), "{:#?}", verdict.violations);
         deployment.finish().await;
     });

@@ -39,7 +39,7 @@ fn wanted() -> Vec<Mechanism> {
 }
 
 /// Runs until something is found; the rules that were broken and what it took.
-async fn look_for(off: Mechanism) -> Option<String> {
+async fn search(off: Mechanism) -> Option<String> {
     for attempt in 1..=RUNS_MAX {
         let (seed, begun) = (rand::random(), Instant::now());
         let orders = Orders { seed, length_ms: LENGTH_MS, repairs: false, set: Vec::new(), off: Some(off) };
@@ -53,7 +53,7 @@ async fn look_for(off: Mechanism) -> Option<String> {
             begun.elapsed().as_secs(),
             finished.verdict.violations.len()
         );
-        // Red is what was wanted here: nobody needs the folder.
+        // Red is what was wanted here: the folder is not needed.
         finished.deployment.finish().await;
         if red {
             return Some(found);
@@ -69,7 +69,7 @@ fn a_run_without_a_mechanism_goes_red() {
             "| left out | rules broken | runs | seconds of the last | findings |\n|---|---|---|---|---|\n".to_owned();
         let mut missed = Vec::new();
         for off in wanted() {
-            match look_for(off).await {
+            match search(off).await {
                 Some(row) => writeln!(table, "{row}").expect("text"),
                 None => missed.push(off.code()),
             }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 /// Requests accepted per second of faults; a run comes to about forty.
 const ACCEPTED_PER_S: u64 = 4;
-/// Faults that hit, of those that were planned: one of so many. A process that is down cannot be frozen, and few runs miss a fifth.
+/// Faults that hit, of those that were planned: one of this number. A process that is down cannot be frozen, and few runs miss a fifth.
 const HIT_ONE_OF: usize = 2;
 /// A kind that was planned so often hits at least once. Short runs have the rare kinds less often.
 const PLANNED: usize = 6;

@@ -38,9 +38,9 @@ async fn connect(proxy: &Link) -> TcpStream {
 async fn says(stream: &mut TcpStream, text: &[u8]) -> Duration {
     let begun = Instant::now();
     stream.write_all(text).await.unwrap();
-    let mut heard = vec![0; text.len()];
-    stream.read_exact(&mut heard).await.unwrap();
-    assert_eq!(heard, text);
+    let mut got = vec![0; text.len()];
+    stream.read_exact(&mut got).await.unwrap();
+    assert_eq!(got, text);
     begun.elapsed()
 }
 
@@ -52,9 +52,9 @@ fn everything_passes_and_a_half_closed_connection_finishes_its_other_half() {
         says(&mut stream, &vec![7; 300_000]).await;
         stream.write_all(b"last words").await.unwrap();
         stream.shutdown().await.unwrap();
-        let mut heard = Vec::new();
-        stream.read_to_end(&mut heard).await.unwrap();
-        assert_eq!(heard, b"last words");
+        let mut got = Vec::new();
+        stream.read_to_end(&mut got).await.unwrap();
+        assert_eq!(got, b"last words");
         eventually("the connection over", async || proxy.open() == 0).await;
         assert_eq!(proxy.passed_bytes(), 2 * 300_010);
     });
@@ -80,21 +80,21 @@ fn a_slow_link_takes_its_time_in_the_direction_asked_for() {
 }
 
 #[test]
-fn a_one_way_partition_holds_one_direction_and_lets_go_of_what_waited() {
+fn a_one_way_partition_holds_one_direction_and_then_hands_over_what_waited() {
     run(async {
         let proxy = echo().await;
         let mut stream = connect(&proxy).await;
         proxy.change(|conditions| conditions.to_client.black_hole = true);
         stream.write_all(b"hello").await.unwrap();
         eventually("the request at the server", async || proxy.passed_bytes() == 5).await;
-        let mut heard = [0; 5];
-        assert!(timeout(AT_ONCE, stream.read_exact(&mut heard)).await.is_err(), "{heard:?}");
+        let mut got = [0; 5];
+        assert!(timeout(AT_ONCE, stream.read_exact(&mut got)).await.is_err(), "{got:?}");
         proxy.heal();
-        stream.read_exact(&mut heard).await.unwrap();
-        assert_eq!(&heard, b"hello");
+        stream.read_exact(&mut got).await.unwrap();
+        assert_eq!(&got, b"hello");
         proxy.change(|conditions| conditions.to_server.black_hole = true);
         stream.write_all(b"again").await.unwrap();
-        assert!(timeout(AT_ONCE, stream.read_exact(&mut heard)).await.is_err());
+        assert!(timeout(AT_ONCE, stream.read_exact(&mut got)).await.is_err());
         assert_eq!(proxy.passed_bytes(), 10, "the request never left");
     });
 }
@@ -145,7 +145,7 @@ fn a_request_whose_reply_is_dropped_was_executed_by_redis_once() {
         assert_eq!(proxy.fired(), 0);
         let error = try_redis(&through, &["INCR", "n"]).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
-        assert_eq!((count().await, proxy.fired()), ("1".into(), 1), "executed, and nobody was told");
+        assert_eq!((count().await, proxy.fired()), ("1".into(), 1), "executed, and no client got it");
         assert_eq!(try_redis(&through, &["INCR", "n"]).await.unwrap(), 2, "only the next one");
 
         // In two pieces, and the pattern between them.

@@ -1,5 +1,5 @@
 //! Chaos: the real binary as many processes, faults on every process, server and link between them, clients that behave as
-//! real ones do, and a checker that trusts nobody: it knows only the answers that clients got and what is in the servers.
+//! real ones do, and a checker that trusts no part of it: it knows only the answers that clients got and what is in the servers.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,6 +1,6 @@
 //! Counters of the processes, added up over all their lives: each begins at 0 again after a kill.
 //!
-//! What a process counted after the last look of a life is missing, so every sum is a lower bound.
+//! What a process counted after the last reading of a life is missing, so every sum is a lower bound.
 
 use crate::deployment::Deployment;
 use crate::process::Process;
@@ -23,16 +23,16 @@ pub struct Meter {
     task: JoinHandle<Counts>,
 }
 
-/// The last look at each life, by process and life.
-type Looks = BTreeMap<(String, u32), Counts>;
+/// The last reading of each life, by process and life.
+type Readings = BTreeMap<(String, u32), Counts>;
 
 impl Meter {
-    /// Starts looking at every process.
+    /// Starts reading every process.
     pub fn start(deployment: &Deployment) -> Self {
         let (stop, mut stopped) = oneshot::channel();
         let processes: Vec<Arc<Process>> = deployment.processes.clone();
         let task = tokio::spawn(async move {
-            let mut looks = Looks::new();
+            let mut readings = Readings::new();
             let mut tick = interval(EVERY);
             tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
             let mut last = false;
@@ -41,29 +41,29 @@ impl Meter {
                     _ = &mut stopped => last = true,
                     _ = tick.tick() => {}
                 }
-                let look = |process: Arc<Process>| async move {
+                let read = |process: Arc<Process>| async move {
                     let life = process.lives();
                     let text = process.metrics().await?;
                     (process.lives() == life).then(|| ((process.name().to_owned(), life), states(&text)))
                 };
-                let found = futures::future::join_all(processes.iter().cloned().map(look)).await;
-                looks.extend(found.into_iter().flatten());
+                let found = futures::future::join_all(processes.iter().cloned().map(read)).await;
+                readings.extend(found.into_iter().flatten());
             }
-            sum(&looks)
+            sum(&readings)
         });
         Self { stop, task }
     }
 
-    /// Looks once more and adds up.
+    /// Reads once more and adds up.
     pub async fn stop(self) -> Counts {
         self.stop.send(()).expect("the meter runs");
         self.task.await.expect("the meter ends")
     }
 }
 
-fn sum(looks: &Looks) -> Counts {
+fn sum(readings: &Readings) -> Counts {
     let mut total = Counts::new();
-    for (code, count) in looks.values().flatten() {
+    for (code, count) in readings.values().flatten() {
         *total.entry(code.clone()).or_default() += count;
     }
     total
@@ -85,6 +85,6 @@ fn counters_of_all_lives_are_added() {
         seckill_state_total{phase=\"p4_persist\",code=\"P4-C1\"} 3\nother{code=\"P4-C1\"} 9\n";
     let first = states(text);
     assert_eq!(first, Counts::from([("P4-C1".to_owned(), 3)]));
-    let looks = Looks::from([(("consumer-0".into(), 1), first.clone()), (("consumer-0".into(), 2), first)]);
-    assert_eq!(sum(&looks)["P4-C1"], 6);
+    let readings = Readings::from([(("consumer-0".into(), 1), first.clone()), (("consumer-0".into(), 2), first)]);
+    assert_eq!(sum(&readings)["P4-C1"], 6);
 }

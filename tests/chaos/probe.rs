@@ -90,10 +90,10 @@ impl Probe {
             other => format!("error:{other}"),
         };
         let accepted = result == "accepted";
-        // Nobody will ask for an unknown one: the checker gets an attempt, not a request.
-        let told = rid.as_ref().filter(|_| accepted);
+        // No client will ask for an unknown one: the checker gets an attempt, not a request.
+        let known = rid.as_ref().filter(|_| accepted);
         self.attempts.lock().expect("not poisoned").push(json!({
-            "seq": SEQ_FROM + buyer, "client": SEQ_FROM + buyer, "user": user, "sale": SALE, "rid": told, "token": false,
+            "seq": SEQ_FROM + buyer, "client": SEQ_FROM + buyer, "user": user, "sale": SALE, "rid": known, "token": false,
             "kind": "buy", "quantity": 1, "invoke_ms": invoke_ms, "complete_ms": now_ms(), "result": result,
             "code": body["code"].as_str(), "reason": null, "other_rid": null,
         }));

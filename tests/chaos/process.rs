@@ -120,7 +120,7 @@ impl Process {
         self.program.lives()
     }
 
-    /// Ends that nobody here ordered: by a crash point, by an error, by itself.
+    /// Ends that were not ordered here: by a crash point, by an error, by itself.
     pub fn unordered_ends(&self) -> Vec<End> {
         self.ends.lock().expect("not poisoned").iter().filter(|end| !end.ordered).cloned().collect()
     }

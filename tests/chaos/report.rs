@@ -13,7 +13,7 @@ const PROMISES: [(&str, &[&str]); 9] = [
     ("duplicate orders, or above the limit", &["C2"]),
     ("oversold", &["C1"]),
     ("double outcomes", &["C10"]),
-    ("orders nobody asked for", &["C4"]),
+    ("orders that no client asked for", &["C4"]),
     ("wrong answers (sold out, unknown)", &["C5", "C7"]),
     ("Redis' side does not add up", &["C8"]),
     ("events that downstream systems never got", &["C12"]),
@@ -74,10 +74,10 @@ fn traffic(run: &Finished, out: &mut String) {
         ("requests accepted", figures.accepted.to_string()),
         ("answers refused", format!("{:?}", figures.refused)),
         ("answers unknown", figures.unknown.to_string()),
-        ("replays that heard the same", figures.replays_same.to_string()),
+        ("replays that got the same", figures.replays_same.to_string()),
         ("purchases skipped by the crowd's own bound", run.totals.skipped.to_string()),
         ("requests without a final answer at the end", run.totals.unsettled.to_string()),
-        ("payments told", run.totals.payments.to_string()),
+        ("payments reported", run.totals.payments.to_string()),
         ("payments on record", format!("{:?}", figures.payments)),
         ("orders of sales with a payment step", format!("{:?}", figures.orders_by_state)),
         ("orders", format!("{} {:?}", figures.orders, figures.orders_by_source)),
@@ -86,8 +86,8 @@ fn traffic(run: &Finished, out: &mut String) {
         ("parked by the relay (P3-N4, at least)", state("P3-N4").to_string()),
         ("still parked", figures.parked.to_string()),
         (
-            "events told, and outcomes whose telling a fault destroyed",
-            format!("{}, {}", figures.told_events, figures.destroyed_events),
+            "events published, and outcomes whose publishing a fault destroyed",
+            format!("{}, {}", figures.published_events, figures.destroyed_events),
         ),
         ("undersold units", figures.undersold_units.to_string()),
         ("from the last heal until nothing was open, ms", run.drain_ms.to_string()),
@@ -144,8 +144,8 @@ fn crash_points(run: &Finished, out: &mut String) {
 fn notes(run: &Finished, out: &mut String) {
     let mut notes: BTreeMap<(&str, String), u64> = BTreeMap::new();
     for record in &run.faults {
-        let telling = [Kind::TerminateRole, Kind::KillServer].contains(&record.fault.kind);
-        let note = record.note.as_ref().filter(|_| !record.injected || telling);
+        let is_worth_a_note = [Kind::TerminateRole, Kind::KillServer].contains(&record.fault.kind);
+        let note = record.note.as_ref().filter(|_| !record.injected || is_worth_a_note);
         if let Some(note) = note {
             // Answers of servers are long and hold ids.
             let note = note.chars().take(100).collect::<String>().replace('\n', " ");
@@ -164,7 +164,7 @@ fn surroundings(run: &Finished, out: &mut String) {
 }
 
 fn ends(run: &Finished) -> String {
-    // A death at a crash point is a SIGKILL that nobody here sent; it has its own line.
+    // A death at a crash point is a SIGKILL that was not sent from here; it has its own line.
     let ends = run.ends.iter().filter(|end| end.status.signal() != Some(libc::SIGKILL));
     let ends: Vec<String> = ends.map(|end| format!("{} in life {}: {}", end.name, end.life, end.status)).collect();
     if ends.is_empty() { "none".to_owned() } else { ends.join("; ") }

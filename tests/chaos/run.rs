@@ -4,7 +4,7 @@ use crate::checker::{self, Verdict};
 use crate::clients::final_status::SETTLE_MAX_MS;
 use crate::clients::{Backend, Clients, Load, SaleSpec, Totals};
 use crate::deployment::{Deployment, Options, PREFIX};
-use crate::dump::{DumpUrls, dump_with_told, told};
+use crate::dump::{DumpUrls, dump_with_published, published};
 use crate::floors;
 use crate::meter::{Counts, Meter};
 use crate::nemesis::{self, Record};
@@ -27,7 +27,7 @@ const RATE_PER_S: u64 = 60;
 /// Everything accepted has its outcome this long after the last fault; the ledger's window and the attempts fit in.
 const DRAIN: Duration = Duration::from_secs(120);
 
-/// Where a mechanism is left out nobody waits long for what is lost; longer than the window and a take-over, though.
+/// Where a mechanism is left out the run does not wait long for what is lost; longer than the window and a take-over, though.
 const HOPELESS_MS: u64 = 12_000;
 
 /// What a run is to be.
@@ -113,7 +113,7 @@ impl Finished {
 
 /// Seconds to pay, so that deadlines pass while faults are at work.
 const PAY_WITHIN_S: u32 = 3;
-/// `admin.token`, with which the shop's backend tells of payments.
+/// `admin.token`, with which the shop's backend reports payments.
 const ADMIN_TOKEN: &str = "test-admin-token-of-a-chaos-run-with-32-bytes";
 
 /// A sale with fewer units than buyers, one with few units, one with plenty, for a run of `seconds`.
@@ -124,7 +124,7 @@ fn sales(seconds: i64) -> [SaleSpec; 5] {
         sale("one-each", 12 * seconds, Some(1)),
         sale("few-units", 15 * seconds, None),
         sale("three-each", 1_000_000, Some(3)),
-        // Fewer units than buyers: those of orders that nobody paid are sold again.
+        // Fewer units than buyers: those of orders that were not paid are sold again.
         paying("pay-soon", 5 * seconds, None),
         paying("pay-or-leave", 5 * seconds, Some(1)),
     ]
@@ -147,7 +147,7 @@ pub async fn run(orders: Orders) -> Finished {
     let name = orders.off.map_or("chaos".to_owned(), |off| format!("chaos-{}", off.code()));
     let deployment = Arc::new(Deployment::start(&name, options).await);
     let dir = deployment.dir().to_owned();
-    told::listen(&deployment.urls().amqp, PREFIX).await;
+    published::listen(&deployment.urls().amqp, PREFIX).await;
     let sales = sales(i64::try_from(length_ms / 1000).expect("a short run"));
     for sale in &sales {
         deployment.create_sale(sale).await;
@@ -211,14 +211,14 @@ fn write_rest(probe: &Probe, drain_ms: u64, destroyed: &[Value], dir: &Path) {
     std::fs::write(dir.join("drain.json"), drain.to_string()).expect("written");
 }
 
-/// The checker's word, when it finds nothing untold any more or has waited for long enough: a redelivery may still tell it.
+/// The checker's word, when it finds nothing unpublished any more or has waited for long enough: a redelivery may still publish it.
 async fn judge(deployment: &Deployment, patience: Duration, dir: &Path) -> Verdict {
     let urls = deployment.urls().clone();
     let urls = DumpUrls { redis: urls.redis, amqp: urls.amqp, mysql: urls.mysql, prefix: PREFIX.to_owned() };
     let deadline = Instant::now() + patience;
     loop {
-        dump_with_told(&urls, dir).await;
-        let verdict = checker::check_with_told(dir);
+        dump_with_published(&urls, dir).await;
+        let verdict = checker::check_with_published(dir);
         if !verdict.rules().contains(&"C12") || Instant::now() > deadline {
             return verdict;
         }

@@ -1,7 +1,7 @@
-//! Looks at the database ten times a second while it all happens: an oversell that heals before the end is still one.
+//! Reads the database ten times a second while it all happens: an oversell that heals before the end is still one.
 //!
 //! Output: JSON lines `{"at_ms","sale","granted","stock","ordered"}`; while the database is down `{"at_ms","away"}`. One
-//! statement reads everything, so each look is one snapshot.
+//! statement reads everything, so each reading is one snapshot.
 
 use crate::clients::clock::now_ms;
 use diesel::QueryableByName;
@@ -19,7 +19,7 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 const EVERY: Duration = Duration::from_millis(100);
 const ANSWER_MAX: Duration = Duration::from_secs(2);
 
-const LOOK: &str = "SELECT JSON_OBJECT('sale', CONVERT(s.sale_id USING utf8mb4), 'granted', s.granted, 'stock', s.stock, \
+const READ: &str = "SELECT JSON_OBJECT('sale', CONVERT(s.sale_id USING utf8mb4), 'granted', s.granted, 'stock', s.stock, \
     'ordered', CAST(COALESCE(o.units, 0) AS SIGNED)) AS line FROM sales s \
     LEFT JOIN (SELECT sale_id, SUM(IF(state IN ('EXPIRED', 'CANCELLED'), 0, quantity)) AS units FROM orders GROUP BY sale_id) o ON o.sale_id = s.sale_id";
 
@@ -36,7 +36,7 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Starts looking; the samples go to `file`, which is created empty.
+    /// Starts reading; the samples go to `file`, which is created empty.
     pub fn start(mysql_url: &str, file: &Path) -> Self {
         let (stop, stopped) = oneshot::channel();
         let out = BufWriter::new(File::create(file).expect("the samples' file"));
@@ -44,7 +44,7 @@ impl Sampler {
         Self { stop, task }
     }
 
-    /// Ends after one last look; all samples are in the file then.
+    /// Ends after one last reading; all samples are in the file then.
     pub async fn stop(self) {
         self.stop.send(()).expect("the sampler runs");
         self.task.await.expect("the sampler ends");
@@ -62,9 +62,9 @@ async fn sample(url: String, mut out: BufWriter<File>, mut stopped: oneshot::Rec
             _ = tick.tick() => {}
         }
         let at_ms = now_ms();
-        // What did not answer in time is dropped with its connection; the next look makes a new one.
-        let looked = timeout(ANSWER_MAX, look(&url, connection.take())).await;
-        match looked {
+        // What did not answer in time is dropped with its connection; the next reading makes a new one.
+        let answered = timeout(ANSWER_MAX, read(&url, connection.take())).await;
+        match answered {
             Ok(Ok((kept, lines))) => {
                 connection = Some(kept);
                 for line in lines {
@@ -79,7 +79,7 @@ async fn sample(url: String, mut out: BufWriter<File>, mut stopped: oneshot::Rec
     out.flush().expect("written");
 }
 
-async fn look(
+async fn read(
     url: &str,
     connection: Option<AsyncMysqlConnection>,
 ) -> Result<(AsyncMysqlConnection, Vec<String>), String> {
@@ -87,6 +87,6 @@ async fn look(
         Some(connection) => connection,
         None => AsyncMysqlConnection::establish(url).await.map_err(|error| error.to_string())?,
     };
-    let lines: Vec<Line> = diesel::sql_query(LOOK).load(&mut connection).await.map_err(|error| error.to_string())?;
+    let lines: Vec<Line> = diesel::sql_query(READ).load(&mut connection).await.map_err(|error| error.to_string())?;
     Ok((connection, lines.into_iter().map(|line| line.line).collect()))
 }

@@ -1,9 +1,9 @@
 //! The harness against real servers without faults: all is green, and a loss made by hand is seen.
 
-use crate::checker::check_with_told;
+use crate::checker::check_with_published;
 use crate::clients::final_status::SETTLE_MAX_MS;
 use crate::clients::{Clients, Load, SaleSpec, Totals, clock};
-use crate::dump::{DumpUrls, dump_with_told, told};
+use crate::dump::{DumpUrls, dump_with_published, published};
 use crate::files::empty;
 use crate::sampler::Sampler;
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
@@ -78,13 +78,13 @@ async fn sql(url: &str, statements: &str) {
     connection.batch_execute(statements).await.expect(statements);
 }
 
-/// Waits until P5 has set every mark in the ledger, and everything is told.
+/// Waits until P5 has set every mark in the ledger, and everything is published.
 async fn settled(urls: &DumpUrls, dir: &Path) {
     let until_ms = clock::now_ms() + SETTLE_MS;
     loop {
-        dump_with_told(urls, dir).await;
+        dump_with_published(urls, dir).await;
         let ledger = std::fs::read_to_string(dir.join("redis_ledger.jsonl")).expect("the ledger");
-        let rests = !ledger.contains("\"state\":\"Q\"") && !check_with_told(dir).rules().contains(&"C12");
+        let rests = !ledger.contains("\"state\":\"Q\"") && !check_with_published(dir).rules().contains(&"C12");
         if rests || clock::now_ms() > until_ms {
             return;
         }
@@ -100,7 +100,7 @@ async fn run(servers: &mut PrivateServers, urls: &DumpUrls, dir: &Path, frozen_m
     assert!(handles.redis.wait_connected(Duration::from_secs(10)).await, "redis connects");
     let spec = |id: &str, stock, limit| SaleSpec { id: id.to_owned(), stock, limit, pay_within_s: None };
     let specs = vec![spec("one", 100, Some(1)), spec("five", 10_000, Some(5)), spec("many", 10_000, None)];
-    told::listen(&urls.amqp, &urls.prefix).await;
+    published::listen(&urls.amqp, &urls.prefix).await;
     for spec in &specs {
         warm(&settings, &handles, spec).await;
     }
@@ -137,7 +137,7 @@ async fn run(servers: &mut PrivateServers, urls: &DumpUrls, dir: &Path, frozen_m
     settled(urls, dir).await;
     stopper.stop();
     running.await.expect("roles end").expect("roles end well");
-    dump_with_told(urls, dir).await;
+    dump_with_published(urls, dir).await;
     totals
 }
 
@@ -162,7 +162,7 @@ async fn a_run_without_faults_is_green_and_a_loss_by_hand_is_seen() {
     let _turn = TURN.lock().await;
     let (mut servers, urls, dir) = begin("self-test").await;
     let totals = run(&mut servers, &urls, &dir, 0).await;
-    let verdict = check_with_told(&dir);
+    let verdict = check_with_published(&dir);
     eprintln!("{totals:?}\n{:#?}", verdict.figures);
     assert!(verdict.is_green(), "{:#?}", verdict.violations);
     let figures = verdict.figures;
@@ -171,11 +171,11 @@ async fn a_run_without_faults_is_green_and_a_loss_by_hand_is_seen() {
     assert!(figures.orders >= totals.accepted && figures.samples > 0 && figures.replays_same > 0, "{figures:?}");
     assert!(figures.refused["sold_out"] > 0 && figures.refused["limit"] > 0, "{figures:?}");
 
-    assert!(figures.told_events >= figures.orders, "{figures:?}");
-    let told = std::fs::read_to_string(dir.join("told.jsonl")).expect("what was told");
-    let (_, rest) = told.split_once('\n').expect("a line");
-    std::fs::write(dir.join("told.jsonl"), rest).expect("one event less");
-    assert_eq!(check_with_told(&dir).rules(), ["C12"]);
+    assert!(figures.published_events >= figures.orders, "{figures:?}");
+    let published = std::fs::read_to_string(dir.join("published.jsonl")).expect("what was published");
+    let (_, rest) = published.split_once('\n').expect("a line");
+    std::fs::write(dir.join("published.jsonl"), rest).expect("one event less");
+    assert_eq!(check_with_published(&dir).rules(), ["C12"]);
 
     let victim = "SELECT MIN(request_id) FROM orders WHERE sale_id = 'many'";
     sql(
@@ -186,8 +186,8 @@ async fn a_run_without_faults_is_green_and_a_loss_by_hand_is_seen() {
         ),
     )
     .await;
-    dump_with_told(&urls, &dir).await;
-    let rules = check_with_told(&dir).rules();
+    dump_with_published(&urls, &dir).await;
+    let rules = check_with_published(&dir).rules();
     // Redis still has its record, so it is in limbo; gone from there too, it is lost.
     assert!(rules.contains(&"C3-limbo") && rules.contains(&"C1") && rules.contains(&"C8"), "{rules:?}");
     let ledger = std::fs::read_to_string(dir.join("redis_ledger.jsonl")).expect("the ledger");
@@ -199,7 +199,7 @@ async fn a_run_without_faults_is_green_and_a_loss_by_hand_is_seen() {
     let without: Vec<&str> = ledger.lines().filter(is_order).collect();
     assert_eq!(without.len() + 1, ledger.lines().count(), "one record goes");
     std::fs::write(dir.join("redis_ledger.jsonl"), without.join("\n")).expect("the ledger");
-    let verdict = check_with_told(&dir);
+    let verdict = check_with_published(&dir);
     assert!(verdict.rules().contains(&"C3-lost"), "{:#?}", verdict.violations);
     end(servers, &dir);
 }
@@ -209,15 +209,15 @@ async fn clients_that_met_silence_know_their_outcomes_in_the_end() {
     let _turn = TURN.lock().await;
     let (mut servers, urls, dir) = begin("self-test-frozen").await;
     let totals = run(&mut servers, &urls, &dir, 5_000).await;
-    let verdict = check_with_told(&dir);
+    let verdict = check_with_published(&dir);
     eprintln!("{totals:?}\n{:#?}", verdict.figures);
     assert!(verdict.is_green(), "{:#?}", verdict.violations);
     assert!(totals.unknown > 0 && totals.unsettled == 0, "{totals:?}");
     // Both kinds of silence: the api's own word for it, and nothing at all.
     let history = std::fs::read_to_string(dir.join("history.jsonl")).expect("the history");
     for code in ["\"code\":\"OUTCOME_UNKNOWN\"", "\"code\":null"] {
-        let heard = history.lines().filter(|line| line.contains("\"result\":\"unknown\"") && line.contains(code));
-        assert!(heard.count() > 0, "{code}");
+        let seen = history.lines().filter(|line| line.contains("\"result\":\"unknown\"") && line.contains(code));
+        assert!(seen.count() > 0, "{code}");
     }
     assert!(verdict.figures.attempts_per_purchase > 1.0, "{:?}", verdict.figures);
     end(servers, &dir);

@@ -48,7 +48,7 @@ fn every_command_runs_in_the_image_and_bench_says_where_it_is() {
         desk.run(&["order", "cancel", &id, "--reason", "a test"]).exits(0);
         desk.run(&["dlq", "list", "--json"]).exits(0);
         desk.run(&["dlq", "replay", "--all", "--dry-run"]).exits(0);
-        // There is no such finding: it is looked for in the database and refused.
+        // There is no such finding: it is searched for in the database and refused.
         let closed = desk.run(&["finding", "close", "cmd", "--gap", "1:0:97-99", "--reason", "a test"]);
         assert_eq!(closed.code, Some(1), "{closed:?}");
         assert!(desk.run(&["act", "list", "--json"]).exits(0).out.contains("cmd"));

@@ -81,7 +81,7 @@ impl Shop {
         eventually(&format!("{count} orders are accepted"), async || self.count() >= count).await;
     }
 
-    /// Every accepted order is confirmed. With the settings of production P5 looks after a request that its message lost only
+    /// Every accepted order is confirmed. With the settings of production P5 takes care of a request that its message lost only
     /// when it is older than p5_reconcile.window_ms; an order that waits for a minute is shown, so that the reason is seen.
     async fn all_confirmed(&self, services: &Services) {
         let accepted = self.accepted.lock().unwrap().clone();
@@ -94,21 +94,21 @@ impl Shop {
                 assert!(begun.elapsed() < CONFIRMED_WITHIN, "{id} of {user} is not confirmed");
                 if begun.elapsed() > Duration::from_secs(60) && !shown {
                     shown = true;
-                    tell(&format!(
+                    report(&format!(
                         "{id} is late: {}",
                         services.seckill("reconcile", &["order", "show", &id, "--json"]).out
                     ));
                 }
             }
             if shown {
-                tell(&format!("{id} was confirmed after {:.0} s", begun.elapsed().as_secs_f64()));
+                report(&format!("{id} was confirmed after {:.0} s", begun.elapsed().as_secs_f64()));
             }
         }
     }
 }
 
 /// A line of the run's log.
-fn tell(line: &str) {
+fn report(line: &str) {
     eprintln!("compose: {line}");
 }
 
@@ -117,7 +117,7 @@ fn a_sale_survives_the_death_of_each_container_and_a_restart_of_all() {
     run(async {
         let services = Services::new();
         services.up().await;
-        tell("all services are up");
+        report("all services are up");
         uses_the_production_settings(&services).await;
         let shop = Shop::new(&services);
         let window = ["--starts-at", "2020-01-01T10:00:00Z", "--ends-at", "2099-01-01T12:00:00Z", "--warm"];
@@ -168,7 +168,7 @@ async fn dies_and_comes_back(services: &Services, shop: &Shop, service: &str) {
     let again = died.elapsed();
     shop.until_sold(shop.count() + ORDERS).await;
     let (again, sells) = (again.as_secs_f64(), died.elapsed().as_secs_f64());
-    tell(&format!(
+    report(&format!(
         "{service} killed: runs again after {again:.1} s, {ORDERS} more orders after {sells:.1} s, {} in all",
         shop.count()
     ));
@@ -185,7 +185,7 @@ async fn keeps_everything(services: &Services, shop: &Shop, when: &str) {
     .await;
     let orders = audit.pointer("/0/counted/ordered").or_else(|| audit.pointer("/sales/0/counted/ordered"));
     assert_eq!(orders, Some(&json!(shop.count())), "{audit:#}");
-    tell(&format!("{when}: {} orders accepted, as many confirmed, the audit is consistent", shop.count()));
+    report(&format!("{when}: {} orders accepted, as many confirmed, the audit is consistent", shop.count()));
 }
 
 fn node_of_the_relay(services: &Services) -> String {
@@ -199,7 +199,7 @@ fn ends_in_order(services: &Services) {
         let code = crate::engine::inspected(&services.container(role), "{{.State.ExitCode}}");
         assert_eq!(code, "0", "{role}: {}", services.log(role, "20"));
     }
-    tell("stopped: every role ended with 0");
+    report("stopped: every role ended with 0");
 }
 
 /// config/production.toml: what each role reads, and what can be seen of it from outside.
@@ -216,8 +216,9 @@ async fn uses_the_production_settings(services: &Services) {
         }
         assert_eq!(shown["redis"]["durability"], "strict");
         let of = |section: &str, key: &str| format!("{section}.{key} = {}", shown[section][key]);
-        let told = [of("rabbitmq", "queues"), of("mysql", "pool_max"), of("p1_entry", "user_rate_per_s")].join(", ");
-        tell(&format!("{role} has {told}"));
+        let settings =
+            [of("rabbitmq", "queues"), of("mysql", "pool_max"), of("p1_entry", "user_rate_per_s")].join(", ");
+        report(&format!("{role} has {settings}"));
     }
     let pipeline = format!("{}/admin/v1/pipeline", services.admin);
     let answer = Answer::of(reqwest::Client::new().get(pipeline).bearer_auth(&services.admin_token)).await;
@@ -240,5 +241,5 @@ async fn one_buyer_is_slowed_down(services: &Services) {
     let answers = futures::future::join_all(many).await;
     let refused = answers.iter().filter(|answer| answer.status == 429).count();
     assert!(refused > 0, "{:?}", answers.iter().map(|answer| answer.status).collect::<Vec<_>>());
-    tell(&format!("one buyer who asked 60 times at once: {refused} were refused with 429"));
+    report(&format!("one buyer who asked 60 times at once: {refused} were refused with 429"));
 }

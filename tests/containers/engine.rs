@@ -152,7 +152,7 @@ pub async fn until_ok(url: &str) {
     eventually(url, ok).await;
 }
 
-/// Hands a folder's file to the image's user, with nobody else allowed to read it.
+/// Hands a folder's file to the image's user, with no other user allowed to read it.
 pub fn for_the_image(file: &Path, mode: u32) {
     use std::os::unix::fs::PermissionsExt;
     std::os::unix::fs::chown(file, Some(65532), Some(65532)).expect("root may give files away");

@@ -1,4 +1,4 @@
-//! The image: what is in it, who runs in it, what it is told by files, and how each role works and ends in it.
+//! The image: what is in it, who runs in it, what it reads from files, and how each role works and ends in it.
 
 use crate::engine::{Given, engine, for_the_image, inspected, until_ok};
 use crate::support::basics::answer::Answer;
@@ -19,7 +19,7 @@ fn the_image_is_small_has_no_shell_no_root_and_no_health_check_of_its_own() {
     assert_eq!(inspected("seckill", "{{.Config.User}}"), "65532:65532");
     assert_eq!(inspected("seckill", "{{json .Config.Entrypoint}}"), r#"["/usr/local/bin/seckill"]"#);
     assert_eq!(inspected("seckill", "{{.Config.StopSignal}}"), "SIGTERM");
-    // Whoever runs it asks /livez and /readyz.
+    // The one who runs it asks /livez and /readyz.
     let all: Value = serde_json::from_str(&engine(&["image", "inspect", "seckill"]).exits(0).out).unwrap();
     let check = ["Healthcheck", "HealthCheck"].map(|key| (&all[0][key], &all[0]["Config"][key]));
     assert!(check.iter().all(|(own, config)| own.is_null() && config.is_null()), "{check:?}");

@@ -1,4 +1,4 @@
-//! deploy/compose.yaml, run as a project of its own beside whatever else the machine has, and looked at from outside.
+//! deploy/compose.yaml, run as a project of its own beside whatever else the machine has, and seen from outside.
 
 use crate::engine::{engine, inspected};
 use crate::support::processes::command_line::CommandOutput;

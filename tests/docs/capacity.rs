@@ -173,7 +173,7 @@ impl Costs {
     }
 }
 
-/// Cores or processes for so many busy ones: the next whole number.
+/// Cores or processes for this number of busy ones: the next whole number.
 fn planned(busy: f64) -> String {
     number((busy / PLANNED - 1e-9).ceil())
 }

@@ -121,7 +121,7 @@ fn socket() -> PathBuf {
 }
 
 /// A line to the balancer's admin socket, as the README says.
-async fn tell_balancer(line: &str) {
+async fn command_balancer(line: &str) {
     let mut stream = tokio::net::UnixStream::connect(socket()).await.expect("the admin socket");
     stream.write_all(format!("{line}\n").as_bytes()).await.expect("sent");
     let mut answer = String::new();
@@ -131,7 +131,7 @@ async fn tell_balancer(line: &str) {
 
 /// Places a sale at the balancer, as the README says.
 async fn place(sale: &str, cell: &str) {
-    tell_balancer(&format!("add map {} {sale} {cell}", folder().join("cells.map").display())).await;
+    command_balancer(&format!("add map {} {sale} {cell}", folder().join("cells.map").display())).await;
 }
 
 /// Buyers of one sale, one after the other, through the balancer.
@@ -267,7 +267,7 @@ pub async fn one_is_lost() {
     of_second.sells(50).await;
     of_third.sells(10).await;
     order_by_its_id(&second).await;
-    assert_eq!(of_second.refusals(), before, "nobody of the other cell noticed");
+    assert_eq!(of_second.refusals(), before, "no buyer of the other cell noticed");
     eventually("the list is the other cell's", async || {
         let (status, list) = status_and_body(of_second.http.get(format!("http://{BUYERS}/v1/sales"))).await;
         status == 200 && list.to_string().contains("\"second\"") && !list.to_string().contains("\"first\"")
@@ -276,7 +276,7 @@ pub async fn one_is_lost() {
 
     let at = first.state().api;
     let first = Cell::start(1, true).await;
-    assert_eq!(first.state().api, at, "where the balancer looks for it");
+    assert_eq!(first.state().api, at, "where the balancer expects it");
     of_first.sells(30).await;
     for (shop, cell) in [(&of_first, &first), (&of_second, &second), (&of_third, &second)] {
         shop.closed.store(true, SeqCst);

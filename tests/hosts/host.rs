@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 /// Between an end and the next start.
 const RESTART_MS: u64 = 1_000;
-/// Between two looks of the service manager.
-const LOOK_MS: u64 = 200;
+/// Between two rounds of the service manager.
+const ROUND_MS: u64 = 200;
 
 /// How a program is started, again and again.
 pub type Recipe = Box<dyn Fn() -> Command + Send + Sync>;
@@ -125,7 +125,7 @@ impl Host {
 async fn tend(host: Arc<Host>) {
     let ended = |service: &Service| service.program.pid().is_none();
     loop {
-        time_passes(LOOK_MS).await;
+        time_passes(ROUND_MS).await;
         if !host.runs() || !host.services.lock().await.iter().any(|service| ended(service)) {
             continue;
         }

@@ -30,7 +30,7 @@ fn seconds(from_ms: u64, to_ms: u64) -> f64 {
 }
 
 /// Whether a purchase was most likely sent to the lost host's api: it had no answer at all, and began before the balancer could know.
-/// Nobody else can answer it, so it says nothing of the apis that are there.
+/// No other api can answer it, so it says nothing of the apis that are there.
 pub fn under_way_with_the_lost(purchase: &Purchase, fault_ms: u64) -> bool {
     let before_it_knew = (fault_ms..fault_ms + TAKEN_OUT_MS).contains(&purchase.begun_ms);
     roles::through_balancers() && purchase.is_unanswered() && before_it_knew
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(accepting_after(&all, span, |_| true), None, "it ended with a failure");
         assert_eq!(longest_outage(&all, span), None, "it ended with a failure");
         assert_eq!(longest_outage(&all[..4], span), Some(2.1));
-        assert_eq!(accepting_after(&all, span, |shard| shard == 7), None, "nobody bought there");
+        assert_eq!(accepting_after(&all, span, |shard| shard == 7), None, "no purchase there");
     }
 
     #[test]

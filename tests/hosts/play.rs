@@ -88,7 +88,7 @@ impl Played {
         self.verdict.violations.iter().filter(|found| rules.contains(&found.rule)).count()
     }
 
-    /// For the results' file. `crowd` has how often payments were told in this scene; what they came to, and the states of orders, are
+    /// For the results' file. `crowd` has how often payments were reported in this scene; what they came to, and the states of orders, are
     /// those of all scenes so far, as the books are.
     pub fn record(&self) -> Value {
         let named: Vec<Value> = self
@@ -242,7 +242,7 @@ fn load_1m() -> f64 {
     text.split(' ').next().and_then(|load| load.parse().ok()).unwrap_or(f64::NAN)
 }
 
-/// A host whose database can be looked at all the time.
+/// A host whose database can be read all the time.
 fn witness(hosts: &[Number]) -> Number {
     if servers::kind() == Kind::Replicas {
         return replicated::REPLICA;

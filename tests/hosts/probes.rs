@@ -154,7 +154,7 @@ async fn buy(shared: &Shared, shard: u16) -> (usize, Option<String>) {
         0 => Outcome::Unknown.text(),
         other => Outcome::of_refusal(other, code).text(),
     };
-    // Nobody will ask for an unknown one: the checker gets an attempt, not a request.
+    // No client will ask for an unknown one: the checker gets an attempt, not a request.
     shared.lines.lock().expect("not poisoned").push(json!({
         "seq": seq, "client": seq, "user": user, "sale": shared.sale, "rid": request_id, "token": false, "kind": "buy",
         "quantity": 1, "invoke_ms": begun_ms, "complete_ms": ended_ms, "result": result, "code": body["code"].as_str(),

@@ -1,6 +1,6 @@
 //! The sales of a scene, and the crowd that buys in them, pays, cancels, or forgets.
 //!
-//! Orders of one of them wait for their payment, so that deadlines pass and payments are told while a fault lasts. Not on replicas
+//! Orders of one of them wait for their payment, so that deadlines pass and payments are reported while a fault lasts. Not on replicas
 //! of the database: a fail-over to one that lacks commits loses payments that were acknowledged, by design (register, H4).
 
 use crate::clients::payer::PRICE;
@@ -13,7 +13,7 @@ use seckill::roles::Role;
 const RATE_PER_S: f64 = 15.0;
 const BUYERS: u64 = 400;
 const SETTLE_MAX_MS: u64 = 90_000;
-/// What buyers are told. Who pays late does so within twice this time, and no scene ends before: it is short.
+/// What buyers see. Who pays late does so within twice this time, and no scene ends before: it is short.
 const PAY_WITHIN_S: u32 = 4;
 /// From then on until the order may expire: of those who pay late some are in time, others meet the sweep.
 const PAY_GRACE_S: &str = "2";
@@ -55,7 +55,7 @@ async fn create_one(sale: &SaleSpec) {
     roles::must_call(1, &args).await;
 }
 
-/// What the crowd does. It is told of no fault: the shop's backend, too, goes on asking a host that is gone.
+/// What the crowd does. It knows of no fault: the shop's backend, too, goes on asking a host that is gone.
 pub fn load(sales: Vec<SaleSpec>, seed: u64) -> Load {
     let admins = NUMBERS.map(|number| format!("http://{}", roles::admin_address(number, Role::Api))).to_vec();
     let backend = Backend { admins, token: roles::ADMIN_TOKEN.to_owned() };

@@ -135,7 +135,7 @@ pub struct Placement {
     pub writer: Number,
 }
 
-/// Looks at who leads; call it while all is well.
+/// Reads who leads; call it while all is well.
 pub async fn placement() -> Placement {
     let writer = servers::writer();
     let leader = galera::reconcile_leader(writer).await;

@@ -33,7 +33,7 @@ impl Results {
         let record = played.record();
         eprintln!(
             "hosts: {}: lost {}, doubled {}, oversold {}, others {}; {}; whole {} s after it; by hand {}; accepted {}; \
-             payments told {} times; of all scenes: payments {}, orders {}",
+             payments reported {} times; of all scenes: payments {}, orders {}",
             played.scene.name,
             record["lost"],
             record["doubled"],

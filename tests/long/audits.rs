@@ -27,9 +27,9 @@ async fn crowd(world: &World, sale: &SaleId, until: Instant) -> u64 {
     let rate_per_s = asked("RATE", 60);
     let accepted = Arc::new(AtomicU64::new(0));
     let plan = world.crowd(sale, 100_000);
-    let (told, stop) = (accepted.clone(), plan.stop.clone());
+    let (shown, stop) = (accepted.clone(), plan.stop.clone());
     let progress: OnLoadProgress = Arc::new(move |progress| {
-        told.store(progress.accepted, Relaxed);
+        shown.store(progress.accepted, Relaxed);
         if Instant::now() > until {
             stop.stop();
         }
@@ -65,7 +65,7 @@ async fn payer(world: &World, sale: &SaleId, over: &AtomicBool) -> u64 {
     paid
 }
 
-/// Audits both sales in turn, without a second look: none may be wrong.
+/// Audits both sales in turn, without a second reading: none may be wrong.
 async fn auditor(world: &World, sales: &[SaleId], over: &AtomicBool) -> (u64, Vec<SaleAudit>) {
     let (mut audits, mut wrong) = (0, Vec::new());
     while !over.load(Relaxed) {

@@ -1,4 +1,4 @@
-//! `seckill bench`: growth, the field's strategies, and every kill, at sizes that take their time. Speeds are not looked at.
+//! `seckill bench`: growth, the field's strategies, and every kill, at sizes that take their time. Speeds are not judged.
 
 use crate::support::processes::bench::{bar, bench, growth};
 use crate::support::world::run;
@@ -12,10 +12,10 @@ fn the_bench_sells_a_crowd_exactly_its_units_and_survives_every_kill() {
         assert_eq!((&crowd["users"], &crowd["landed_units"]), (&900.into(), &500.into()), "{crowd:#}");
         assert_eq!(crowd["crowd"]["accepted"], 500, "{crowd:#}");
         let answers = crowd["crowd"]["by_status"].as_array().unwrap();
-        let told = |status: u64| -> u64 {
+        let answers_of = |status: u64| -> u64 {
             answers.iter().filter(|row| row["status"] == status).map(|row| row["count"].as_u64().unwrap()).sum()
         };
-        assert_eq!((told(202), told(410)), (500, 400), "everyone heard yes or sold out: {answers:#?}");
+        assert_eq!((answers_of(202), answers_of(410)), (500, 400), "everyone got yes or sold out: {answers:#?}");
         assert_eq!(bar(&report, "crowd_exact")["holds"], true);
         for (name, killed) in [
             ("recovery", &["api", "relay", "consumer", "reconcile"][..]),
@@ -115,7 +115,7 @@ fn kills(report: &Value) {
     for name in ["db_outbox", "half_message"] {
         let events = &kill(name)["events"];
         assert_eq!((&events["missing"], &events["without_order"]), (&0.into(), &0.into()), "{name}: {events:#}");
-        // A message of which nobody knows whether it was sent is sent again; consumers know it by its id.
+        // A message of which it is not known whether it was sent is sent again; consumers know it by its id.
         assert!(events["twice"].is_u64() && events["published"].as_u64() >= Some(300), "{name}: {events:#}");
     }
     let check_backs = &kill("half_message")["events"]["check_backs"];

@@ -165,7 +165,7 @@ async fn overdue(measured: &mut Measured, rows: u64) {
 
 /// Money that has to go back, for a person, who gets their number too.
 async fn refunds(measured: &mut Measured, rows: u64) {
-    let owed = rows / 50;
+    let refunds = rows / 50;
     let first = RefundsFilter { limit: REFUNDS_PAGE_MAX, ..RefundsFilter::default() };
     let of_sale = RefundsFilter { sale: sale("big"), ..first.clone() };
     let found = measured.tables.orders.refunds_needed(&first).await.unwrap();
@@ -176,7 +176,9 @@ async fn refunds(measured: &mut Measured, rows: u64) {
         [("refunds needed", &first), ("refunds needed: a later page", &second), ("refunds needed of a sale", &of_sale)]
     {
         measured
-            .ask(question, owed + 2_500, async |tables| Ok(tables.orders.refunds_needed(wanted).await?.payments.len()))
+            .ask(question, refunds + 2_500, async |tables| {
+                Ok(tables.orders.refunds_needed(wanted).await?.payments.len())
+            })
             .await;
     }
 }

@@ -123,9 +123,9 @@ pub struct Attempt {
     pub units: i8,
     /// Grants to be written into the new keys with no units.
     pub ids: u8,
-    /// Grants whose units are among [`Self::units`]. Nobody knows this; a law needs it.
+    /// Grants whose units are among [`Self::units`]. No process knows this; a law needs it.
     pub inside: u8,
-    /// The database went back after the snapshot. Nobody knows this; a law needs it.
+    /// The database went back after the snapshot. No process knows this; a law needs it.
     pub undone: bool,
 }
 
@@ -156,7 +156,7 @@ pub struct Books {
     pub giver: Giver,
     pub leaders: [Attempt; 2],
     pub count: Option<Count>,
-    /// By how much the bridge must be off after what the servers have lost. Nobody knows this; a law needs it.
+    /// By how much the bridge must be off after what the servers have lost. No process knows this; a law needs it.
     pub off: i8,
     /// A server has lost data at some time.
     pub lossy: bool,

@@ -9,7 +9,7 @@ use crate::state::{Sale, World, index};
 pub fn actions(setup: &Setup, world: &World, out: &mut Vec<Action>) {
     let giver = world.books.giver;
     if giver == Giver::Idle {
-        // What is read while nobody sells or rebuilds would be refused: the keys that come next are of another epoch.
+        // What is read while no process sells or rebuilds would be refused: the keys that come next are of another epoch.
         let rebuilt = world.meta.sale != Sale::Open && world.books.leaders.iter().any(|leader| leader.epoch > 0);
         let sells_or_will = world.is_whole() || rebuilt;
         for at in 0..GRANTS {
@@ -57,7 +57,7 @@ fn give(setup: &Setup, world: &mut World, (grant, units): (u8, i8), epoch: u8) -
     if meta.ids & (1 << grant) == 0 {
         meta.ids |= u8::from(!setup.lacks(Mutation::GrantNotKept)) << grant;
         if world.books.rows.grants[slot].units == 0 {
-            // The database has forgotten it: these units nobody granted.
+            // The database has forgotten it: these units have no grant.
             world.books.off -= units;
         }
         meta.offered[slot] += 1;

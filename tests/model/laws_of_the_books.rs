@@ -4,7 +4,7 @@ use crate::actions::is_quiet;
 use crate::books::{GRANTS, Stage};
 use crate::setup::Setup;
 use crate::sheet;
-use crate::state::{Request, Told, World};
+use crate::state::{Answered, Request, World};
 
 /// P9.
 pub fn bridge(_: &Setup, world: &World) -> bool {
@@ -23,7 +23,7 @@ fn grants_are_given(world: &World) -> bool {
 
 /// P12. What is cheap to see is asked first: this runs in every state.
 pub fn no_loss_is_hidden(setup: &Setup, world: &World) -> bool {
-    let lost = |r: &Request| r.told == Told::Accepted && !r.survives() && sheet::is_visible_gap(world, r);
+    let lost = |r: &Request| r.answered == Answered::Accepted && !r.survives() && sheet::is_visible_gap(world, r);
     let adds_up = || sheet::true_difference(world) == 0 && grants_are_given(world);
     let hidden = world.requests.iter().any(lost) || (!adds_up() && is_quiet(setup, world));
     !hidden || !sheet::is_consistent(setup, world)

@@ -36,7 +36,7 @@ use actions::REACHED;
 use orders::{CELLS, OrdersRow, OrdersSetup, OrdersWithout};
 use properties::SIGHTS;
 use rows::{Configuration, Expected, Mutant};
-use search::{Found, Searched, look_for, search, side_by_side};
+use search::{Found, Searched, find_breaks, search, side_by_side};
 use seckill::domain::order_life::{OrderEvent, OrderState};
 use seckill::domain::states::{self, RequestEvent, State, Transition, next};
 use setup::Setup;
@@ -53,7 +53,7 @@ static MUTANTS: LazyLock<Vec<(Mutant, [Option<Found>; 2])>> = LazyLock::new(|| {
     let found = side_by_side(rows.len(), |at| {
         let Mutant { setup, without_p5, with_p5, .. } = rows[at];
         [(without_p5, false), (with_p5, true)].map(|(expected, reconcile)| match expected {
-            Expected::Breaks(laws) => Some(look_for(Setup { reconcile, ..setup }, laws)),
+            Expected::Breaks(laws) => Some(find_breaks(Setup { reconcile, ..setup }, laws)),
             Expected::Heals => Some(search(Setup { reconcile, ..setup })),
             Expected::NotThere => None,
         })
@@ -67,7 +67,7 @@ static ORDERS: LazyLock<Vec<(OrdersRow, Found)>> = LazyLock::new(|| orders_searc
 /// The same with one mechanism left out.
 static ORDERS_WITHOUT: LazyLock<Vec<(OrdersWithout, Found)>> = LazyLock::new(|| {
     let rows = orders::without();
-    let found = side_by_side(rows.len(), |at| look_for(rows[at].setup, rows[at].breaks));
+    let found = side_by_side(rows.len(), |at| find_breaks(rows[at].setup, rows[at].breaks));
     rows.into_iter().zip(found).collect()
 });
 

@@ -96,7 +96,7 @@ fn grant(world: &mut World, units: i8) {
 }
 
 pub fn count(world: &mut World) {
-    world.books.count = Some(sheet::look(world));
+    world.books.count = Some(sheet::read(world));
 }
 
 pub fn back_up(world: &mut World) {

@@ -121,7 +121,7 @@ fn acknowledge(world: &mut World, k: usize) {
 /// The transaction failed, or its commit was not answered; `committed`: it was done all the same.
 pub fn system_error(setup: &Setup, world: &mut World, (at, k): (usize, usize), committed: bool) {
     if committed {
-        // Nobody sees the verdict.
+        // No process sees the verdict.
         transact(setup, world, at);
     } else if setup.lacks(Mutation::HalfTransaction) && world.requests[at].outcome == 0 {
         world.db_stock -= 1;

@@ -4,7 +4,7 @@ use crate::actions::is_quiet;
 use crate::laws_of_the_books as books;
 use crate::setup::{Mutation, Setup};
 use crate::sheet;
-use crate::state::{Entry, FAILED, Hand, ORDER, PAIR, REQUESTS, Request, Sale, Stage, Told, World};
+use crate::state::{Answered, Entry, FAILED, Hand, ORDER, PAIR, REQUESTS, Request, Sale, Stage, World};
 use seckill::domain::states::{P5Reconcile, State as Journey};
 use stateright::Property;
 
@@ -73,10 +73,10 @@ pub fn all() -> Vec<Property<Setup>> {
     vec![
         Property::always(p1, stock_is_conserved),
         Property::always(p2, one_order),
-        Property::always(p3, told_is_true),
+        Property::always(p3, answers_are_true),
         Property::always(p4, redis_is_conserved),
         Property::always(p5, |setup: &Setup, world: &World| {
-            ends(setup, world, |r| r.told == Told::Accepted || r.kept.ledger > 0)
+            ends(setup, world, |r| r.answered == Answered::Accepted || r.kept.ledger > 0)
         }),
         Property::always(p6, |_, world: &World| world.requests.iter().all(one_outcome)),
         Property::always(p7, |_, world: &World| !world.illegal),
@@ -88,7 +88,9 @@ pub fn all() -> Vec<Property<Setup>> {
         Property::always(p13, books::no_false_alarm),
         Property::sometimes(s1, |_, world: &World| any(world, |r| at(r, P5Reconcile::Compensated))),
         Property::sometimes(s2, |_, world: &World| any(world, |r| at(r, P5Reconcile::FailedFinal))),
-        Property::sometimes(s3, |_, world: &World| any(world, |r| r.told == Told::Unknown && r.kept.ledger > 0)),
+        Property::sometimes(s3, |_, world: &World| {
+            any(world, |r| r.answered == Answered::Unknown && r.kept.ledger > 0)
+        }),
         Property::sometimes(s4, |_, world: &World| any(world, |r| r.kept.parked && r.outcome == ORDER)),
         Property::sometimes(s5, |_, world: &World| any(world, |r| r.mq_dlq && r.outcome == ORDER)),
         Property::sometimes(s6, |_, world: &World| any(world, |r| !r.hand.contains(&Hand::None))),
@@ -142,15 +144,15 @@ fn one_order(setup: &Setup, world: &World) -> bool {
     of_a_buyer <= 1 && world.requests.iter().all(|r| r.orders <= 1)
 }
 
-fn told_is_true(setup: &Setup, world: &World) -> bool {
-    world.requests.iter().all(|r| match r.told {
-        Told::Accepted => is_at_rest(setup, r),
-        Told::Refused => !r.survives(),
-        Told::Absent | Told::Nothing | Told::Unknown | Told::Waiting => true,
+fn answers_are_true(setup: &Setup, world: &World) -> bool {
+    world.requests.iter().all(|r| match r.answered {
+        Answered::Accepted => is_at_rest(setup, r),
+        Answered::Refused => !r.survives(),
+        Answered::Absent | Answered::Nothing | Answered::Unknown | Answered::Waiting => true,
     })
 }
 
-/// Whether a server has it; what a process has in memory does not count, nor what nobody reads.
+/// Whether a server has it; what a process has in memory does not count, nor what is never read.
 fn is_at_rest(setup: &Setup, request: &Request) -> bool {
     let acknowledged_early = setup.lacks(Mutation::AckBeforeCommit);
     let unacked =

@@ -2,7 +2,7 @@
 
 use crate::actions::Action;
 use crate::setup::{Kind, Mutation, Setup, Sync};
-use crate::state::{Entry, FAILED, Kept, Meta, REQUESTS, Request, Sale, Told, World};
+use crate::state::{Answered, Entry, FAILED, Kept, Meta, REQUESTS, Request, Sale, World};
 use seckill::domain::states::{P2Reserve, State as Journey};
 
 /// What the script answers.
@@ -52,7 +52,7 @@ pub fn actions(setup: &Setup, world: &World, out: &mut Vec<Action>) {
 /// here: it would be two messages under one id.
 fn may_call(setup: &Setup, world: &World, at: usize) -> bool {
     let request = &world.requests[at];
-    let asks = matches!(request.told, Told::Nothing | Told::Unknown) && world.script_loaded;
+    let asks = matches!(request.answered, Answered::Nothing | Answered::Unknown) && world.script_loaded;
     let clean = request.kept.ledger > 0 || !request.survives();
     asks && clean && answer(setup, world, at) != Answer::NotNow
 }
@@ -117,19 +117,19 @@ fn share_an_entry(setup: &Setup, world: &mut World, before: u8) {
 }
 
 fn call_one(setup: &Setup, world: &mut World, at: usize) {
-    let told = match run_script(setup, world, at) {
-        Answer::Accepted if setup.sync == Sync::BeforeAnswer && !is_durable(world) => Told::Waiting,
-        Answer::Accepted => Told::Accepted,
-        Answer::Refused => Told::Refused,
-        Answer::NotNow => Told::Unknown,
+    let answered = match run_script(setup, world, at) {
+        Answer::Accepted if setup.sync == Sync::BeforeAnswer && !is_durable(world) => Answered::Waiting,
+        Answer::Accepted => Answered::Accepted,
+        Answer::Refused => Answered::Refused,
+        Answer::NotNow => Answered::Unknown,
     };
-    world.requests[at].told = told;
+    world.requests[at].answered = answered;
 }
 
 /// The API stops waiting; the call runs now, later or never.
 pub fn lose_call(setup: &Setup, world: &mut World, at: usize) {
     for at in callers(setup, world, at) {
-        world.requests[at].told = Told::Unknown;
+        world.requests[at].answered = Answered::Unknown;
         world.requests[at].late = true;
     }
 }
@@ -154,8 +154,8 @@ pub fn fsync(world: &mut World) {
     world.durable = world.meta;
     for request in &mut world.requests {
         request.durable = request.kept;
-        if request.told == Told::Waiting {
-            request.told = Told::Accepted;
+        if request.answered == Answered::Waiting {
+            request.answered = Answered::Accepted;
         }
     }
 }
@@ -181,8 +181,8 @@ pub fn crash(setup: &Setup, world: &mut World) {
         if setup.sync != Sync::Always {
             request.kept = request.durable;
         }
-        if request.told == Told::Waiting {
-            request.told = Told::Unknown;
+        if request.answered == Answered::Waiting {
+            request.answered = Answered::Unknown;
         }
     }
     if setup.sync != Sync::Always {

@@ -29,7 +29,7 @@ pub struct Mutant {
 /// What a mutation must do.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Expected {
-    /// Each of these laws, the most telling one last.
+    /// Each of these laws, the most significant one last.
     Breaks(&'static [&'static str]),
     /// Everything holds: P5 heals it (defence in depth).
     Heals,

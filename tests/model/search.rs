@@ -42,8 +42,8 @@ pub fn search<M: Searched>(setup: M) -> Found {
     found(setup.checker(), Instant::now())
 }
 
-/// Looks for laws being broken, for each of them by the shortest way. Visits everything if they hold.
-pub fn look_for<M: Searched>(setup: M, laws: &[&'static str]) -> Found {
+/// Searches for laws being broken, for each of them by the shortest way. Visits everything if they hold.
+pub fn find_breaks<M: Searched>(setup: M, laws: &[&'static str]) -> Found {
     let begun = Instant::now();
     let mut all = Found { states: 0, broken: BTreeMap::new(), seen: Vec::new(), took: Duration::ZERO };
     for law in laws {

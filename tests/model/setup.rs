@@ -1,8 +1,8 @@
-//! What one search looks at: the size, which faults may happen, and which mechanism is left out.
+//! What one search covers: the size, which faults may happen, and which mechanism is left out.
 
 use crate::books::{Books, Rows};
 use crate::operator::Act;
-use crate::state::{Meta, REQUESTS, Request, Told, World};
+use crate::state::{Answered, Meta, REQUESTS, Request, World};
 use std::fmt;
 
 /// When the buyer is answered, and what a crash of Redis loses.
@@ -49,13 +49,13 @@ pub enum Mutation {
     SnapshotSplit,
     /// A leader that slept takes its snapshot although the sale is another attempt's by now.
     SnapshotOfAnyEpoch,
-    /// A rebuild looks whether anything is on its way, and takes its epoch later.
+    /// A rebuild checks whether anything is on its way, and takes its epoch later.
     JudgedBeforeEpoch,
     /// A rebuild replaces any older frozen keys, not only those that it judged.
     BeginReplacesAny,
-    /// The audit takes P for a difference of sums, and does not look at each grant.
+    /// The audit takes P for a difference of sums, and does not check each grant.
     GrantsAreSummed,
-    /// The audit does not look whether Redis has the grants that are marked as given.
+    /// The audit does not check whether Redis has the grants that are marked as given.
     MarksNotCompared,
     /// A rebuild goes on in the epoch of a dead attempt.
     RebuildReusesEpoch,
@@ -69,7 +69,7 @@ pub enum Mutation {
     OldFailuresLost,
     /// The audit leaves the bridge out.
     NoUnitBridge,
-    /// The audit does not look for gaps.
+    /// The audit does not search for gaps.
     NoNumberEquation,
     /// The audit does not add cancelled orders above its count.
     CancelledNotAbove,
@@ -81,7 +81,7 @@ pub enum Mutation {
     ClosedGapIsFree,
     /// A rebuild does not wait for what is in the MQ DLQ only.
     DlqNotCounted,
-    /// Nobody compares the epochs of an open sale.
+    /// No process compares the epochs of an open sale.
     EpochsNotCompared,
     /// A message of several orders is acknowledged with the first of them.
     AckWithFirstOrder,
@@ -146,7 +146,7 @@ pub struct Setup {
     /// P5 runs: audit, compensation at any moment, rebuild.
     pub reconcile: bool,
     pub sync: Sync,
-    /// All requests are one buyer's, in a sale that allows one each; else nobody compares buyers.
+    /// All requests are one buyer's, in a sale that allows one each; else no process compares buyers.
     pub one_buyer: bool,
     /// Redis forgot who bought (window 21): only the database's unique key is left.
     pub dedup_lost: bool,
@@ -197,11 +197,11 @@ impl Setup {
         self.kinds.contains(&kind)
     }
 
-    /// The sale is open, nobody has asked yet.
+    /// The sale is open, no buyer has asked yet.
     pub fn start(&self) -> World {
         let mut requests = [Request::default(); REQUESTS];
         for request in requests.iter_mut().take(self.requests) {
-            request.told = Told::Nothing;
+            request.answered = Answered::Nothing;
         }
         let meta = Meta { epoch: 1, stock: self.stock, granted: self.stock, ..Meta::default() };
         let rows = Rows { granted: self.stock, base: self.stock, ..Rows::default() };

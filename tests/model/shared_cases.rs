@@ -4,7 +4,7 @@
 use crate::books::{Grant, Refusal};
 use crate::setup::Setup;
 use crate::sheet;
-use crate::state::{FAILED, Meta, ORDER, SENT, Sale, Told, World};
+use crate::state::{Answered, FAILED, Meta, ORDER, SENT, Sale, World};
 
 const TABLE: &str = include_str!("../cases/books.txt");
 
@@ -76,7 +76,7 @@ impl NamedWorld {
         let meta = &mut self.world.meta;
         (meta.number, meta.stock) = (meta.number + 1, meta.stock - 1);
         let of = &mut self.world.requests[self.requests.len() - 1];
-        (of.told, of.epoch, of.number, of.journey) = (Told::Accepted, meta.epoch, meta.number, Some(SENT));
+        (of.answered, of.epoch, of.number, of.journey) = (Answered::Accepted, meta.epoch, meta.number, Some(SENT));
         of.kept.ledger = meta.epoch;
     }
 

@@ -23,8 +23,8 @@ pub fn count(world: &World, which: impl Fn(&&Request) -> bool) -> i8 {
     i8::try_from(world.requests.iter().filter(which).count()).unwrap_or(i8::MAX)
 }
 
-/// What one look at Redis counts, and what the database said just before.
-pub fn look(world: &World) -> Count {
+/// What one reading of Redis counts, and what the database said just before.
+pub fn read(world: &World) -> Count {
     let Meta { epoch, number, stock, granted, ids, .. } = world.meta;
     let marked = world.books.rows.grants.iter().enumerate().filter(|(_, grant)| grant.marked && grant.epoch == epoch);
     let marked = marked.map(|(at, _)| 1 << at).sum();
@@ -33,7 +33,7 @@ pub fn look(world: &World) -> Count {
 
 /// Whether an audit at this moment has no finding.
 pub fn is_consistent(setup: &Setup, world: &World) -> bool {
-    let seen = look(world);
+    let seen = read(world);
     world.meta.sale == Sale::Open
         && seen.epoch == world.db_epoch
         && balances(setup, world, seen)
@@ -43,11 +43,11 @@ pub fn is_consistent(setup: &Setup, world: &World) -> bool {
 /// The bridge with what was counted in Redis before, and the database as it is now.
 pub fn balances(setup: &Setup, world: &World, seen: Count) -> bool {
     let bridge = setup.lacks(Mutation::NoUnitBridge) || seen_difference(setup, world, seen) == 0;
-    // A grant that was marked before Redis was counted is given by nobody any more: Redis has it, or has lost it.
+    // A grant that was marked before Redis was counted is not given any more: Redis has it, or has lost it.
     bridge && (setup.lacks(Mutation::MarksNotCompared) || seen.marked & !seen.ids == 0)
 }
 
-/// P, grant by grant. As a difference of two sums it would hide what Redis has and nobody granted: each unit more in R
+/// P, grant by grant. As a difference of two sums it would hide what Redis has without a grant: each unit more in R
 /// would be one less in P.
 fn pending(setup: &Setup, world: &World, seen: Count) -> i8 {
     let rows = &world.books.rows;
@@ -99,7 +99,7 @@ fn accounts(request: &Request) -> bool {
 }
 
 /// Whether anybody can see that the number of this request is missing: Redis has given a higher one in the same epoch, or the
-/// database has decided one, and nobody was given the same.
+/// database has decided one, and no request was given the same.
 pub fn is_visible_gap(world: &World, request: &Request) -> bool {
     let (epoch, number) = (request.epoch, request.number);
     let in_redis = world.meta.sale != Sale::Missing && epoch == world.meta.epoch && number <= world.meta.number;

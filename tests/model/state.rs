@@ -19,7 +19,7 @@ pub const SENT: Journey = Journey::P3(P3Relay::SentOk);
 
 /// What the buyer knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Told {
+pub enum Answered {
     /// This setup has no such request.
     #[default]
     Absent,
@@ -103,8 +103,8 @@ pub struct Delivery {
 /// One request, everywhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Request {
-    pub told: Told,
-    /// A script call that nobody waits for any more and that may still run.
+    pub answered: Answered,
+    /// A script call that no process waits for any more and that may still run.
     pub late: bool,
     /// Epoch and acceptance number, as in the message.
     pub epoch: u8,
@@ -184,7 +184,7 @@ pub struct Meta {
     pub granted: i8,
     /// Grants whose id is in `grants`, as bits.
     pub ids: u8,
-    /// How often the units of each grant are in what the keys were given. Nobody knows this; a law needs it.
+    /// How often the units of each grant are in what the keys were given. No process knows this; a law needs it.
     pub offered: [u8; GRANTS],
     /// Begun by a rebuild and not opened.
     pub building: bool,

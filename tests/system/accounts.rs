@@ -107,8 +107,8 @@ async fn sells_trims_and_closes(world: &World) {
     for buyer in ["ann", "bob", "cid"] {
         let answer = world.buy(&sale, buyer, 1, None).await;
         assert_eq!(answer.status, 202, "{answer:?}");
-        let told = world.status(&sale, buyer, &answer.text("request_id"), 30).await;
-        assert_eq!(told.text("status"), "CONFIRMED", "{told:?}");
+        let status = world.status(&sale, buyer, &answer.text("request_id"), 30).await;
+        assert_eq!(status.text("status"), "CONFIRMED", "{status:?}");
     }
     world.sale_control().pause(&sale).await.expect("paused");
     world.sale_control().resume(&sale).await.expect("resumed");

@@ -1,5 +1,5 @@
 //! `seckill bench` at a tiny scale, on servers and roles of its own: what it says about correctness must be right. Its speeds
-//! mean nothing here and are not looked at.
+//! mean nothing here and are not judged.
 
 use crate::support::basics::resp::RawRedis;
 use crate::support::processes::bench::{bar, bench, compared, growth};
@@ -40,7 +40,7 @@ fn the_bench_moves_every_entry_and_measures_what_it_compares_with() {
             "an open loop below the peak is never refused: {latency:#}"
         );
         assert_eq!(bar(&report, "latency_landed")["more"]["drained"], true);
-        assert_eq!(bar(&report, "sold_out")["more"]["others"], 0, "everyone who came late heard 410");
+        assert_eq!(bar(&report, "sold_out")["more"]["others"], 0, "everyone who came late got 410");
 
         // Each process is reported apart, and the load generator is one of them.
         for process in ["load generator", "api", "redis"] {
@@ -58,7 +58,7 @@ fn the_bench_moves_every_entry_and_measures_what_it_compares_with() {
 #[test]
 fn public_key_tokens_are_compared_with_secret_ones_by_buyers_who_ask_three_times() {
     run_waiting(async {
-        // Nothing lands here, as intended: a bound that is reached at once, as the default is on a slow machine, refuses nobody.
+        // Nothing lands here, as intended: a bound that is reached at once, as the default is on a slow machine, refuses no buyer.
         let folder = Folder::new("bench-lag");
         let config = folder.path().join("seckill.toml");
         std::fs::write(&config, "[p1_entry]\nlag_max_ms = 2000\n").unwrap();
@@ -116,7 +116,7 @@ fn what_an_order_costs_is_compared_with_another_build() {
 }
 
 #[test]
-fn a_rush_opens_its_connections_inside_the_measurement_and_is_told_beside_another_build() {
+fn a_rush_opens_its_connections_inside_the_measurement_and_is_shown_beside_another_build() {
     run_waiting(async {
         let same = env!("CARGO_BIN_EXE_seckill");
         let report = bench(&["--only", "rush", "--rush", "400", "--against", same]);
@@ -133,10 +133,7 @@ fn a_rush_opens_its_connections_inside_the_measurement_and_is_told_beside_anothe
                 outcomes.values().map(|waits| waits["count"].as_u64().unwrap()).sum()
             };
             assert_eq!((answers("by_outcome"), answers("slowest")), (400, 4), "{run:#}");
-            assert_eq!(
-                run["landed_units"], figures["by_outcome"]["202"]["count"],
-                "who heard yes has an order: {run:#}"
-            );
+            assert_eq!(run["landed_units"], figures["by_outcome"]["202"]["count"], "who got yes has an order: {run:#}");
             for counter in ["syn_retransmits", "listen_drops", "listen_overflows", "timeouts", "retransmits"] {
                 assert!(run["tcp"][counter].is_u64(), "{counter}: {run:#}");
             }

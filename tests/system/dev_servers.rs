@@ -36,7 +36,7 @@ fn servers_keep_their_data_through_kill_9_and_stop_leaves_no_process() {
         queue(&urls.amqp_url, true).await;
         assert!(before.values().all(|pid| !runs(*pid)));
 
-        // A death nobody ordered; and a server that is stopped (SIGSTOP) can still be restarted and stopped.
+        // A death that was not ordered; and a server that is stopped (SIGSTOP) can still be restarted and stopped.
         assert!(servers.check_and_restart_dead().await.is_empty());
         servers.server(ServerKind::Redis).unwrap().kill().await.unwrap();
         let restarted = servers.check_and_restart_dead().await;

@@ -51,7 +51,7 @@ fn is_well(world: &World) {
     assert!(code == Some(0) && not_fine.is_empty(), "{code:?} {not_fine:#?}");
 }
 
-/// MySQL may be told to find torn pages and mend none. MariaDB takes another value at its start only.
+/// MySQL may be set to find torn pages and mend none. MariaDB takes another value at its start only.
 async fn weak_doublewrite(world: &World) {
     const WEAK: &str = "SET GLOBAL innodb_doublewrite = DETECT_ONLY";
     let mut session = Session::open(world).await;

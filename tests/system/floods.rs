@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 /// Requests of one flood.
 const FLOOD: usize = 6_000;
-/// Commands and statements a server may see beside, in all and for each second: leases, refreshes of caches, looks of
-/// background tasks, and fifty look-ups a second of sales unheard of, which are a handful of commands each.
+/// Commands and statements a server may see beside, in all and for each second: leases, refreshes of caches, readings of
+/// background tasks, and fifty look-ups a second of unknown sales, which are a handful of commands each.
 const TRICKLE: i64 = 100;
 const TRICKLE_PER_S: i64 = 300;
 
@@ -131,7 +131,7 @@ fn a_crowd_that_polls_costs_the_database_nothing_and_redis_a_fraction() {
         let sale = world.sale("polled", 5, None).await;
         let mine = world.bought(&sale, "alice").await;
         let status = |n: usize| {
-            // Every second one asks for a request that nobody ever accepted, made just now.
+            // Every second one asks for a request that was never accepted, made just now.
             let id = mine.get() + u64::try_from(n % 2).unwrap() * (1 + u64::try_from(n).unwrap());
             world.request(Method::GET, &format!("/v1/sales/{sale}/orders/{id}"), "alice")
         };
@@ -260,8 +260,8 @@ fn a_crowd_that_reloads_the_list_costs_the_same_for_any_number_of_sales() {
             world.sale(&format!("listed-{n}"), 5, None).await;
         }
         let (before, begun) = (work_done(&world).await, Instant::now());
-        let looks = (0..400).map(|_| world.http.get(format!("{}/v1/sales", world.api)).send());
-        let answers: Vec<_> = futures::stream::iter(looks).buffer_unordered(16).collect().await;
+        let reads = (0..400).map(|_| world.http.get(format!("{}/v1/sales", world.api)).send());
+        let answers: Vec<_> = futures::stream::iter(reads).buffer_unordered(16).collect().await;
         assert!(answers.into_iter().all(|answer| answer.is_ok_and(|answer| answer.status() == 200)));
         let (after, took) = (work_done(&world).await, begun.elapsed());
         let (commands, statements) = (after.0 - before.0, after.1 - before.1);

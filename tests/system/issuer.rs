@@ -66,11 +66,11 @@ fn a_process_waits_for_its_first_keys_and_sells_on_when_the_issuer_goes_later() 
         .await;
 
         issuer.goes_away();
-        let stranger = LoginService::named("ES256", "another").good("mallory");
+        let foreign = LoginService::named("ES256", "another").good("mallory");
         eventually("the outage is seen", async || {
-            assert_eq!(buy(&world, &api, &sale, &stranger).await.status, 401);
+            assert_eq!(buy(&world, &api, &sale, &foreign).await.status, 401);
             let (ready, keys) = api.readiness("keys").await.unwrap();
-            assert!(ready, "an issuer that is away turns nobody away: {keys}");
+            assert!(ready, "an issuer that is away turns no buyer away: {keys}");
             keys["warnings"].to_string().contains("go on being used")
         })
         .await;
@@ -156,14 +156,14 @@ fn floods_of_refused_tokens_are_answered_without_a_check_and_honest_buyers_go_on
         let of_another = LoginService::named("ES256", "one").good("mallory");
         let parts: Vec<&str> = bad.split('.').collect();
         let garbled = format!("{}.{}.{}", parts[0], base64_url(b"[no claims]"), parts[2]);
-        let stranger = LoginService::named("ES256", "nobody").good("mallory");
+        let foreign = LoginService::named("ES256", "nobody").good("mallory");
         let same: [(&str, String, f64); 6] = [
             // Several threads may see one for the first time at once.
             ("one forgery", bad.clone(), 64.0),
             ("one expired token", expired, 64.0),
             ("the key of another algorithm", of_another, 0.0),
             ("no claims", garbled, 0.0),
-            ("an unknown key", stranger, 0.0),
+            ("an unknown key", foreign, 0.0),
             ("no token", "a.b.c".to_owned(), 0.0),
         ];
         for (number, (what, token, checks_max)) in same.into_iter().enumerate() {
@@ -205,7 +205,7 @@ fn floods_of_forged_tokens_under_several_secrets_are_refused_and_hardly_reach_th
         eprintln!("the usual form: {answers:?}, {checks} checks by the library");
         assert_eq!((answers, checks), (BTreeMap::from([(401, FLOOD)]), 0.0));
 
-        // Each with a form of its own: one look at each at most, and what is left out is said.
+        // Each with a form of its own: one reading of each at most, and what is left out is said.
         let bad = |n: usize| {
             let header = json!({ "alg": "HS256", "typ": "JWT", "kid": n.to_string() }).to_string();
             let claims = json!({ "iss": "seckill", "aud": "seckill", "sub": "mallory", "exp": now_ms() / 1000 + 600 });
@@ -224,7 +224,7 @@ fn floods_of_forged_tokens_under_several_secrets_are_refused_and_hardly_reach_th
 }
 
 #[test]
-fn a_new_key_has_nobody_verified_again_and_a_key_that_goes_takes_only_its_own_tokens() {
+fn a_new_key_has_no_token_verified_again_and_a_key_that_goes_takes_only_its_own_tokens() {
     run(async {
         let world = World::with(&[], &[]).await;
         let sale = world.sale("next-key", 1_000, None).await;

@@ -63,7 +63,7 @@ async fn sells_through_an_outage(name: &str, stderr: Stdio) {
     redis.kill().await.unwrap();
     redis.restart().await.unwrap();
     world.redis_is_back().await;
-    // 409: a try before it was accepted, and its buyer could not be told.
+    // 409: a try before it was accepted, and its buyer got no answer.
     let sold = async || matches!(world.buy_at(&api, sale.as_str(), "after", None).await, Some(202 | 409));
     eventually("a purchase is accepted again", sold).await;
     lines_were_dropped(&api).await;

@@ -90,7 +90,7 @@ fn a_split_stack_loses_nothing_by_kill_9_of_every_role_and_leaves_nothing_behind
     run(async {
         let folder = Folder::new("stack");
         let mut stack = Stack::start(&folder, &["--split", "--no-demo"]).await;
-        everything_is_told(&stack);
+        everything_is_shown(&stack);
         the_pages_are_served(&stack).await;
 
         let sale = stack.create_sale("split", "100000");
@@ -118,7 +118,7 @@ fn a_split_stack_loses_nothing_by_kill_9_of_every_role_and_leaves_nothing_behind
         assert!(code == Some(0) && took < Duration::from_secs(25), "{code:?} after {took:?}: {}", stack.dev.stderr());
         assert!(pids.values().all(|pid| !runs(*pid)), "{pids:?}");
         no_process_in(folder.path()).await;
-        assert!(!DevState::path(folder.path()).exists(), "nobody is to believe that it runs");
+        assert!(!DevState::path(folder.path()).exists(), "no reader is to believe that it runs");
 
         let mut stack = Stack::start(&folder, &["--keep", "--no-demo"]).await;
         the_pages_are_served(&stack).await;
@@ -143,7 +143,7 @@ fn a_split_stack_loses_nothing_by_kill_9_of_every_role_and_leaves_nothing_behind
     });
 }
 
-fn everything_is_told(stack: &Stack) {
+fn everything_is_shown(stack: &Stack) {
     let state = &stack.state;
     let urls = [&state.api, &state.admin, &state.redis_url, &state.amqp_url, &state.mysql_url];
     assert!(urls.iter().all(|url| url.contains("127.0.0.1:")), "{urls:?}");
@@ -175,8 +175,8 @@ async fn the_pages_are_served(stack: &Stack<'_>) {
 async fn kill_every_role_in_a_crowd(stack: &mut Stack<'_>, sale: &SaleId) {
     let plan = stack.crowd(sale, 6_000);
     let accepted = Arc::new(AtomicU64::new(0));
-    let told = accepted.clone();
-    let progress: OnLoadProgress = Arc::new(move |progress| told.store(progress.accepted, Relaxed));
+    let shown = accepted.clone();
+    let progress: OnLoadProgress = Arc::new(move |progress| shown.store(progress.accepted, Relaxed));
     let rate = LoadPlan { rate_per_s: Some(400.0), progress: Some(progress), ..plan.clone() };
     let selling = tokio::spawn(loadgen::run(rate));
     for role in Role::ALL.map(Role::name) {

@@ -1,4 +1,4 @@
-//! L7: a change of a sale while Redis takes no writes: it stays, the operator is told, and Redis follows when it is back.
+//! L7: a change of a sale while Redis takes no writes: it stays, the operator sees it, and Redis follows when it is back.
 
 use crate::support::basics::resp::RawRedis;
 use crate::support::processes::own_redis;
@@ -8,23 +8,23 @@ use seckill::runtime::now_ms;
 use serde_json::json;
 
 #[test]
-fn a_change_that_redis_cannot_be_told_says_so_and_is_followed_later() {
+fn a_change_that_redis_cannot_take_says_so_and_is_followed_later() {
     run_waiting(async {
         let redis = own_redis::start("not-followed").await;
         let world = World::on_redis(&redis.url(), "not-followed", &[Api], &[]).await;
         let hour = 3_600_000;
         let times = (now_ms() + hour, now_ms() + 2 * hour);
-        let sale = world.sale_with("told-late", 10, |sale| (sale.starts_at_ms, sale.ends_at_ms) = times).await;
+        let sale = world.sale_with("late", 10, |sale| (sale.starts_at_ms, sale.ends_at_ms) = times).await;
         let admin = world.admin_port();
         let limit = async || {
             let meta = world.servers.redis.keys.meta(0, &sale);
             RawRedis::of(&world).await.hash(&meta).await["limit"].clone()
         };
         RawRedis::of(&world).await.call(&["CLIENT", "PAUSE", "600000", "WRITE"]).await;
-        let edited = admin.post("/sales/told-late/edit", json!({ "limit": 4 })).await;
+        let edited = admin.post("/sales/late/edit", json!({ "limit": 4 })).await;
         assert_eq!((edited.status, edited.code().as_str()), (503, "UNAVAILABLE"), "{edited:?}");
         assert!(edited.text("detail").contains("changed in the database"), "{edited:?}");
-        assert_eq!(world.number("SELECT per_user_limit AS n FROM sales WHERE sale_id = 'told-late'").await, 4);
+        assert_eq!(world.number("SELECT per_user_limit AS n FROM sales WHERE sale_id = 'late'").await, 4);
         assert_eq!(limit().await, "1");
         RawRedis::of(&world).await.call(&["CLIENT", "UNPAUSE"]).await;
         eventually("the limit in redis", async || limit().await == "4").await;

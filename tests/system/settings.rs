@@ -58,7 +58,7 @@ fn strict_lets_a_restarted_redis_sell_only_with_its_settings_right() {
         let sale = world.sale("boot", 100_000, None).await;
         assert_eq!(world.buy(&sale, "alice", 1, None).await.status, 202);
         for round in 0..5 {
-            // As after a restart with another redis.conf: the next purchase comes long before the next look at the settings.
+            // As after a restart with another redis.conf: the next purchase comes long before the next reading of the settings.
             let mut raw = RawRedis::of(&world).await;
             raw.call(&["SCRIPT", "FLUSH"]).await;
             raw.call(&["CONFIG", "SET", "appendfsync", "everysec"]).await;

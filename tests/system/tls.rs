@@ -72,8 +72,8 @@ fn a_sale_goes_through_encrypted_servers_and_mistakes_are_reported() {
         for buyer in ["ann", "bob", "cid"] {
             let answer = world.buy(&sale, buyer, 1, None).await;
             assert_eq!(answer.status, 202, "{answer:?}");
-            let told = world.status(&sale, buyer, &answer.text("request_id"), 30).await;
-            assert_eq!(told.text("status"), "CONFIRMED", "{told:?}");
+            let status = world.status(&sale, buyer, &answer.text("request_id"), 30).await;
+            assert_eq!(status.text("status"), "CONFIRMED", "{status:?}");
         }
         assert_eq!(world.settled(&sale).await.counted.ordered, 3);
         world.finish().await;

@@ -40,7 +40,7 @@ impl Traced {
         &self.roles.iter().find(|(role, _)| *role == name).expect("a role that runs").1
     }
 
-    /// Stops everything in order; a collector that does not answer keeps nobody.
+    /// Stops everything in order; a collector that does not answer keeps no role.
     async fn finish(self) {
         for (role, mut mortal) in self.roles {
             assert_eq!(mortal.program.terminate().await.0, Some(0), "{role}: {}", mortal.program.stderr());

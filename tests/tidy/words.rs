@@ -26,32 +26,32 @@ const BANNED: [BannedWords; 6] = [
     BannedWords {
         words: &["told", "tell", "tells", "telling", "untold"],
         instead: "report, notify, publish, deliver; of a reader: see, know",
-        counts: [("src", 72), ("bench/src", 31), ("tests", 614), ("docs", 2)],
+        counts: [("src", 72), ("bench/src", 31), ("tests", 15), ("docs", 1)],
     },
     BannedWords {
         words: &["hear", "hears", "heard", "hearing"],
         instead: "get, receive",
-        counts: [("src", 0), ("bench/src", 0), ("tests", 127), ("docs", 0)],
+        counts: [("src", 0), ("bench/src", 0), ("tests", 0), ("docs", 0)],
     },
     BannedWords {
         words: &["look", "looks", "looked", "looking"],
         instead: "read, check, find, search, seem (`look up` is not counted)",
-        counts: [("src", 55), ("bench/src", 0), ("tests", 193), ("docs", 0)],
+        counts: [("src", 55), ("bench/src", 0), ("tests", 2), ("docs", 0)],
     },
     BannedWords {
         words: &["owe", "owes", "owed", "owing"],
         instead: "due, unpublished",
-        counts: [("src", 1), ("bench/src", 0), ("tests", 21), ("docs", 0)],
+        counts: [("src", 1), ("bench/src", 0), ("tests", 0), ("docs", 0)],
     },
     BannedWords {
         words: &["whoever", "nobody", "stranger", "strangers"],
         instead: "the noun: no process, no buyer, the caller, an unknown message",
-        counts: [("src", 5), ("bench/src", 0), ("tests", 257), ("docs", 1)],
+        counts: [("src", 5), ("bench/src", 0), ("tests", 31), ("docs", 1)],
     },
     BannedWords {
         words: &["let go", "lets go", "so many"],
         instead: "release, stop; this number of",
-        counts: [("src", 1), ("bench/src", 0), ("tests", 19), ("docs", 0)],
+        counts: [("src", 1), ("bench/src", 0), ("tests", 1), ("docs", 0)],
     },
 ];
 

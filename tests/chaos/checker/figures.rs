@@ -1,7 +1,7 @@
 //! What is published beside the verdict.
 
 use super::index::Index;
-use super::rules::told;
+use super::rules::published;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Counts of one run.
@@ -36,7 +36,7 @@ pub struct Figures {
     /// Units that were granted and neither ordered nor in stock of a sale that answered "sold out".
     pub undersold_units: i64,
     /// Accepted requests that no client learned of.
-    pub untold: u64,
+    pub unknown_to_clients: u64,
     /// Samples of the database, and samples at which it was down.
     pub samples: u64,
     /// Samples at which the database was down.
@@ -48,8 +48,8 @@ pub struct Figures {
     /// Messages whose body cannot be read.
     pub unreadable_messages: u64,
     /// Events that downstream systems got.
-    pub told_events: u64,
-    /// Outcomes that they were not told, because a fault destroyed their messages.
+    pub published_events: u64,
+    /// Outcomes that they did not get, because a fault destroyed their messages.
     pub destroyed_events: u64,
     /// C9, if the caller measured it.
     pub drain_ms: Option<u64>,
@@ -74,10 +74,10 @@ impl Figures {
     pub(super) fn of(index: &Index<'_>) -> Self {
         let input = index.input;
         let buys = || input.attempts.iter().filter(|attempt| attempt.kind == "buy");
-        let heard = |result: &str| buys().filter(|attempt| attempt.result == result).count();
-        let accepted = index.attempts.keys().filter(|rid| index.was_told_accepted(rid)).count();
+        let got = |result: &str| buys().filter(|attempt| attempt.result == result).count();
+        let accepted = index.attempts.keys().filter(|rid| index.was_answered_accepted(rid)).count();
         let used: BTreeSet<&str> = buys().filter_map(|attempt| attempt.rid.as_deref()).collect();
-        let told: BTreeSet<&str> =
+        let answered: BTreeSet<&str> =
             buys().filter(|attempt| attempt.result == "accepted").filter_map(|a| a.rid.as_deref()).collect();
         let with_rid = buys().filter(|attempt| attempt.rid.is_some()).count();
         let others = buys().map(|attempt| attempt.result.as_str());
@@ -93,9 +93,9 @@ impl Figures {
         Self {
             sent: total(buys().count()),
             accepted: total(accepted),
-            unknown: total(heard("unknown")),
+            unknown: total(got("unknown")),
             refused: count(others.filter(|result| !["accepted", "unknown"].contains(result))),
-            replays_same: total(heard("accepted").saturating_sub(told.len())),
+            replays_same: total(got("accepted").saturating_sub(answered.len())),
             attempts_per_purchase: if used.is_empty() { 0.0 } else { with_rid as f64 / used.len() as f64 },
             asked: total(input.attempts.iter().filter(|attempt| attempt.kind == "status").count()),
             orders: total(input.orders.len()),
@@ -105,14 +105,14 @@ impl Figures {
             failed: count(failed),
             parked: total(index.parked.iter().filter(|rid| !index.outcomes.contains_key(*rid)).count()),
             undersold_units: undersold(index),
-            untold: total(known.iter().filter(|rid| !index.was_told_accepted(rid)).count()),
+            unknown_to_clients: total(known.iter().filter(|rid| !index.was_answered_accepted(rid)).count()),
             samples: total(input.samples.iter().filter(|sample| sample.sale.is_some()).count()),
             samples_away: total(input.samples.iter().filter(|sample| sample.sale.is_none()).count()),
             frozen_sales: total(frozen(index)),
             rebuilt_sales: total(input.sales.iter().filter(|sale| sale.epoch > 1).count()),
             unreadable_messages: total(input.rabbit.iter().filter(|message| message.body.is_none()).count()),
-            told_events: total(input.told.len()),
-            destroyed_events: total(told::destroyed_count(index)),
+            published_events: total(input.published.len()),
+            destroyed_events: total(published::destroyed_count(index)),
             drain_ms: input.drain_ms,
             rule_of_three: (accepted > 0).then(|| 3.0 / accepted as f64),
         }
@@ -121,9 +121,10 @@ impl Figures {
 
 /// Units that stayed unsold in sales that answered "sold out".
 fn undersold(index: &Index<'_>) -> i64 {
-    let told = index.input.attempts.iter().filter(|attempt| attempt.result == "sold_out");
-    let told: BTreeSet<&str> = told.map(|attempt| attempt.sale.as_str()).collect();
-    told.into_iter()
+    let answered = index.input.attempts.iter().filter(|attempt| attempt.result == "sold_out");
+    let answered: BTreeSet<&str> = answered.map(|attempt| attempt.sale.as_str()).collect();
+    answered
+        .into_iter()
         .filter_map(|id| index.sales.get(id))
         .map(|sale| sale.granted - index.ordered_units(&sale.sale_id))
         .sum()

@@ -101,12 +101,12 @@ impl<'a> Index<'a> {
     }
 
     /// Whether some client got "accepted" for the request.
-    pub fn was_told_accepted(&self, rid: &str) -> bool {
-        let told = |attempt: &Attempt| {
+    pub fn was_answered_accepted(&self, rid: &str) -> bool {
+        let accepted = |attempt: &Attempt| {
             (attempt.kind == "buy" && attempt.result == "accepted")
                 || (attempt.kind == "status" && ["queued", "confirmed", "failed"].contains(&attempt.result.as_str()))
         };
-        self.attempts.get(rid).is_some_and(|attempts| attempts.iter().any(|attempt| told(attempt)))
+        self.attempts.get(rid).is_some_and(|attempts| attempts.iter().any(|attempt| accepted(attempt)))
     }
 
     /// Units of a decided request: of its order, or of its row in the register; of its record if its outcome is torn.

@@ -12,14 +12,14 @@
 //! | C3-lost | a client got "accepted", and the request is nowhere |
 //! | C3-limbo | an accepted request is in ledger, outbox or queues and has neither outcome nor a place among the parked |
 //! | C3-torn | an outcome is half there: an outcome without its order or register row, or the reverse |
-//! | C4 | an order or failure nobody asked for, or with another buyer, sale or quantity |
+//! | C4 | an order or failure that no client asked for, or with another buyer, sale or quantity |
 //! | C5 | a client got "sold out" although units were never accepted |
 //! | C6 | a request that was answered "accepted" was later refused or not found |
 //! | C7 | an unknown answer never became certain, or the client's last answer is not what the database says |
 //! | C8 | Redis' sums, marks, grants or acceptance numbers disagree with the database |
 //! | C10 | a request is both order and failure, in the database or in the answers that clients got |
 //! | C11 | an order is paid and its units came back, units came back twice or not at all, or a payment is lost or answered in two ways |
-//! | C12 | an outcome, a state or another version of an order, or money that has to go back was never told to downstream systems |
+//! | C12 | an outcome, a state or another version of an order, or money that has to go back was never published to downstream systems |
 //! | C13 | the product's audit reported something beside the crowd that no other rule finds, but a leak, which may be mended since |
 //!
 //! C12 is checked where a run listens to the events. C9, the drain time, is measured by the caller (`drain.json`) and only reported.
@@ -78,7 +78,7 @@ impl Found {
     }
 }
 
-/// Checks what is in `dir`, but for what was told: of a run that nobody listened to.
+/// Checks what is in `dir`, but for what was published: of a run without a downstream system.
 pub fn check(dir: &Path) -> Verdict {
     let mut found = Found::default();
     let input = Input::read(dir, &mut found);
@@ -86,11 +86,11 @@ pub fn check(dir: &Path) -> Verdict {
 }
 
 /// Checks what is in `dir`, with C12.
-pub fn check_with_told(dir: &Path) -> Verdict {
+pub fn check_with_published(dir: &Path) -> Verdict {
     let mut found = Found::default();
-    let told = read::lines(dir, "told", &mut found);
-    let input = Input { told, ..Input::read(dir, &mut found) };
-    rules::told::check(&Index::of(&input), &mut found);
+    let published = read::lines(dir, "published", &mut found);
+    let input = Input { published, ..Input::read(dir, &mut found) };
+    rules::published::check(&Index::of(&input), &mut found);
     judge(&input, found)
 }
 

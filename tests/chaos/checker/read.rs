@@ -72,7 +72,7 @@ lines! {
     /// What the product's audit reported.
     Reported { sale_id: Option<String>, code: String, detail: String, }
     /// An event that downstream systems got.
-    Told { rid: String, status: String, version: Option<u64>, payment_id: Option<String>, }
+    Published { rid: String, status: String, version: Option<u64>, payment_id: Option<String>, }
     /// A fault that destroyed messages of the broker: when it began and when it was over, Unix milliseconds.
     Destroyed { began_ms: i64, healed_ms: i64, }
     /// What the caller measured.
@@ -102,7 +102,7 @@ pub struct Input {
     pub outbox: Vec<Entry>,
     pub relay_dlq: Vec<Entry>,
     pub rabbit: Vec<Message>,
-    pub told: Vec<Told>,
+    pub published: Vec<Published>,
     pub destroyed: Vec<Destroyed>,
     pub findings: Vec<Reported>,
     pub drain_ms: Option<u64>,

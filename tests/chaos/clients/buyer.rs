@@ -249,7 +249,7 @@ impl Crowd {
         counters.sent.fetch_add(1, Relaxed);
         match (answer.outcome, rid) {
             (Outcome::Accepted, Some(rid)) => {
-                let counter = if self.told.lock().unwrap().insert(rid.to_owned()) {
+                let counter = if self.accepted_ids.lock().unwrap().insert(rid.to_owned()) {
                     self.note_open(true, rid, who);
                     &counters.accepted
                 } else {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 static BEGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-/// Milliseconds since the harness looked at its clock for the first time.
+/// Milliseconds since the harness read its clock for the first time.
 pub fn now_ms() -> u64 {
     u64::try_from(BEGIN.elapsed().as_millis()).expect("a short run")
 }

@@ -24,7 +24,7 @@ pub struct Attempt<'a> {
     pub token: bool,
     /// buy, token, status, pay, cancel.
     pub kind: &'static str,
-    /// The payment that is told of.
+    /// The payment that is reported.
     pub payment: Option<&'a str>,
     /// Units wanted.
     pub quantity: u32,

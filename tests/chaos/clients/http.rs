@@ -177,7 +177,7 @@ impl ApiClient {
 
     /// Asks for a purchase token.
     pub async fn token(&self, sale: &str, user: &str) -> ClientAnswer {
-        hear(self.request(Method::POST, &format!("/v1/sales/{sale}/tokens"), user)).await
+        answer_to(self.request(Method::POST, &format!("/v1/sales/{sale}/tokens"), user)).await
     }
 
     /// Buys.
@@ -188,10 +188,10 @@ impl ApiClient {
         if let Some(token) = token {
             request = request.header("Idempotency-Key", token);
         }
-        hear(request).await
+        answer_to(request).await
     }
 
-    /// Tells of a payment, as the shop's backend.
+    /// Reports a payment, as the shop's backend.
     pub async fn pay(&self, rid: &str, payment: &str, amount: i64) -> ClientAnswer {
         let backend = self.backend.as_ref().expect("a backend");
         let (at, patience_ms) = {
@@ -204,21 +204,21 @@ impl ApiClient {
             .post(format!("{admin}/admin/v1/orders/{rid}/paid"))
             .bearer_auth(&backend.token)
             .json(&json!({ "payment_id": payment, "amount": amount, "currency": "CNY" }));
-        hear(request.timeout(Duration::from_millis(patience_ms))).await
+        answer_to(request.timeout(Duration::from_millis(patience_ms))).await
     }
 
     /// Cancels an order, as its buyer.
     pub async fn cancel(&self, user: &str, rid: &str) -> ClientAnswer {
-        hear(self.request(Method::DELETE, &format!("/v1/orders/{rid}"), user)).await
+        answer_to(self.request(Method::DELETE, &format!("/v1/orders/{rid}"), user)).await
     }
 
     /// Asks what became of a request.
     pub async fn status(&self, sale: &str, user: &str, rid: &str) -> ClientAnswer {
-        hear(self.request(Method::GET, &format!("/v1/sales/{sale}/orders/{rid}"), user)).await
+        answer_to(self.request(Method::GET, &format!("/v1/sales/{sale}/orders/{rid}"), user)).await
     }
 }
 
-async fn hear(request: RequestBuilder) -> ClientAnswer {
+async fn answer_to(request: RequestBuilder) -> ClientAnswer {
     let response = match request.send().await {
         Ok(response) => response,
         Err(error) if error.is_connect() => return ClientAnswer::nothing(Outcome::Unsent),

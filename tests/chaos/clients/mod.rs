@@ -39,7 +39,7 @@ pub struct SaleSpec {
     pub pay_within_s: Option<u32>,
 }
 
-/// Where the shop's backend tells of payments.
+/// Where the shop's backend reports payments.
 #[derive(Debug, Clone)]
 pub struct Backend {
     /// `http://host:port` of admin ports; every call goes to one of them by chance.
@@ -88,7 +88,7 @@ pub struct Totals {
     pub unknown: u64,
     /// Questions for a status.
     pub asked: u64,
-    /// Times that a payment was told of.
+    /// Times that a payment was reported.
     pub payments: u64,
     /// Request ids that still had no final answer when the crowd ended.
     pub unsettled: u64,
@@ -127,7 +127,7 @@ struct Crowd {
     /// By (was accepted, request id): the unknown come first.
     open: Mutex<BTreeMap<(bool, String), Open>>,
     /// Request ids with the answer "accepted".
-    told: Mutex<HashSet<String>>,
+    accepted_ids: Mutex<HashSet<String>>,
 }
 
 impl Crowd {
@@ -186,7 +186,7 @@ impl Clients {
             counters: Counters::default(),
             stopping: AtomicBool::new(false),
             open: Mutex::new(BTreeMap::new()),
-            told: Mutex::new(HashSet::new()),
+            accepted_ids: Mutex::new(HashSet::new()),
         });
         let schedule = tokio::spawn(schedule(crowd.clone()));
         Self { crowd, schedule }

@@ -10,7 +10,7 @@
 //! | 12 % | cancels; a third of them pays at the same moment |
 //! | 13 % | forgets |
 //!
-//! A payment is told until there is an answer: the backend's own books depend on it.
+//! A payment is reported until there is an answer: the backend's own books depend on it.
 
 use super::buyer::{Said, ask_once};
 use super::clock::patience;
@@ -22,11 +22,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// How often an order is asked for until it is confirmed.
-const LOOKS_MAX: u32 = 60;
-const LOOK_EVERY_MS: u64 = 500;
-/// How often a payment is told until there is an answer, also after the crowd was stopped.
-const TOLD_MAX: u32 = 240;
-const TELL_EVERY_MS: u64 = 500;
+const ASKS_MAX: u32 = 60;
+const ASK_EVERY_MS: u64 = 500;
+/// How often a payment is reported until there is an answer, also after the crowd was stopped.
+const REPORTS_MAX: u32 = 240;
+const REPORT_EVERY_MS: u64 = 500;
 /// Price of one unit in the crowd's sales.
 pub const PRICE: i64 = 100;
 
@@ -52,15 +52,15 @@ impl Payer {
 
     /// Waits for the order and goes on with it.
     pub async fn fulfil(mut self) {
-        for _ in 0..LOOKS_MAX {
-            let heard = ask_once(&self.crowd, &self.rid, &self.who).await;
-            if heard == Outcome::Confirmed {
+        for _ in 0..ASKS_MAX {
+            let answer = ask_once(&self.crowd, &self.rid, &self.who).await;
+            if answer == Outcome::Confirmed {
                 return self.decide().await;
             }
-            if heard == Outcome::Failed {
+            if answer == Outcome::Failed {
                 return;
             }
-            patience(LOOK_EVERY_MS).await;
+            patience(ASK_EVERY_MS).await;
         }
     }
 
@@ -89,10 +89,10 @@ impl Payer {
         }
     }
 
-    /// Tells of a payment until there is an answer.
+    /// Reports a payment until there is an answer.
     async fn pay(&self, name: &str, amount: i64) {
         let payment = format!("{}-{name}", self.rid);
-        for _ in 0..TOLD_MAX {
+        for _ in 0..REPORTS_MAX {
             let begun = self.crowd.begin();
             let answer = self.crowd.door.pay(&self.rid, &payment, amount).await;
             self.write(begun, "pay", Some(&payment), &answer);
@@ -100,11 +100,11 @@ impl Payer {
             if !(answer.outcome == Outcome::Unknown || answer.outcome.is_later()) {
                 return;
             }
-            patience(TELL_EVERY_MS).await;
+            patience(REPORT_EVERY_MS).await;
         }
     }
 
-    /// Cancels; who hears nothing may give up.
+    /// Cancels; who gets no answer may give up.
     async fn cancel(&self) {
         for _ in 0..3 {
             let begun = self.crowd.begin();
@@ -113,7 +113,7 @@ impl Payer {
             if !(answer.outcome == Outcome::Unknown || answer.outcome.is_later()) || self.crowd.stopping() {
                 return;
             }
-            patience(TELL_EVERY_MS).await;
+            patience(REPORT_EVERY_MS).await;
         }
     }
 

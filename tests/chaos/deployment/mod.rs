@@ -253,7 +253,7 @@ impl Deployment {
         for kind in ServerKind::ALL {
             self.server(kind).lock().await.kill().await.expect("our own child");
         }
-        std::fs::remove_dir_all(&self.dir).expect("nobody works in it");
+        std::fs::remove_dir_all(&self.dir).expect("no process works in it");
         self.green = true;
     }
 }

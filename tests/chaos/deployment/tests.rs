@@ -24,7 +24,7 @@ fn every_process_has_links_of_its_own_and_a_partition_is_felt_by_one_alone() {
         let relay = deployment.of(Role::Relay).next().expect("a relay");
         relay.links.amqp.change(|conditions| conditions.cut = true);
         eventually("the relay without a broker", async || !relay.reaches("rabbitmq").await).await;
-        assert!(relay.is_ready().await, "a shared server's trouble takes nobody out of service");
+        assert!(relay.is_ready().await, "a shared server's trouble takes no role out of service");
         let others = deployment.processes.iter().filter(|process| process.name() != relay.name());
         for other in others {
             assert!(other.is_ready().await && other.reaches("rabbitmq").await, "{}", other.name());

@@ -4,7 +4,7 @@
 use super::resp::RawRedis;
 use serde_json::{Value, json};
 
-/// Entries nobody has.
+/// Entries without a holder.
 pub(super) async fn waiting(redis: &mut RawRedis, key: &str, shard: u16) -> Vec<Value> {
     let entries = redis.call(&["LRANGE", key, "0", "-1"]).await.items();
     entries.iter().map(|entry| unpacked(&entry.text(), shard)).collect()

@@ -1,14 +1,14 @@
 //! Raw dumps of the three servers, for the checker: taken past the product's own code, after the roles are quiet.
 //!
-//! Output: one JSON lines file per table and per kind of key, one for the queues, and one for what downstream systems were told.
+//! Output: one JSON lines file per table and per kind of key, one for the queues, and one for what downstream systems got.
 //! Nothing of the product is changed: what is read from its queues goes back. A server that is down fails the dump, because half a dump would prove nothing.
 
 mod list;
 mod mysql;
 pub mod order_lines;
+pub mod published;
 mod rabbit;
 mod redis;
-pub mod told;
 
 pub use crate::support::basics::resp;
 use serde_json::Value;
@@ -35,10 +35,10 @@ pub async fn dump(urls: &DumpUrls, dir: &Path) {
     rabbit::dump(&urls.amqp, &urls.prefix, dir).await;
 }
 
-/// The same, and what downstream systems were told; for a run that [`told::listen`]s since before its first purchase.
-pub async fn dump_with_told(urls: &DumpUrls, dir: &Path) {
+/// The same, and what downstream systems got; for a run that [`published::listen`]s since before its first purchase.
+pub async fn dump_with_published(urls: &DumpUrls, dir: &Path) {
     dump(urls, dir).await;
-    told::dump(&urls.amqp, &urls.prefix, dir).await;
+    published::dump(&urls.amqp, &urls.prefix, dir).await;
 }
 
 /// Dumps what the database and Redis have into `dir`; of the queues, nothing.

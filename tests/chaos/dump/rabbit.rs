@@ -1,6 +1,6 @@
 //! Everything that is in a queue: read without acknowledging, and put back.
 //!
-//! Without the management plugin nobody lists the queues, so their names are tried; the waits of the retry queues are
+//! Without the management plugin nothing lists the queues, so their names are tried; the waits of the retry queues are
 //! configuration, and all that a test may sensibly choose are tried. A message in a queue that is missed here can only make
 //! the checker stricter.
 
@@ -18,9 +18,9 @@ const RETRY_FIRST_MS: [u64; 8] = [50, 100, 200, 300, 500, 1000, 2000, 5000];
 const RETRY_LAST_MS: [u64; 9] = [1000, 2000, 3000, 5000, 10_000, 20_000, 30_000, 60_000, 300_000];
 const DOUBLINGS: u32 = 9;
 const ORDER_QUEUES_MAX: u16 = 64;
-const LOOKS_MAX: u32 = 5;
-const RETRY_LOOKS_MAX: u32 = 2;
-const LOOK_AGAIN_MS: u64 = 3000;
+const READS_MAX: u32 = 5;
+const RETRY_READS_MAX: u32 = 2;
+const READ_AGAIN_MS: u64 = 3000;
 
 /// Dumps all queues.
 pub(super) async fn dump(url: &str, prefix: &str, dir: &Path) {
@@ -43,23 +43,23 @@ pub(super) async fn dump(url: &str, prefix: &str, dir: &Path) {
 }
 
 /// Reads a queue; `false` when there is no such queue. A busy broker was seen to close the channel instead of answering, and what
-/// was read on it goes back then: so a failed look is repeated, and only the last one is a failure.
+/// was read on it goes back then: so a failed reading is repeated, and only the last one is a failure.
 async fn browse(url: &str, queue: &str, kind: &str, lines: &mut Lines) -> bool {
-    let mut looks = 0;
+    let mut reads = 0;
     let messages = loop {
-        looks += 1;
-        match look(url, queue).await {
+        reads += 1;
+        match read(url, queue).await {
             Ok(Some(messages)) => break messages,
             Ok(None) => return false,
             Err(error) => {
-                eprintln!("chaos: look {looks} at {queue}: {error}");
+                eprintln!("chaos: reading {reads} of {queue}: {error}");
                 // A retry queue that was deleted shortly before the broker died can be left without a leader for good (seen with
-                // RabbitMQ 3.10): it answers nobody. Its messages are missed then, which makes the checker stricter.
-                if kind == "retry" && looks == RETRY_LOOKS_MAX {
+                // RabbitMQ 3.10): it answers no call. Its messages are missed then, which makes the checker stricter.
+                if kind == "retry" && reads == RETRY_READS_MAX {
                     return true;
                 }
-                assert!(looks < LOOKS_MAX, "{queue} cannot be read: {error}");
-                time_passes(LOOK_AGAIN_MS).await;
+                assert!(reads < READS_MAX, "{queue} cannot be read: {error}");
+                time_passes(READ_AGAIN_MS).await;
             }
         }
     };
@@ -84,7 +84,7 @@ async fn browse(url: &str, queue: &str, kind: &str, lines: &mut Lines) -> bool {
 }
 
 /// The messages of a queue, which go back into it; `None` when there is no such queue.
-async fn look(url: &str, queue: &str) -> Result<Option<Vec<GetMessage>>, Error> {
+async fn read(url: &str, queue: &str) -> Result<Option<Vec<GetMessage>>, Error> {
     let (connection, channel) = open(url).await?;
     let mut declare = QueueDeclareArguments::new(queue);
     declare.passive(true);

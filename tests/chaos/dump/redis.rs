@@ -30,7 +30,7 @@ async fn dump_server(redis: &mut RawRedis, prefix: &str, files: &mut BTreeMap<&s
         let shard: u16 = shard.parse().expect("a shard");
         let (name, sale) = rest.split_once(':').unwrap_or((rest, ""));
         if !sale.is_empty() {
-            // An empty hash and one that is gone look the same in their entries.
+            // An empty hash and one that is gone are the same in their entries.
             let file = files.get_mut("keys").expect("a file for the keys");
             file.put(&json!({"sale": sale, "shard": shard, "name": name}));
         }

@@ -67,7 +67,7 @@ const fn names(trouble: Trouble) -> &'static [&'static str] {
         Trouble::Limbo => &["LEAK"],
         Trouble::Torn => &["UNBALANCED", "LEAK", "GAP"],
         Trouble::Refused => &["REFUSED"],
-        // Keys that the database guards: nobody counts them again.
+        // Keys that the database guards: they are not counted again.
         Trouble::Twice => &[],
         Trouble::Oversold => &["OVER_SELL"],
         Trouble::Books | Trouble::Bridge => &["UNBALANCED", "OVER_SELL"],
@@ -160,9 +160,9 @@ type AuditAnswers = BTreeMap<String, AuditAnswer>;
 
 async fn audit(testbed: &Testbed, off: Option<Mechanism>) -> AuditAnswers {
     let (code, stdout, stderr) = testbed.deployment.call_without(off, &["audit", "--now", "--json"]).await;
-    let told: Value = serde_json::from_str(&stdout).unwrap_or_else(|_| panic!("exit code {code:?}: {stdout}{stderr}"));
+    let said: Value = serde_json::from_str(&stdout).unwrap_or_else(|_| panic!("exit code {code:?}: {stdout}{stderr}"));
     let mut answers = AuditAnswers::new();
-    for sale in told["sales"].as_array().expect("sales") {
+    for sale in said["sales"].as_array().expect("sales") {
         let word = |of: &Value, name: &str| of[name].as_str().unwrap_or_default().to_owned();
         let finding = |finding: &Value| {
             let detail = format!("{} {}", word(finding, "request_id"), word(finding, "detail"));
@@ -254,7 +254,7 @@ mod tests {
         twice.audit.findings[1].detail =
             "granted to redis = redis remaining + in transit + accepted: 32 against 36".into();
         assert_eq!(twice.differences(), Vec::<String>::new());
-        assert_eq!(differences(&[Trouble::Bridge], &["UNBALANCED", "SOMETHING_NEW"]), 1, "nobody knows what it means");
+        assert_eq!(differences(&[Trouble::Bridge], &["UNBALANCED", "SOMETHING_NEW"]), 1, "its meaning is not known");
         assert_eq!(differences(&[Trouble::Behind, Trouble::Lost, Trouble::Hole], &["ORPHAN"]), 0, "not rebuilt yet");
         let mut other = row(&[Trouble::Hole], &["GAP"]);
         other.state.holes.extend([(1, 0, 3), (1, 0, 4)]);

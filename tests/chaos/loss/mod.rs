@@ -4,7 +4,7 @@
 //! A run is a row of waves on one deployment. In a wave some sales stand side by side, and each meets a fault of its own; or a
 //! whole server meets one. Red: the audit calls a sale consistent in which the checker finds something, or the reverse; or both
 //! say that something is wrong, and not the same. The controls are part of each run: an audit that leaves out the bridge, and a
-//! wave in which nobody looks at acceptance numbers, have to miss something.
+//! wave in which nothing reads acceptance numbers, have to miss something.
 //!
 //! `CHAOS_SEED` repeats what was drawn, `CHAOS_LOSS_FAULTS` says how many faults have to hit at least, `CHAOS_SET` changes
 //! settings.

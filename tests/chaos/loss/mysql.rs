@@ -134,7 +134,7 @@ impl Tables {
     }
 }
 
-/// Nobody lands in the sale from here on: the rows are those of one moment.
+/// No order lands in the sale from here on: the rows are those of one moment.
 fn lock(sale: &str) -> String {
     format!(
         "SET SESSION innodb_lock_wait_timeout = 1; BEGIN; SELECT sale_id FROM sales WHERE sale_id = '{sale}' FOR UPDATE; "

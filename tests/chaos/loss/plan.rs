@@ -19,7 +19,7 @@ use rand::{Rng, SeedableRng};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Held {
     /// Everything is persisted.
-    Nobody,
+    NoReader,
     /// Requests are in the outbox.
     Relay,
     /// Requests are in the broker.
@@ -101,7 +101,7 @@ impl Waves {
     }
 }
 
-/// A wave in which acceptance numbers are the only witness of what is lost: where nobody looks at them it goes unseen.
+/// A wave in which acceptance numbers are the only witness of what is lost: where nothing reads them it goes unseen.
 pub fn of_numbers(seed: u64) -> Wave {
     let mut dice = StdRng::seed_from_u64(seed);
     let scenes = (0..3).map(|at| {
@@ -113,7 +113,7 @@ pub fn of_numbers(seed: u64) -> Wave {
         (scene.buyers[0], scene.buyers[1]) = (0, 0);
         scene
     });
-    Wave { number: BLIND, scenes: scenes.collect(), wide: Vec::new(), held: Held::Nobody }
+    Wave { number: BLIND, scenes: scenes.collect(), wide: Vec::new(), held: Held::NoReader }
 }
 
 /// The number of the wave without an equation.
@@ -125,7 +125,7 @@ fn of_sales(number: usize, faults: &mut Deck<SaleFault>, dice: &mut StdRng) -> W
         _ if number == 0 => Held::Relay,
         0..3 => Held::Relay,
         3 => Held::Consumer,
-        _ => Held::Nobody,
+        _ => Held::NoReader,
     };
     let mut seen = Vec::new();
     let scenes = (0..SALES).map(|at| {
@@ -159,7 +159,7 @@ fn of_servers(number: usize, wides: &mut Deck<ServerFault>, dice: &mut StdRng) -
     let held = match dice.random_range(0..3) {
         // What is to be lost with a queue has to be in it.
         _ if queue => Held::Consumer,
-        0 => Held::Nobody,
+        0 => Held::NoReader,
         1 => Held::Relay,
         _ => Held::Consumer,
     };

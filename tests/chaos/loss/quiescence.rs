@@ -23,7 +23,7 @@ pub async fn at_rest(testbed: &Testbed, dir: &Path) -> bool {
     let (mut last, mut since) = (None, Instant::now());
     while begun.elapsed() < LONGEST {
         dump_stores(&testbed.urls(), dir).await;
-        let (digest, open) = look(dir);
+        let (digest, open) = read(dir);
         if last != Some(digest) {
             (last, since) = (Some(digest), Instant::now());
         }
@@ -39,7 +39,7 @@ pub async fn at_rest(testbed: &Testbed, dir: &Path) -> bool {
 }
 
 /// What a sale is, in a number; and whether anything is still to be done.
-fn look(dir: &Path) -> (u64, bool) {
+fn read(dir: &Path) -> (u64, bool) {
     let mut digest = DefaultHasher::new();
     for file in ["sales", "orders", "request_outcome", "failed_request", "stock_grants", "redis_stock", "redis_keys"] {
         text(dir, file).hash(&mut digest);

@@ -189,7 +189,7 @@ impl RedisFaults {
         found
     }
 
-    /// As after a restart: nobody sells before the fence was passed.
+    /// As after a restart: no process sells before the fence was passed.
     pub async fn forget_scripts(&mut self) {
         self.0.call(&["SCRIPT", "FLUSH"]).await;
     }
@@ -245,7 +245,7 @@ fn gone(entry: &Entry) -> Vec<String> {
 
 fn keys_gone(sale: &str, shards: &[u16]) -> Vec<Vec<String>> {
     let keys = shards.iter().flat_map(|shard| NAMES.map(|name| key(PREFIX, *shard, name, sale)));
-    // The cached sale has no shard, and nobody believes it.
+    // The cached sale has no shard, and no process believes it.
     keys.map(|key| words(&["DEL", &key])).collect()
 }
 

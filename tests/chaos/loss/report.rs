@@ -25,7 +25,7 @@ pub struct LossReport {
     pub asked: usize,
     /// Its waves.
     pub waves: Vec<WaveResult>,
-    /// The wave in which P5 and the audit did not look at numbers.
+    /// The wave in which P5 and the audit did not read numbers.
     pub blind: WaveResult,
     /// How long it took.
     pub took_s: u64,
@@ -140,7 +140,7 @@ impl LossReport {
         out.push_str("| figure | value |\n|---|---|\n");
         let figures = [
             ("sales", self.rows().count() as u64),
-            ("requests told to be accepted", sum(|row| row.state.told)),
+            ("requests answered as accepted", sum(|row| row.state.answered)),
             ("of them lost without a trace", sum(|row| row.state.unseeable.len() as u64)),
             ("answers that never came", unknown),
             ("orders written by repairs", sum(|row| row.state.compensated)),

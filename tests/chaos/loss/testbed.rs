@@ -19,7 +19,7 @@ use std::time::Duration;
 const ADMIN: &str = "test-admin-token-of-a-chaos-run-with-32-bytes";
 /// Tries of an operator's call that is not answered in ten seconds: servers may be slow while everything starts.
 const TRIES: usize = 6;
-/// On top of the quick ones: P5 looks often, takes nothing for lost that a relay may still hold, and forgets early.
+/// On top of the quick ones: P5 reads often, takes nothing for lost that a relay may still hold, and forgets early.
 const HASTY: [&str; 12] = [
     "p3_relay.confirm_timeout_ms=700",
     "p3_relay.claim_idle_ms=900",

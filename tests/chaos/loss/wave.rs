@@ -44,7 +44,7 @@ struct WaveRun<'a> {
 /// Plays a wave and has it judged. `off`: an equation that the product leaves out.
 pub async fn play(testbed: &Testbed, wave: &Wave, off: Option<Mechanism>) -> WaveResult {
     let dir = testbed.deployment.dir().join(format!("wave-{}", wave.number));
-    for part in ["look", "before", "strike", "end"] {
+    for part in ["reading", "before", "strike", "end"] {
         std::fs::create_dir_all(dir.join(part)).expect("a folder");
     }
     let api = testbed.deployment.direct_api_urls().remove(0);
@@ -65,12 +65,12 @@ impl WaveRun<'_> {
         for scene in scenes.iter().filter(|scene| scene.late_top_up > 0) {
             self.testbed.try_top_up(&scene.sale, scene.late_top_up).await;
         }
-        let mut rested = at_rest(self.testbed, &self.dir.join("look")).await;
+        let mut rested = at_rest(self.testbed, &self.dir.join("reading")).await;
         for scene in scenes.iter().filter(|scene| scene.reclaim) {
             self.testbed.try_reclaim(&scene.sale).await;
         }
         self.buy(6).await;
-        rested &= at_rest(self.testbed, &self.dir.join("look")).await;
+        rested &= at_rest(self.testbed, &self.dir.join("reading")).await;
         WaveResult { untrimmed, ..self.judged(struck, rested).await }
     }
 
@@ -157,13 +157,13 @@ impl WaveRun<'_> {
             }
         }
         match self.wave.held {
-            Held::Nobody => {}
+            Held::NoReader => {}
             Held::Relay => testbed.freeze(Role::Relay).await,
             Held::Consumer => testbed.part_consumer(true),
         }
         self.buy(4).await;
         match self.wave.held {
-            Held::Nobody => self.landed(&stuck).await,
+            Held::NoReader => self.landed(&stuck).await,
             Held::Relay => {}
             Held::Consumer => {
                 eventually("all of it in the broker", async || redis.waiting().await == 0).await;
@@ -218,7 +218,7 @@ impl WaveRun<'_> {
         }
     }
 
-    /// The judge's word and the product's, on deployment where nobody moves.
+    /// The judge's word and the product's, on deployment where nothing moves.
     async fn judged(self, struck: AppliedFaults, rested: bool) -> WaveResult {
         let WaveRun { testbed, wave, crowd, dir, off } = self;
         testbed.freeze(Role::Reconcile).await;

@@ -108,7 +108,7 @@ impl Kind {
 }
 
 impl Kind {
-    /// Whether messages of the broker may be gone afterwards, with redeliveries that would tell an outcome again.
+    /// Whether messages of the broker may be gone afterwards, with redeliveries that would publish an outcome again.
     pub const fn destroys_messages(self) -> bool {
         matches!(self, Self::DeleteOrders | Self::DeleteRetry | Self::Purge)
     }

@@ -28,7 +28,7 @@ impl Field {
         done.into()
     }
 
-    /// A consumer is forgotten with what it holds: in the stream, in nobody's pending list (window 30).
+    /// A consumer is forgotten with what it holds: in the stream, in no pending list (window 30).
     pub(super) async fn forget_consumer(&self, length_ms: u64) -> Outcome {
         let of_stream = |key: &str, _: &str, consumer: &str| ["XGROUP DELCONSUMER", key, GROUP, consumer].join(" ");
         self.when_pending(length_ms, of_stream, |shard, relay| format!("HDEL {shard}:hands {relay}")).await

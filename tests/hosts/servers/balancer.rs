@@ -35,7 +35,7 @@ pub fn in_turn(first: Number) -> Vec<Number> {
     std::iter::once(first).chain(others).collect()
 }
 
-/// Gives haproxy a file, and the environment that tells it where the hosts are.
+/// Gives haproxy a file, and the environment that says where the hosts are.
 fn with_file(command: &mut Command, file: &Path) {
     command.args(["-db", "-f"]).arg(file);
     for number in NUMBERS {

@@ -17,7 +17,7 @@ const COOKIE: &str = "SECKILLHOSTS";
 const ANSWER: Duration = Duration::from_secs(5);
 /// Seconds after which a node that is silent is taken for gone; 60 by default.
 const TICK_S: u8 = 5;
-/// Between two looks of the queues' own failure detector; 5 s by default.
+/// Between two rounds of the queues' own failure detector; 5 s by default.
 const POLL_MS: u16 = 1_000;
 
 fn node(number: Number) -> String {

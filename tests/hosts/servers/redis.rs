@@ -184,7 +184,7 @@ pub async fn hand_back(group: Number) -> bool {
         Some(host) if host == group => true,
         Some(_) => {
             drop(call(group, group, &["CLUSTER", "FAILOVER"]).await);
-            for _look in 0..100 {
+            for _round in 0..100 {
                 if primary_of(group).await == Some(group) {
                     return true;
                 }

@@ -17,7 +17,7 @@ use std::time::Duration;
 pub const PREFIX: &str = "hosts";
 /// Parts of each sale; every host's primary has at least one of them.
 pub const SHARDS: u16 = 4;
-/// `admin.token`, with which the shop's backend tells of payments.
+/// `admin.token`, with which the shop's backend reports payments.
 pub const ADMIN_TOKEN: &str = "test-admin-token-of-three-hosts-with-32-bytes";
 /// `auth.secret`.
 const SECRET: &str = "test-access-secret-of-32-bytes-or-more";

@@ -1,4 +1,4 @@
-//! Access tokens. Without a valid token nobody buys, and the answer names the wrong claim.
+//! Access tokens. Without a valid token there is no purchase, and the answer names the wrong claim.
 
 use crate::support::processes::programs::scratch;
 use crate::support::world::{Answer, World, run};
@@ -85,7 +85,7 @@ fn refused(key: &[u8]) -> Vec<(String, &'static str)> {
 }
 
 #[test]
-fn nobody_buys_asks_or_gets_a_token_without_a_good_access_token() {
+fn no_client_buys_asks_or_gets_a_token_without_a_good_access_token() {
     run(async {
         let world = World::with(&[seckill::roles::Role::Api], &[]).await;
         let sale = world.sale("access", 5, None).await;

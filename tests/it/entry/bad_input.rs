@@ -1,4 +1,4 @@
-//! Input nobody should send. Every answer is a problem document that names the field, and nothing is touched.
+//! Input that no client should send. Every answer is a problem document that names the field, and nothing is touched.
 
 use crate::support::buyers::raw_http::{purchase_head, send};
 use crate::support::world::{Answer, World, run};
@@ -171,7 +171,7 @@ fn titles_come_in_the_language_of_the_buyer() {
 }
 
 #[test]
-fn what_a_buyer_is_told_beside_the_title_is_in_the_language_of_the_title() {
+fn what_a_buyer_gets_beside_the_title_is_in_the_language_of_the_title() {
     run(async {
         let world = World::with(&[Role::Api], &[]).await;
         let hour = |sale: &mut seckill::domain::sale::Sale| sale.starts_at_ms = now_ms() + 3_599_500;

@@ -13,7 +13,7 @@ use seckill::domain::ids::SaleId;
 use seckill::roles::Role;
 use seckill::store::redis::SoldOutMark;
 
-/// The database may take its time; a sale is warmed by hand; every look at a cached sale finds it too old.
+/// The database may take its time; a sale is warmed by hand; every reading of a cached sale finds it too old.
 const SLOW: [&str; 5] = [
     "mysql.statement_timeout_ms=60000",
     "p1_entry.cache_ttl_ms=10",
@@ -163,7 +163,7 @@ fn a_new_process_finds_a_sale_whose_cache_refuses_reads_or_writes() {
         let refusals = [
             // NOREPLICAS to the load lock.
             (["CONFIG", "SET", "min-replicas-to-write", "1"], ["CONFIG", "SET", "min-replicas-to-write", "0"]),
-            // NOPERM to the look at the cached sale.
+            // NOPERM to the reading of the cached sale.
             (["ACL", "SETUSER", "default", "-hmget"], ["ACL", "SETUSER", "default", "+hmget"]),
         ];
         for (refuse, permit) in refusals {

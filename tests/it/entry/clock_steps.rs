@@ -1,4 +1,4 @@
-//! An api process whose clock is wrong. It jumps back: ids go on rising, and nobody is refused (row A2). It is ahead or
+//! An api process whose clock is wrong. It jumps back: ids go on rising, and no buyer is refused (row A2). It is ahead or
 //! behind: the sale starts and ends by Redis' clock all the same (row A8).
 
 use crate::support::processes::killable::{KillableProcess, ProcessOptions};

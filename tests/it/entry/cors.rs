@@ -60,8 +60,8 @@ fn named_origins_get_exactly_what_the_api_uses_and_others_get_nothing() {
         let accepted = Answer::of(buy("http://127.0.0.1:3000")).await;
         assert_eq!(accepted.status, 202, "{accepted:?}");
         assert_eq!(accepted.header("access-control-allow-origin"), "http://127.0.0.1:3000");
-        let told = listed("location, retry-after, x-request-id, www-authenticate");
-        assert_eq!(listed(accepted.header("access-control-expose-headers")), told);
+        let wanted = listed("location, retry-after, x-request-id, www-authenticate");
+        assert_eq!(listed(accepted.header("access-control-expose-headers")), wanted);
         assert!(listed(accepted.header("vary")).contains("origin"), "caches must not mix origins up");
         let refused = Answer::of(buy(SHOP)).await;
         assert_eq!((refused.status, refused.header("access-control-allow-origin")), (409, SHOP));

@@ -31,7 +31,7 @@ async fn listed(world: &World, sale: &SaleId) -> serde_json::Value {
     sales.into_iter().find(|listed| listed["sale_id"] == sale.as_str()).unwrap_or_default()
 }
 
-/// A change as an operator's command leaves it, with nobody asking this process: the row, no cached sale, Redis' terms.
+/// A change as an operator's command leaves it, without a call of this process: the row, no cached sale, Redis' terms.
 async fn changed(world: &World, sale: &SaleId, set: &str) {
     world.sql(&format!("UPDATE sales SET {set} WHERE sale_id = '{sale}'")).await;
     world.redis(&["DEL", &world.servers.redis.keys.sale(sale)]).await;
@@ -185,7 +185,7 @@ fn while_the_servers_cannot_be_asked_an_old_sale_is_shown_and_decides_nothing() 
         let world = World::on_redis(&redis.url(), "old-decides-nothing", &[Role::Api], &BRIEF).await;
         let sale = world.sale("away", 5, None).await;
         assert_eq!(page(&world, &sale).await.status, 200);
-        // NOPERM to the look at the cached sale.
+        // NOPERM to the reading of the cached sale.
         RawRedis::of(&world).await.call(&["ACL", "SETUSER", "default", "-hmget"]).await;
         time_passes(1_200).await;
         for path in ["orders", "tokens", "places"] {

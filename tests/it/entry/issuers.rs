@@ -157,8 +157,8 @@ fn a_public_key_in_pem_form_checks_what_its_private_half_signed() {
         let auth = Authenticator::new(&settings(&service, &scratch("issuer-pem"), "key_file", 5)).unwrap();
         assert_eq!(auth.check(&service.good("alice")).unwrap().as_str(), "alice", "{algorithm}");
         if algorithm != "RS256" {
-            let stranger = LoginService::new(algorithm).good("alice");
-            assert!(auth.check(&stranger).unwrap_err().to_string().contains("signature"), "{algorithm}");
+            let foreign = LoginService::new(algorithm).good("alice");
+            assert!(auth.check(&foreign).unwrap_err().to_string().contains("signature"), "{algorithm}");
         }
     }
 }

@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 
 const BODY: &str = "Content-Length: 14\r\n\r\n{\"quantity\":1}";
 
-/// Requests with a body that nobody reads: the request, and the status of its refusal.
+/// Requests with a body that is not read: the request, and the status of its refusal.
 fn refused(world: &World, sale: &str) -> Vec<(String, u16)> {
     let access = world.access("alice");
     let post = |path: &str, head: &str| format!("POST /v1/sales/{path} HTTP/1.1\r\nHost: seckill\r\n{head}{BODY}");

@@ -50,9 +50,9 @@ fn the_issuer_rotates_and_a_key_that_is_gone_takes_its_verified_tokens_with_it()
         assert!(is_let_in(&world, &sale, &alice).await, "both keys count while both are shown");
 
         issuer.publish(&set_of(&[&new]));
-        let stranger = LoginService::named("EdDSA", "stranger").good("mallory");
+        let foreign = LoginService::named("EdDSA", "stranger").good("mallory");
         eventually("the old key goes", async || {
-            assert!(!is_let_in(&world, &sale, &stranger).await, "what wakes the reading");
+            assert!(!is_let_in(&world, &sale, &foreign).await, "what wakes the reading");
             !is_let_in(&world, &sale, &alice).await
         })
         .await;

@@ -141,7 +141,7 @@ fn a_status_is_for_its_owner_only() {
 
 /// The order is in the broker; Redis loses the ledger. "No such order" would be a lie.
 #[test]
-fn an_accepted_buyer_never_hears_404_because_redis_lost_the_ledger() {
+fn an_accepted_buyer_never_gets_404_because_redis_lost_the_ledger() {
     run(async {
         let world = World::with(&[Role::Api, Role::Relay], &[]).await;
         let sale = world.sale("forgetful", 5, None).await;

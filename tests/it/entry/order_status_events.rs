@@ -13,7 +13,7 @@ async fn follow(world: &World, sale: &SaleId, user: &str, id: &str) -> reqwest::
 }
 
 /// The documents in a stream's events.
-fn told(text: &str) -> Vec<Value> {
+fn events_of(text: &str) -> Vec<Value> {
     text.lines()
         .filter_map(|line| line.strip_prefix("data: "))
         .map(|data| serde_json::from_str(data).unwrap())
@@ -36,7 +36,7 @@ fn a_stream_sends_queued_then_the_outcome_then_ends() {
         let first = std::str::from_utf8(&first).unwrap();
         assert!(first.starts_with("event: status\ndata: ") && first.ends_with("\n\n"), "{first:?}");
         assert_eq!(
-            (told(first)[0]["status"].as_str(), told(first)[0]["request_id"].as_str()),
+            (events_of(first)[0]["status"].as_str(), events_of(first)[0]["request_id"].as_str()),
             (Some("QUEUED"), Some(&*id))
         );
 
@@ -45,14 +45,14 @@ fn a_stream_sends_queued_then_the_outcome_then_ends() {
         while let Some(part) = stream.next().await {
             text.push_str(std::str::from_utf8(&part.unwrap()).unwrap());
         }
-        let events = told(&text);
+        let events = events_of(&text);
         assert_eq!(events.len(), 1, "{text:?}");
         assert_eq!((events[0]["status"].as_str(), events[0]["code"].as_str()), (Some("CONFIRMED"), Some("P4-C0")));
 
         // A late reader gets the outcome at once; a reader who is not the owner gets nothing.
         let late = follow(&world, &sale, "alice", &id).await.text().await.unwrap();
-        assert_eq!(told(&late).len(), 1, "{late:?}");
-        assert_eq!(told(&late)[0]["status"], "CONFIRMED");
+        assert_eq!(events_of(&late).len(), 1, "{late:?}");
+        assert_eq!(events_of(&late)[0]["status"], "CONFIRMED");
         for (user, id) in [("bob", id.as_str()), ("alice", "4242")] {
             assert_eq!(follow(&world, &sale, user, id).await.status(), 404);
         }

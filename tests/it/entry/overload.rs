@@ -1,4 +1,4 @@
-//! Clients that are slow on purpose hold up nobody else, and a client above the limit is refused at once (A9, A10).
+//! Clients that are slow on purpose hold up no other client, and a client above the limit is refused at once (A9, A10).
 
 use crate::support::basics::answer::Answer;
 use crate::support::buyers::raw_http::purchase_head;
@@ -36,7 +36,7 @@ fn bodies_that_never_come_hold_no_place() {
 }
 
 #[test]
-fn silent_connections_keep_nobody_out_for_longer_than_a_head_may_take() {
+fn silent_connections_keep_no_buyer_out_for_longer_than_a_head_may_take() {
     run(async {
         let set =
             ["http.workers_count=1", "http.connections_max=8", "http.head_timeout_ms=1500", "http.keep_alive_s=1"];

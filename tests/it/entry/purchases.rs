@@ -102,7 +102,7 @@ fn wanting_more_than_is_left_is_no_sell_out() {
 #[test]
 fn a_full_outbox_refuses_and_takes_nothing() {
     run(async {
-        // Nobody relays, so every accepted request stays in the outbox.
+        // No process relays, so every accepted request stays in the outbox.
         let world = World::with(&[seckill::roles::Role::Api], &["p1_entry.backlog_max=3"]).await;
         let sale = world.sale("backlog", 10, Some(1)).await;
         for user in ["a", "b", "c"] {
@@ -113,7 +113,7 @@ fn a_full_outbox_refuses_and_takes_nothing() {
         assert!(!full.header("retry-after").is_empty(), "{full:?}");
         assert_eq!(world.servers.redis.stock.units(&sale, 0).await.unwrap(), Some(7));
         // The entry may be closed by now, but for a trickle.
-        eventually("who has bought hears so", async || {
+        eventually("who has bought sees it", async || {
             let again = world.buy(&sale, "a", 1, None).await;
             assert!(matches!(again.code().as_str(), "P2-R1" | "P1-S8"), "{again:?}");
             again.code() == "P2-R1"

@@ -1,4 +1,4 @@
-//! Secrets that change while buyers are between their token and their purchase: nobody is turned away before the old one goes.
+//! Secrets that change while buyers are between their token and their purchase: no buyer is turned away before the old one goes.
 
 use crate::support::world::{Answer, World, run};
 use reqwest::Method;

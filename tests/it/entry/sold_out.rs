@@ -1,5 +1,5 @@
-//! A sale that is sold out, from the side of those who hold a purchase token: winners hear their first answer for as long as
-//! their record is kept, and nobody is refused for good while the ledger cannot tell (rows A9, A2).
+//! A sale that is sold out, from the side of those who hold a purchase token: winners get their first answer for as long as
+//! their record is kept, and no buyer is refused for good while the ledger cannot say (rows A9, A2).
 
 use crate::support::world::{Answer, World, eventually, run, time_passes};
 use reqwest::Method;
@@ -69,7 +69,7 @@ fn a_sale_that_is_being_rebuilt_is_not_called_sold_out() {
 }
 
 #[test]
-fn nobody_is_refused_for_good_while_the_ledger_cannot_tell() {
+fn no_buyer_is_refused_for_good_while_the_ledger_cannot_say() {
     run(async {
         // The sale's view stays as it is: the mark holds while the keys are lost.
         let world =
@@ -90,7 +90,7 @@ fn nobody_is_refused_for_good_while_the_ledger_cannot_tell() {
         for lost in ["meta", "ledger"] {
             let (sale, winner, _, _) = sold_out(&world, &format!("lost-{lost}")).await;
             let key = if lost == "meta" { keys.meta(0, &sale) } else { keys.ledger(0, &sale) };
-            // All that tells of the winner is gone with the ledger, or cannot be trusted without the meta.
+            // All that shows the winner is gone with the ledger, or cannot be trusted without the meta.
             world.redis(&["DEL", &keys.ledger(0, &sale), &key]).await;
             eventually("closed until it was checked", async || {
                 let answer = world.buy(&sale, "alice", 1, Some(&winner)).await;

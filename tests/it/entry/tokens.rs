@@ -20,7 +20,7 @@ fn issued_at(world: &World, sale: &SaleId, user: &str, at_ms: i64) -> String {
 }
 
 #[test]
-fn a_token_is_for_its_buyer_and_its_sale_and_nobody_can_make_one() {
+fn a_token_is_for_its_buyer_and_its_sale_and_no_client_can_make_one() {
     run(async {
         let world = World::start().await;
         let (sale, other) = (world.sale("mine", 10, None).await, world.sale("other", 10, None).await);
@@ -76,7 +76,7 @@ fn an_expired_token_says_where_its_purchase_can_be_looked_up() {
         assert_eq!(late.header("location"), format!("/v1/sales/expires/orders/{unused_id}"));
         assert_eq!(world.status(&sale, "alice", &unused_id, 0).await.status, 404, "it was not used");
         let foreign = world.buy(&sale, "bob", 1, Some(&unused)).await;
-        assert_eq!((foreign.status, foreign.code().as_str()), (403, "TOKEN_INVALID"), "nothing is told to others");
+        assert_eq!((foreign.status, foreign.code().as_str()), (403, "TOKEN_INVALID"), "others learn nothing");
         world.assert_untouched(&sale, 10).await;
         world.finish().await;
     });

@@ -29,8 +29,8 @@ fn above_the_bound_a_poll_gets_the_present_status_and_a_stream_503() {
         let again_s: u64 = refused.headers()["retry-after"].to_str().unwrap().parse().unwrap();
         assert!(refused.status() == 503 && (5..=10).contains(&again_s), "{refused:?}");
         assert!(refused.text().await.unwrap().contains("P1-S8"));
-        let look = world.status(&sale, "bob", &bob, 0).await;
-        assert_eq!((look.status, look.headers.get("retry-after")), (200, None), "it did not want to wait");
+        let status = world.status(&sale, "bob", &bob, 0).await;
+        assert_eq!((status.status, status.headers.get("retry-after")), (200, None), "it did not want to wait");
         assert_eq!(world.buy(&sale, "carol", 1, None).await.status, 202);
 
         drop(stream);
@@ -61,10 +61,10 @@ fn who_closes_half_its_connection_is_gone_before_the_next_heartbeat() {
         let (access, mut stream) = (world.access("alice"), connect(&world).await);
         let head = format!("GET /v1/sales/{sale}/orders/{id}/events HTTP/1.1\r\nHost: seckill\r\n");
         stream.write_all(format!("{head}Authorization: Bearer {access}\r\n\r\n").as_bytes()).await.unwrap();
-        let mut heard = vec![0; 4096];
+        let mut answer = vec![0; 4096];
         let mut bytes = 0;
-        while !String::from_utf8_lossy(&heard[..bytes]).contains("QUEUED") {
-            bytes += stream.read(&mut heard[bytes..]).await.unwrap();
+        while !String::from_utf8_lossy(&answer[..bytes]).contains("QUEUED") {
+            bytes += stream.read(&mut answer[bytes..]).await.unwrap();
         }
         stream.shutdown().await.unwrap();
         let mut rest = String::new();

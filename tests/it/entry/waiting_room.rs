@@ -1,4 +1,4 @@
-//! A sale with a waiting room is bought of by those it let go, and by nobody else.
+//! A sale with a waiting room is bought of by those it released, and by no others.
 
 use crate::support::buyers::orders::LONG;
 use crate::support::buyers::waiting_rooms::buyers;
@@ -133,7 +133,7 @@ fn a_sold_out_sale_ends_the_waiting() {
         let waiting = world.enter_room(&sale, "loser").await.text("ticket");
         let token = world.token_for(&sale, "winner", Some(&ticket)).await.text("token");
         assert_eq!(world.buy(&sale, "winner", 1, Some(&token)).await.status, 202);
-        eventually("those who wait hear it", async || {
+        eventually("those who wait get it", async || {
             let asked = world.ask_place(&sale, "loser", &waiting).await;
             (asked.status, asked.code().as_str()) == (410, "P1-S2")
         })
@@ -146,7 +146,7 @@ fn a_sold_out_sale_ends_the_waiting() {
         let released = world.release_cursor(&sale).await.released;
         world.numbers(&world.stored(&sale).await, &buyers(0..100)).await;
         crate::support::world::time_passes(1_000).await;
-        assert_eq!(world.release_cursor(&sale).await.released, released, "nobody is let go to find nothing");
+        assert_eq!(world.release_cursor(&sale).await.released, released, "no buyer is released to find nothing");
         world.sale_control().top_up(&sale, "more", 1).await.unwrap();
         eventually("the entry has seen it", async || world.enter_room(&sale, "loser").await.status == 200).await;
         world.wait_turn(&sale, "loser").await;

@@ -30,8 +30,8 @@ fn who_comes_before_the_start_is_drawn_and_not_by_when_or_who() {
             let sale = world.early_room(id, 10).await;
             for answer in world.all_enter(&sale, &users).await {
                 assert_eq!(answer.text("state"), "waiting");
-                let told = ["place", "ahead", "ticket"].map(|field| !answer.json[field].is_null());
-                assert_eq!(told, [false; 3], "nothing of the order is told: {answer:?}");
+                let shown = ["place", "ahead", "ticket"].map(|field| !answer.json[field].is_null());
+                assert_eq!(shown, [false; 3], "nothing of the order is shown: {answer:?}");
                 let again_s: u64 = answer.header("retry-after").parse().unwrap();
                 assert!((3_000..=3_601).contains(&again_s), "after the start: {again_s}");
             }
@@ -104,7 +104,7 @@ fn the_first_call_after_the_start_draws_for_good_even_if_the_clock_goes_back() {
 }
 
 #[test]
-fn a_full_room_takes_nobody_in_and_puts_nobody_out() {
+fn a_full_room_takes_no_buyer_in_and_puts_none_out() {
     run(async {
         let world = World::with(&[Role::Api], &["p1_entry.room_places_max=3"]).await;
         let sale = world.room("full", 10).await;

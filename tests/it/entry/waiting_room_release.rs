@@ -10,7 +10,7 @@ use seckill::roles::Role;
 /// One call of the script, and what it must have done by the clock that it read.
 async fn release(world: &World, sale: &Sale, rate: u32, arrivals: u64) -> ReleaseCursor {
     let before = world.release_cursor(&sale.sale_id).await;
-    let told = world.servers.redis.rooms.release(sale, rate, 0).await.unwrap();
+    let release = world.servers.redis.rooms.release(sale, rate, 0).await.unwrap();
     let door = world.release_cursor(&sale.sale_id).await;
     let elapsed_us = if before.at_us == 0 { 0 } else { door.at_us.saturating_sub(before.at_us).min(1_000_000) };
     let parts = before.part + u64::from(rate) * elapsed_us;
@@ -19,18 +19,18 @@ async fn release(world: &World, sale: &Sale, rate: u32, arrivals: u64) -> Releas
         (released, part) = (arrivals, 0);
     }
     assert_eq!((door.released, door.part), (released, part), "{rate} a second for {elapsed_us} µs after {before:?}");
-    assert_eq!((told.released, told.gained, told.arrivals), (released, released - before.released, arrivals));
+    assert_eq!((release.released, release.gained, release.arrivals), (released, released - before.released, arrivals));
     door
 }
 
 #[test]
-fn what_is_let_go_is_the_rate_times_the_time_of_redis_to_the_place() {
+fn what_is_released_is_the_rate_times_the_time_of_redis_to_the_place() {
     run(async {
         let world = World::with(&[], &[]).await;
         let sale = world.room("exact", 10).await;
         let stored = world.stored(&sale).await;
         world.numbers(&stored, &buyers(0..2_000)).await;
-        assert_eq!(release(&world, &stored, 1_000_000, 2_000).await.released, 0, "the first look begins the count");
+        assert_eq!(release(&world, &stored, 1_000_000, 2_000).await.released, 0, "the first reading begins the count");
         for round in 0..60u32 {
             release(&world, &stored, [1, 7, 333, 0, 999][round as usize % 5], 2_000).await;
             pause().await;
@@ -39,8 +39,8 @@ fn what_is_let_go_is_the_rate_times_the_time_of_redis_to_the_place() {
         time_passes(2_500).await;
         let after = release(&world, &stored, 100, 2_000).await.released;
         assert!((100..=101).contains(&(after - before)), "an outage ends in a second's worth: {before} {after}");
-        // Never more than there are, and nothing is saved up while nobody waits.
-        eventually("all are let go", async || release(&world, &stored, 5_000, 2_000).await.released == 2_000).await;
+        // Never more than there are, and nothing is saved up while no buyer waits.
+        eventually("all are released", async || release(&world, &stored, 5_000, 2_000).await.released == 2_000).await;
         for _ in 0..20 {
             release(&world, &stored, 1_000, 2_000).await;
             pause().await;
@@ -52,7 +52,7 @@ fn what_is_let_go_is_the_rate_times_the_time_of_redis_to_the_place() {
 }
 
 #[test]
-fn nothing_is_let_go_before_the_start_in_a_pause_or_while_the_sale_is_not_warmed() {
+fn nothing_is_released_before_the_start_in_a_pause_or_while_the_sale_is_not_warmed() {
     run(async {
         let world = World::with(&[], &[]).await;
         let waiting = buyers(0..100);
@@ -86,7 +86,7 @@ fn nothing_is_let_go_before_the_start_in_a_pause_or_while_the_sale_is_not_warmed
 fn drawn_places_are_answered_before_the_first_buyer_is_released() {
     run(async {
         let world = World::with(&[], &[]).await;
-        let sale = world.early_room("heard", 10).await;
+        let sale = world.early_room("early", 10).await;
         let early = world.stored(&sale).await;
         world.places(&early, &buyers(0..500)).await;
         // As if it started this moment: a second, and a tenth of a millisecond for each of the 500.
@@ -95,12 +95,12 @@ fn drawn_places_are_answered_before_the_first_buyer_is_released() {
         assert!(world.servers.redis.sale_keys.set_terms(&started, 0).await.unwrap());
         let opens_us = u64::try_from(started.starts_at_ms).unwrap() * 1_000 + 1_050_000;
         let release = async || world.servers.redis.rooms.release(&started, 1_000_000, 0).await.unwrap();
-        // The first look only begins the count.
+        // The first reading only begins the count.
         assert_eq!(release().await.released, 0);
-        eventually("somebody is let go", async || {
-            let (told, at_us) = (release().await, world.release_cursor(&sale).await.at_us);
-            assert_eq!(told.released > 0, at_us > opens_us, "{told:?} at {at_us}, from {opens_us} on");
-            told.released > 0
+        eventually("somebody is released", async || {
+            let (release, at_us) = (release().await, world.release_cursor(&sale).await.at_us);
+            assert_eq!(release.released > 0, at_us > opens_us, "{release:?} at {at_us}, from {opens_us} on");
+            release.released > 0
         })
         .await;
         world.stop().await;
@@ -108,7 +108,7 @@ fn drawn_places_are_answered_before_the_first_buyer_is_released() {
 }
 
 #[test]
-fn several_api_processes_let_go_what_one_would() {
+fn several_api_processes_release_what_one_would() {
     run(async {
         const RATE: u64 = 200;
         let set = ["p1_entry.room_release_per_s=200"];
@@ -123,7 +123,7 @@ fn several_api_processes_let_go_what_one_would() {
         let last = &users[1_199];
         let ticket = worlds[0].enter_room(&sale, last).await.text("ticket");
         let first = worlds[0].release_cursor(&sale).await;
-        eventually("all of them are let go", async || {
+        eventually("all of them are released", async || {
             let mut all = true;
             for world in &worlds {
                 let answer = world.ask_place(&sale, last, &ticket).await;
@@ -132,7 +132,7 @@ fn several_api_processes_let_go_what_one_would() {
             }
             let door = worlds[0].release_cursor(&sale).await;
             let most = first.released + RATE * (door.at_us - first.at_us) / 1_000_000 + 1;
-            assert!(door.released <= most, "{door:?} is more than one process would let go since {first:?}");
+            assert!(door.released <= most, "{door:?} is more than one process would release since {first:?}");
             all
         })
         .await;
@@ -168,7 +168,7 @@ fn a_closed_entry_lets_its_trickle_out_of_the_room_and_all_when_it_opens() {
         assert_eq!(waiting.text("state"), "waiting", "{waiting:?}");
         let rest = world.second_world(&[Role::Relay, Role::Consumer], &[]).await;
         eventually("the room is empty", async || world.release_cursor(&sale).await.released == 500).await;
-        // The process that answers looks at the door a few times a second.
+        // The process that answers reads the door a few times a second.
         eventually("the last one is let in", async || {
             world.ask_place(&sale, &users[499], &tickets[499]).await.text("state") == "released"
         })
@@ -179,7 +179,7 @@ fn a_closed_entry_lets_its_trickle_out_of_the_room_and_all_when_it_opens() {
 }
 
 #[test]
-fn signed_places_are_let_go_even_after_redis_lost_the_room() {
+fn signed_places_are_released_even_after_redis_lost_the_room() {
     run(async {
         let world = World::with(&[Role::Api], &["p1_entry.room_release_per_s=20"]).await;
         let sale = world.room("lost", 10).await;
@@ -188,8 +188,8 @@ fn signed_places_are_let_go_even_after_redis_lost_the_room() {
         let last = came.iter().position(|answer| answer.json["place"] == 60).expect("the last one");
         let (user, ticket) = (&users[last], came[last].text("ticket"));
         world.lose_room(&sale).await;
-        // Nobody comes in again: only the ticket says that there were sixty.
-        eventually("place 60 is let go", async || {
+        // No buyer comes in again: only the ticket says that there were sixty.
+        eventually("place 60 is released", async || {
             let answer = world.ask_place(&sale, user, &ticket).await;
             assert_eq!((answer.status, answer.json["place"].as_u64()), (200, Some(60)), "{answer:?}");
             answer.text("state") == "released"

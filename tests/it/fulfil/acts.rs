@@ -38,11 +38,11 @@ fn a_step_of_an_order_whose_act_cannot_be_written_is_not_taken() {
                 "action = 'order.{step}' AND target_id = '{alice}' AND sale_id = 'acts' AND actor_name = 'Li Wei' \
                  AND outcome = 'ok' AND code = '{code}' AND before_json = '{before}'"
             );
-            for told in ["the first time", "a repeat"] {
+            for when in ["the first time", "a repeat"] {
                 let answer = admin.post(&path, body.clone()).await;
-                assert_eq!(answer.status, 200, "{step}, {told}: {answer:?}");
-                assert_eq!(world.rows(table, done).await, 1, "{step}, {told}");
-                assert_eq!(world.rows("operator_acts", &act).await, 1, "{step}, {told}: one act");
+                assert_eq!(answer.status, 200, "{step}, {when}: {answer:?}");
+                assert_eq!(world.rows(table, done).await, 1, "{step}, {when}");
+                assert_eq!(world.rows("operator_acts", &act).await, 1, "{step}, {when}: one act");
             }
         }
         world.finish().await;

@@ -26,7 +26,7 @@ fn a_buyer_sees_the_deadline_pays_and_sees_the_order_paid() {
         let mine = world.my_order("alice", alice).await;
         assert_eq!((mine.status, mine.text("state"), mine.code()), (200, "UNPAID".into(), "P6-F0".into()));
         assert_eq!(world.my_order("bob", alice).await.status, 404, "another's");
-        // Whether somebody has this order is nobody else's business.
+        // Whether somebody has this order is no other buyer's business.
         let unknown = seckill::domain::ids::RequestId::new(7).unwrap();
         let said = async |id| {
             let answer = world.cancel_mine("bob", id).await;
@@ -112,7 +112,7 @@ fn money_under_an_id_that_another_payment_has_is_on_record_and_goes_back() {
         let (alice, bob) = (world.ordered(&sale, "alice").await, world.ordered(&sale, "bob").await);
         assert_eq!(admin.pay(alice, "pi_1").await.code(), "P6-F1");
         let mut recorded = Vec::new();
-        // For another order, of another amount, in another currency; each told twice.
+        // For another order, of another amount, in another currency; each reported twice.
         for (order, amount, currency) in [(bob, 100, "CNY"), (alice, 99, "CNY"), (alice, 100, "USD")] {
             let body = json!({ "payment_id": "pi_1", "amount": amount, "currency": currency });
             let path = format!("/orders/{order}/paid");

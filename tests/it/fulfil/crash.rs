@@ -61,7 +61,7 @@ fn a_sweep_that_dies_at_any_line_is_finished_by_the_next_one() {
 fn a_payment_that_dies_at_any_line_is_told_again_and_counts_once() {
     run(async {
         let world = World::with(&[Api, Relay, Consumer], &[]).await;
-        let sale = world.paying_sale("told-again", 10, Some(1), LONG).await;
+        let sale = world.paying_sale("reported-again", 10, Some(1), LONG).await;
         for point in ["F30", "F31"] {
             let id = world.ordered(&sale, point).await;
             let rid = id.to_string();
@@ -207,17 +207,17 @@ fn an_event_of_an_order_that_was_confirmed_and_not_deleted_is_told_again_as_the_
         let mut world = World::with(&[Api, Relay, Consumer], &[]).await;
         let admin = world.admin_port();
         let mut downstream = Downstream::listen(&world).await;
-        let sale = world.paying_sale("told", 10, Some(1), LONG).await;
+        let sale = world.paying_sale("published", 10, Some(1), LONG).await;
         let id = world.ordered(&sale, "alice").await;
-        downstream.hears(id, "CONFIRMED", 1).await;
+        downstream.receives(id, "CONFIRMED", 1).await;
         world.stop_roles().await;
         world.start_roles(&[Api]).await;
         assert_eq!(admin.pay(id, "pi_1").await.code(), "P6-F1");
         world.process("consumer", "F38=return", &[]).dies_at("F38").await;
         assert_eq!(world.rows("order_events", "TRUE").await, 1, "it waits");
-        downstream.hears(id, "PAID", 1).await;
+        downstream.receives(id, "PAID", 1).await;
         world.start_roles(&[Relay, Consumer]).await;
-        downstream.hears(id, "PAID", 2).await;
+        downstream.receives(id, "PAID", 2).await;
         eventually("forgotten", async || world.rows("order_events", "TRUE").await == 0).await;
         let paid = downstream.events.iter().filter(|event| event["status"] == "PAID");
         assert_eq!(paid.map(|event| &event["version"]).collect::<Vec<_>>(), [&json!(2), &json!(2)]);

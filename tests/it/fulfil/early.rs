@@ -21,7 +21,7 @@ fn said(answer: &Answer) -> (u16, String, bool) {
 }
 
 /// A payment as an older version has recorded it, when the order was not there yet.
-async fn told_before(world: &World, id: &str, order: RequestId, (amount, state): (i64, &str)) {
+async fn reported_before(world: &World, id: &str, order: RequestId, (amount, state): (i64, &str)) {
     let columns = "payment_id, request_id, amount_cents, currency, state, reason";
     let row = format!("'{id}', {order}, {amount}, 'CNY', '{state}', 'NO_ORDER'");
     world.sql(&format!("INSERT INTO payments ({columns}) VALUES ({row})")).await;
@@ -46,8 +46,8 @@ fn money_for_an_order_that_is_still_to_be_written_is_refused_for_now_and_pays_it
             assert_eq!((answer.status, answer.retry_after_s() > 0), (503, true), "{answer:?}");
         }
         let amount = ["--payment-id", "pi_1", "--amount", "100", "--currency", "CNY"];
-        let told = world.cli(&[&["order", "paid", &alice.to_string()], amount.as_slice()].concat()).exits(1);
-        assert!(told.err.contains("not written yet") && told.err.contains("nothing was recorded"), "{told:?}");
+        let refused = world.cli(&[&["order", "paid", &alice.to_string()], amount.as_slice()].concat()).exits(1);
+        assert!(refused.err.contains("not written yet") && refused.err.contains("nothing was recorded"), "{refused:?}");
         assert_eq!((world.rows("payments", "TRUE").await, world.rows("operator_acts", "TRUE").await), (0, 0));
 
         other.run("ROLLBACK").await;
@@ -71,15 +71,15 @@ fn money_that_was_recorded_before_its_order_pays_it_when_it_is_told_again() {
             orders.push(world.bought(&sale, user).await);
         }
         let [alice, bob, carol] = orders[..] else { panic!("three orders") };
-        told_before(&world, "pi_alice", alice, (100, "REFUND_NEEDED")).await;
-        told_before(&world, "pi_bob", bob, (100, "REFUNDED")).await;
-        told_before(&world, "pi_carol", carol, (99, "REFUND_NEEDED")).await;
+        reported_before(&world, "pi_alice", alice, (100, "REFUND_NEEDED")).await;
+        reported_before(&world, "pi_bob", bob, (100, "REFUNDED")).await;
+        reported_before(&world, "pi_carol", carol, (99, "REFUND_NEEDED")).await;
         let early = admin.pay(alice, "pi_alice").await;
         assert_eq!((early.status, early.code()), (503, "ORDER_NOT_WRITTEN".to_owned()), "{early:?}");
         other.run("ROLLBACK").await;
         eventually("three orders", async || world.orders(&sale).await == 3).await;
 
-        // A provider may tell it several times at once.
+        // A provider may report it several times at once.
         let repeats = futures::future::join_all((0..6).map(|_| admin.pay(alice, "pi_alice"))).await;
         for paid in repeats {
             assert_eq!((paid.status, paid.code()), (200, "P6-F1".to_owned()), "{paid:?}");
@@ -179,7 +179,7 @@ fn a_closed_sale_that_has_left_redis_keeps_no_money_from_being_decided() {
         assert_eq!(nowhere.text("reason"), "NO_ORDER", "removed after an audit: {nowhere:?}");
         world.sql("DELETE FROM sale_epochs").await;
         let unread = admin.pay(RequestId::new(9).unwrap(), "pi_4").await;
-        assert_eq!(said(&unread), (503, "ORDER_NOT_WRITTEN".to_owned(), true), "gone, nobody knows why: {unread:?}");
+        assert_eq!(said(&unread), (503, "ORDER_NOT_WRITTEN".to_owned(), true), "gone, for no known reason: {unread:?}");
         world.finish().await;
     });
 }
@@ -209,7 +209,7 @@ fn nothing_is_decided_about_money_while_a_ledger_that_may_have_its_request_canno
         set(MetaState::Open, MetaState::Frozen).await;
         let nowhere = admin.pay(unknown, "pi_1").await;
         assert_eq!((nowhere.status, nowhere.text("reason")), (200, "NO_ORDER".to_owned()), "{nowhere:?}");
-        // What is on record of the same money holds, whoever is away now.
+        // What is on record of the same money holds, whichever server is away now.
         hole.loses_answers(true);
         let again = admin.pay(unknown, "pi_1").await;
         assert_eq!((again.status, again.text("reason")), (200, "NO_ORDER".to_owned()), "{again:?}");

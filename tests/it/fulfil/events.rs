@@ -1,4 +1,4 @@
-//! What becomes of an order is told to downstream systems, each change once or more, with a version that grows (L5).
+//! What becomes of an order is published to downstream systems, each change once or more, with a version that grows (L5).
 
 use crate::support::buyers::orders::LONG;
 use crate::support::outside::downstream::Downstream;
@@ -8,7 +8,7 @@ use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
 use serde_json::json;
 use std::collections::BTreeSet;
 
-/// The versions of an order that were told, one for each different event: the same one may be told twice.
+/// The versions of an order that were published, one for each different event: the same one may be published twice.
 fn versions(downstream: &Downstream, id: RequestId) -> Vec<u64> {
     let of = downstream.events.iter().filter(|event| event["rid"] == id.to_string().as_str());
     let different: BTreeSet<(u64, String)> = of
@@ -18,7 +18,7 @@ fn versions(downstream: &Downstream, id: RequestId) -> Vec<u64> {
 }
 
 #[test]
-fn the_whole_life_of_an_order_is_told_in_versions() {
+fn the_whole_life_of_an_order_is_published_in_versions() {
     run(async {
         let world = World::with(&[Api, Relay, Consumer, Reconcile], &[]).await;
         let admin = world.admin_port();
@@ -34,7 +34,7 @@ fn the_whole_life_of_an_order_is_told_in_versions() {
             (bob, "EXPIRED"),
             (carol, "CANCELLED"),
         ] {
-            downstream.hears(id, status, 1).await;
+            downstream.receives(id, status, 1).await;
         }
         let confirmed = downstream.events.iter().find(|event| event["status"] == "CONFIRMED").unwrap();
         assert_eq!(
@@ -63,8 +63,8 @@ fn an_event_that_is_not_written_with_its_change_is_missed() {
         let paid = ["order", "paid", &rid, "--payment-id", "p", "--amount", "100", "--currency", "CNY"];
         world.cli_with_faults("order_event_row=return", &paid).exits(0);
         world.cli(&["order", "cancel", &rid, "--reason", "r"]).exits(0);
-        downstream.hears(alice, "CANCELLED", 1).await;
-        downstream.hears(alice, "REFUND_NEEDED CANCELLED", 1).await;
+        downstream.receives(alice, "CANCELLED", 1).await;
+        downstream.receives(alice, "REFUND_NEEDED CANCELLED", 1).await;
         let version = world.number(&format!("SELECT version AS n FROM orders WHERE request_id = {alice}")).await;
         assert_eq!((versions(&downstream, alice), version), (vec![1, 3, 4], 4), "the second is missing");
         world.finish().await;

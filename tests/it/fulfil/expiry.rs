@@ -118,7 +118,7 @@ fn sales_with_overdue_orders_take_turns() {
 }
 
 #[test]
-fn orders_that_moved_after_they_were_read_are_told_as_they_are_and_hold_up_nobody() {
+fn orders_that_moved_after_they_were_read_are_published_as_they_are_and_hold_up_no_other() {
     run(async {
         let mut world = World::with(&[Role::Api, Role::Relay, Role::Consumer], &[]).await;
         let sale = world.paying_sale("moved", 200, None, LONG).await;
@@ -145,13 +145,13 @@ fn orders_that_moved_after_they_were_read_are_told_as_they_are_and_hold_up_nobod
         assert_eq!((batch.orders, batch.units), (1, 1), "not the paid one");
         let rows = world.servers.rows.order_events.waiting(0).await.unwrap().events;
         assert_eq!(rows.iter().map(|row| row.count).collect::<Vec<_>>(), [100, 18, 1], "a row is a message");
-        let told = |id: RequestId| {
+        let status = |id: RequestId| {
             let lists = rows.iter().map(|row| format!("[{}]", String::from_utf8_lossy(&row.bodies)));
             let mut events = lists.flat_map(|list| serde_json::from_str::<Vec<serde_json::Value>>(&list).unwrap());
             events.find(|event| event["rid"] == id.to_string().as_str()).map(|event| event["version"].clone())
         };
         assert_eq!(
-            [ids[2], ids[3], ids[5]].map(told),
+            [ids[2], ids[3], ids[5]].map(status),
             [Some(json!(2)), None, Some(json!(3))],
             "the version that the row has now"
         );

@@ -47,7 +47,7 @@ fn cancellations_wait_while_their_sale_is_being_rebuilt_and_for_nothing_else() {
         assert_eq!(admin.post(&path, json!({ "reason": "out of stock" })).await.status, 200);
         assert_eq!(world.servers.redis.stock.units(&sale, 0).await.unwrap(), Some(9), "all but dave's");
 
-        // A sale that was closed while Redis had it frozen, and could not be told, is never rebuilt: nobody waits for that.
+        // A sale that was closed while Redis had it frozen, and could not be changed there, is never rebuilt: nothing waits for that.
         world.cli(&["sale", "close", "frozen"]).exits(0);
         let keys = &world.servers.redis.sale_keys;
         keys.set_state(&sale, 0, MetaState::Frozen, &[MetaState::Closed]).await.unwrap();

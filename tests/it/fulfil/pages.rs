@@ -22,7 +22,7 @@ async fn walked(admin: &AdminPort, list: &str, rows: &str, id: &str) -> Vec<Valu
     }
 }
 
-async fn owed(world: &World, payments: u32) {
+async fn refunds_due(world: &World, payments: u32) {
     // Seven of each moment.
     let row = |n: u32| {
         let sale = if n.is_multiple_of(2) { "'even'" } else { "NULL" };
@@ -43,7 +43,7 @@ fn money_that_has_to_go_back_is_listed_to_its_last_payment() {
     run(async {
         let mut world = World::with(&[], &[]).await;
         let admin = world.admin_port();
-        owed(&world, 1_203).await;
+        refunds_due(&world, 1_203).await;
         let first = admin.get("/refunds").await.json;
         assert_eq!((first["payments"].as_array().unwrap().len(), &first["count"]), (1_000, &json!(1_203)));
         for limit in [1_000, 500, 401] {
@@ -128,7 +128,7 @@ fn deliveries_are_counted_up_to_a_bound_and_replayed_beyond_it() {
             let page = admin.get(&format!("{list}{more}")).await.json;
             (page["count"].as_i64(), page["more_than_count"].as_bool())
         };
-        assert_eq!(counted("").await, (Some(DELIVERIES_COUNTED_MAX), Some(false)), "exactly so many");
+        assert_eq!(counted("").await, (Some(DELIVERIES_COUNTED_MAX), Some(false)), "exactly this number");
         insert(DELIVERIES_COUNTED_MAX + 1..=DELIVERIES_COUNTED_MAX + 2, "DELIVERED").await;
         for more in ["", "&webhook=shop"] {
             assert_eq!(counted(more).await, (Some(DELIVERIES_COUNTED_MAX), Some(true)), "{more}");

@@ -1,4 +1,4 @@
-//! Payment, deadline and cancellation at the same moment: one of them decides, the others hear it (L1).
+//! Payment, deadline and cancellation at the same moment: one of them decides, the others learn it (L1).
 
 use crate::support::buyers::orders::LONG;
 use crate::support::world::parts::mysql_store::rows;
@@ -63,11 +63,11 @@ fn of_a_payment_a_deadline_and_a_cancellation_at_once_one_wins_and_the_money_is_
 fn one_payment_told_many_times_at_once_is_one_payment() {
     run(async {
         let world = World::with(&[Api, Relay, Consumer], &[]).await;
-        let sale = world.paying_sale("told", 100, None, LONG).await;
+        let sale = world.paying_sale("published", 100, None, LONG).await;
         let id = world.ordered(&sale, "alice").await;
-        let told = payment("same", id);
+        let same = payment("same", id);
         let answers =
-            futures::future::join_all((0..8).map(|_| world.servers.rows.orders.receive(&told, None, None))).await;
+            futures::future::join_all((0..8).map(|_| world.servers.rows.orders.receive(&same, None, None))).await;
         let answers: Vec<PaymentAnswer> = answers.into_iter().map(|answer| answer.unwrap().unwrap()).collect();
         assert!(answers.iter().all(applied), "{answers:?}");
         let new = answers.iter().filter(|answer| answer.recorded == PaymentRecorded::Now).count();

@@ -18,14 +18,14 @@ async fn leads(session: &mut Session, work: &str) {
 }
 
 #[test]
-fn a_sweep_that_fails_gives_the_units_of_what_expired_and_of_a_batch_it_never_heard_of() {
+fn a_sweep_that_fails_gives_the_units_of_what_expired_and_of_a_batch_it_never_saw() {
     run(async {
         let mut world = World::with(&[Api, Relay, Consumer], &[]).await;
         let first = world.paying_sale("a-first", 10, Some(1), LONG).await;
         let full = world.paying_sale("b-full", 10, Some(1), LONG).await;
-        let unheard = world.paying_sale("c-unheard", 10, Some(1), LONG).await;
+        let unseen = world.paying_sale("c-unseen", 10, Some(1), LONG).await;
         let (alice, bob) = (world.ordered(&first, "alice").await, world.ordered(&first, "bob").await);
-        let (carol, dave) = (world.ordered(&full, "carol").await, world.ordered(&unheard, "dave").await);
+        let (carol, dave) = (world.ordered(&full, "carol").await, world.ordered(&unseen, "dave").await);
         // The api gives open grants, too, and so does P5.
         world.stop_roles().await;
         let stock = &world.servers.redis.stock;
@@ -46,12 +46,12 @@ fn a_sweep_that_fails_gives_the_units_of_what_expired_and_of_a_batch_it_never_he
             .await;
         world.overdue(carol).await;
         world.overdue(bob).await;
-        eventually("given although the look fails", async || units(&first, 10).await).await;
+        eventually("given although the reading fails", async || units(&first, 10).await).await;
         // As a batch whose commit was never answered: its sale is behind the one that fails.
         world.overdue(dave).await;
-        let due = world.servers.rows.orders.overdue(&unheard, None, 500).await.unwrap();
-        assert!(world.servers.rows.orders.expire(&unheard, due).await.unwrap().is_some());
-        eventually("given although nobody heard of it", async || units(&unheard, 10).await).await;
+        let due = world.servers.rows.orders.overdue(&unseen, None, 500).await.unwrap();
+        assert!(world.servers.rows.orders.expire(&unseen, due).await.unwrap().is_some());
+        eventually("given although no process got it", async || units(&unseen, 10).await).await;
         assert!(world.order_in("UNPAID", carol).await, "it failed all the time");
 
         world.sql("DROP TRIGGER fills").await;
@@ -68,7 +68,7 @@ fn a_sweep_whose_leadership_is_lost_stops_before_its_next_sale() {
         let world = World::with(&[Api, Relay, Consumer], &[]).await;
         let (mut holder, mut successor) = (Session::open(&world).await, Session::open(&world).await);
         holder.run("BEGIN").await;
-        // Each of them is waited for: in that time the leader hears that its lock is gone.
+        // Each of them is waited for: in that time the leader learns that its lock is gone.
         for held in ["a", "b", "c", "d"] {
             let sale = world.paying_sale(held, 3, Some(1), LONG).await;
             world.ordered(&sale, "alice").await;

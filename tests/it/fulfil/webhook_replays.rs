@@ -25,7 +25,7 @@ fn an_event_that_just_happened_does_not_wait_behind_those_that_are_replayed() {
         let leader = world.extra_roles(&[Reconcile], |settings| settings.webhook_delivery.in_flight_each_max = 1);
         eventually("it sends", async || !receiver.calls().is_empty()).await;
         let alice = world.ordered(&sale, "alice").await;
-        receiver.hears("order.confirmed", alice).await;
+        receiver.receives("order.confirmed", alice).await;
         let left = world.rows("webhook_deliveries", "event_key = 'order.paid' AND state = 'WAITING'").await;
         assert!(left > 0, "it came before the last of those that are replayed");
         leader.stop().await;
@@ -50,7 +50,7 @@ fn a_replay_opens_a_receiver_that_answered_410_and_says_so() {
         let dead = world.cli(&["webhook", "replay", "--dead", "--webhook", "shop"]).exits(0);
         assert!(dead.out.contains("shop was closed because its receiver answered 410"), "{dead:?}");
         for id in [alice, bob] {
-            receiver.hears("order.confirmed", id).await;
+            receiver.receives("order.confirmed", id).await;
         }
 
         receiver.answers("410 Gone", "");
@@ -62,7 +62,7 @@ fn a_replay_opens_a_receiver_that_answered_410_and_says_so() {
         let id = world.number(&of_carol).await;
         let answer = admin.post("/webhooks/replay", json!({ "delivery_ids": [id] })).await;
         assert_eq!((&answer.json["replayed"], &answer.json["opened"]), (&json!(1), &json!(["shop"])), "{answer:?}");
-        receiver.hears("order.confirmed", carol).await;
+        receiver.receives("order.confirmed", carol).await;
         world.finish().await;
     });
 }

@@ -54,7 +54,7 @@ fn a_command_without_the_webhooks_writes_their_events_all_the_same() {
         assert_eq!(code, Some(0), "{out} {err}");
         let written = format!("request_id = {alice} AND event_key = 'order.cancelled'");
         assert_eq!(world.rows("webhook_deliveries", &written).await, 1, "in the transaction of the change");
-        receiver.hears("order.cancelled", alice).await;
+        receiver.receives("order.cancelled", alice).await;
 
         let doctor: Vec<&str> = sets.iter().map(String::as_str).chain(["doctor", "--json"]).collect();
         let (_, out, err) = call(&doctor);
@@ -81,7 +81,7 @@ fn a_webhook_that_the_leader_has_no_more_gets_no_events_of_processes_without_it(
         let consumer = world.extra_roles(&[Consumer], |settings| settings.webhooks.clear());
         let sale = world.paying_sale("left", 10, Some(1), LONG).await;
         let alice = world.ordered(&sale, "alice").await;
-        receiver.hears("order.confirmed", alice).await;
+        receiver.receives("order.confirmed", alice).await;
         assert_eq!(world.rows("webhook_deliveries", "webhook = 'former'").await, 0);
         consumer.stop().await;
         leader.stop().await;
@@ -98,9 +98,9 @@ fn orders_and_their_events_go_on_with_a_database_of_before_the_subscriptions() {
         let rest = world.extra_roles(&[Consumer, Reconcile], |_| {});
         let sale = world.paying_sale("before", 10, Some(1), LONG).await;
         let alice = world.ordered(&sale, "alice").await;
-        receiver.hears("order.confirmed", alice).await;
+        receiver.receives("order.confirmed", alice).await;
         assert_eq!(world.cancel_mine("alice", alice).await.text("state"), "CANCELLED");
-        receiver.hears("order.cancelled", alice).await;
+        receiver.receives("order.cancelled", alice).await;
         // The migration comes while the same leader leads.
         world.sql("RENAME TABLE subscriptions_elsewhere TO webhook_subscriptions").await;
         eventually("the subscriptions", async || world.rows("webhook_subscriptions", "events <> ''").await == 1).await;
@@ -126,9 +126,9 @@ fn orders_and_their_events_go_on_with_an_account_of_before_the_subscriptions() {
         let rest = world.extra_roles(&[Consumer, Reconcile], |settings| settings.mysql.url = ServerUrl::new(older));
         let sale = world.paying_sale("rights", 10, Some(1), LONG).await;
         let alice = world.ordered(&sale, "alice").await;
-        receiver.hears("order.confirmed", alice).await;
+        receiver.receives("order.confirmed", alice).await;
         world.overdue(alice).await;
-        receiver.hears("order.expired", alice).await;
+        receiver.receives("order.expired", alice).await;
         assert_eq!(world.rows("webhook_subscriptions", "TRUE").await, 0, "it may not write them");
         rest.stop().await;
         world.sql(&format!("DROP USER {user}")).await;

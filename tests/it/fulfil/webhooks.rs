@@ -21,9 +21,9 @@ fn every_event_of_an_orders_life_arrives_signed_and_as_on_the_exchange() {
         let world = World::with_hook(&ALL, &[], &receiver).await;
         let admin = world.admin_port();
         let mut downstream = Downstream::listen(&world).await;
-        let sale = world.paying_sale("told", 3, Some(1), LONG).await;
+        let sale = world.paying_sale("published", 3, Some(1), LONG).await;
         let [alice, bob, carol] = world.three_lives(&admin, &sale).await;
-        receiver.hears("order.expired", bob).await;
+        receiver.receives("order.expired", bob).await;
         let units = &world.servers.redis.stock;
         eventually("all units are back", async || units.units(&sale, 0).await.unwrap() == Some(3)).await;
         // Redis says yes, the database has no unit any more.
@@ -47,16 +47,16 @@ fn every_event_of_an_orders_life_arrives_signed_and_as_on_the_exchange() {
             ("order.cancelled", carol),
             ("order.failed", dave),
         ] {
-            receiver.hears(event, of).await;
+            receiver.receives(event, of).await;
         }
         eventually("all is delivered", async || world.deliveries("WAITING").await == 0).await;
         assert_eq!(world.deliveries("DELIVERED").await, 10, "one for each change");
         for status in ["CONFIRMED", "PAID", "REFUND_NEEDED ALREADY_PAID", "REFUND_NEEDED CANCELLED", "CANCELLED"] {
-            downstream.hears(alice, status, 1).await;
+            downstream.receives(alice, status, 1).await;
         }
-        downstream.hears(bob, "EXPIRED", 1).await;
-        downstream.hears(carol, "CANCELLED", 1).await;
-        downstream.hears(dave, "FAILED SOLD_OUT", 1).await;
+        downstream.receives(bob, "EXPIRED", 1).await;
+        downstream.receives(carol, "CANCELLED", 1).await;
+        downstream.receives(dave, "FAILED SOLD_OUT", 1).await;
         for call in receiver.calls() {
             assert_eq!(call.line, "POST /hooks/orders?shop=7 HTTP/1.1");
             assert_eq!(call.headers["content-type"], "application/json");
@@ -88,9 +88,9 @@ fn a_webhook_gets_the_events_it_wants_and_without_one_there_are_no_rows() {
         let sale = world.paying_sale("wanted", 10, Some(1), LONG).await;
         let alice = world.ordered(&sale, "alice").await;
         world.cancel_mine("alice", alice).await;
-        all.hears("order.confirmed", alice).await;
-        all.hears("order.cancelled", alice).await;
-        some.hears("order.cancelled", alice).await;
+        all.receives("order.confirmed", alice).await;
+        all.receives("order.cancelled", alice).await;
+        some.receives("order.cancelled", alice).await;
         assert_eq!((some.events().len(), all.events().len()), (1, 2));
         assert!(some.calls().iter().all(|call| call.is_signed_by(SECRET)));
         assert!(all.calls().iter().all(|call| call.is_signed_by(NEXT_SECRET)));
@@ -113,7 +113,7 @@ fn while_a_secret_is_changed_every_message_has_the_signatures_of_both() {
         let world = World::with_config(&ALL, &[SOON], &text).await;
         let sale = world.paying_sale("rotates", 10, Some(1), LONG).await;
         let alice = world.ordered(&sale, "alice").await;
-        receiver.hears("order.confirmed", alice).await;
+        receiver.receives("order.confirmed", alice).await;
         for call in receiver.calls() {
             assert!(call.is_signed_by(SECRET) && call.is_signed_by(NEXT_SECRET), "{call:?}");
         }
@@ -122,11 +122,11 @@ fn while_a_secret_is_changed_every_message_has_the_signatures_of_both() {
 }
 
 #[test]
-fn rows_of_a_webhook_that_is_not_configured_any_more_are_kept_told_and_not_sent() {
+fn rows_of_a_webhook_that_is_not_configured_any_more_are_kept_reported_and_not_sent() {
     run(async {
         let (old, new) = (HookReceiver::start().await, HookReceiver::start().await);
         let text = webhook("old", &old.url(), &[SECRET], &ALL_EVENTS);
-        // Nobody sends while it is configured.
+        // No process sends while it is configured.
         let mut world = World::with_config(&[Api, Relay, Consumer], &[SOON], &text).await;
         let sale = world.paying_sale("removed", 10, Some(1), LONG).await;
         world.ordered(&sale, "alice").await;

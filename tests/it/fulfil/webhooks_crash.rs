@@ -38,7 +38,7 @@ fn a_change_and_its_delivery_are_written_together_or_not_at_all() {
             assert_eq!(world.order_in("PAID", dave).await, there == 1, "{point}");
         }
         let reconcile = world.extra_roles(&[Reconcile], |_| {});
-        receiver.hears("order.paid", dave).await;
+        receiver.receives("order.paid", dave).await;
         eventually("all is delivered", async || world.deliveries("DELIVERED").await == 5).await;
         assert_eq!(receiver.taken().len(), 5, "each once, however often its writer died");
         reconcile.stop().await;
@@ -60,7 +60,7 @@ fn a_sender_that_dies_at_any_line_is_followed_by_one_that_sends_what_is_due() {
             assert_eq!(receiver.calls().len() - before, calls, "{point}");
             assert_eq!(world.deliveries("WAITING").await, waiting, "{point}");
             let next = world.extra_roles(&[Reconcile], |_| {});
-            receiver.hears("order.confirmed", id).await;
+            receiver.receives("order.confirmed", id).await;
             eventually("it is recorded", async || world.deliveries("WAITING").await == 0).await;
             next.stop().await;
         }
@@ -86,7 +86,7 @@ fn a_leader_that_is_killed_while_it_sends_is_followed_by_one_that_sends_it_again
         assert_eq!(world.rows("webhook_deliveries", "state = 'WAITING' AND attempts = 0").await, 1);
         receiver.answers("200 OK", "");
         let next = world.extra_roles(&[Reconcile], |_| {});
-        receiver.hears("order.confirmed", id).await;
+        receiver.receives("order.confirmed", id).await;
         let calls = receiver.calls();
         assert_eq!((calls.len(), calls[0].id()), (2, calls[1].id()));
         next.stop().await;
@@ -116,7 +116,7 @@ fn a_replay_that_dies_has_its_act_and_its_repeat_takes_what_is_still_dead() {
         assert_eq!(world.rows("webhook_deliveries", "state = 'WAITING' AND attempts = 0").await, 2);
         let reconcile = world.extra_roles(&[Reconcile], |_| {});
         for id in [alice, bob] {
-            receiver.hears("order.confirmed", id).await;
+            receiver.receives("order.confirmed", id).await;
         }
         eventually("all is delivered", async || world.deliveries("DELIVERED").await == 2).await;
         assert_eq!(receiver.taken().into_values().collect::<Vec<u32>>(), [1, 1], "each once");

@@ -28,7 +28,7 @@ fn a_receiver_that_fails_for_a_while_gets_each_event_at_last_under_the_same_id()
         let mut receiver = HookReceiver::start().await;
         let world = World::with_hook(&ALL, &[QUICK_DEADLINE], &receiver).await;
         let sale = world.paying_sale("fails", 100, Some(1), LONG).await;
-        let mut told = Vec::new();
+        let mut all = Vec::new();
         let tried = async |what: &str, before: usize| {
             eventually(what, async || receiver_calls(&world).await > before).await;
         };
@@ -45,19 +45,19 @@ fn a_receiver_that_fails_for_a_while_gets_each_event_at_last_under_the_same_id()
                 _ => receiver.answers("200 OK", ""),
             }
             let before = receiver_calls(&world).await;
-            told.extend(orders(&world, &sale, 5 * n..5 * n + 5).await);
+            all.extend(orders(&world, &sale, 5 * n..5 * n + 5).await);
             if mood != "good" {
                 tried(mood, before + 4).await;
                 assert_eq!(receiver.taken().len(), 0, "{mood}");
             }
         }
-        for order in &told {
-            receiver.hears("order.confirmed", *order).await;
+        for order in &all {
+            receiver.receives("order.confirmed", *order).await;
         }
         eventually("all is delivered", async || world.deliveries("DELIVERED").await == 30).await;
         let calls = receiver.calls();
         let ids: BTreeSet<&str> = calls.iter().map(|call| call.id()).collect();
-        assert_eq!((ids.len(), receiver.taken().len(), told.len()), (30, 30, 30), "the same id at each try");
+        assert_eq!((ids.len(), receiver.taken().len(), all.len()), (30, 30, 30), "the same id at each try");
         for id in &ids {
             let bodies: BTreeSet<&[u8]> =
                 calls.iter().filter(|call| call.id() == *id).map(|call| &*call.body).collect();
@@ -67,7 +67,7 @@ fn a_receiver_that_fails_for_a_while_gets_each_event_at_last_under_the_same_id()
         let tries = world.number("SELECT CAST(SUM(attempts) AS SIGNED) AS n FROM webhook_deliveries").await;
         eprintln!(
             "webhook record: {} events, {tries} tries, {} calls reached the receiver, {} answered 2xx, {} twice or more",
-            told.len(),
+            all.len(),
             calls.len(),
             calls.iter().filter(|call| call.taken).count(),
             receiver.taken().values().filter(|times| **times > 1).count()
@@ -95,9 +95,9 @@ fn a_slow_receiver_does_not_hold_up_another() {
         let patient = "webhook_delivery.deadline_ms=60000";
         let world = World::with_config(&ALL, &[&few[..], &[patient]].concat(), &text.concat()).await;
         let sale = world.paying_sale("slow", 100, Some(1), LONG).await;
-        let told = orders(&world, &sale, 0..20).await;
-        for order in &told {
-            quick.hears("order.confirmed", *order).await;
+        let all = orders(&world, &sale, 0..20).await;
+        for order in &all {
+            quick.receives("order.confirmed", *order).await;
         }
         assert_eq!(slow.calls().len(), 2, "it holds its own places, and no other");
         assert_eq!(world.rows("webhook_deliveries", "webhook = 'slow' AND state = 'WAITING'").await, 20);
@@ -151,7 +151,7 @@ fn a_receiver_that_is_gone_gets_nothing_until_the_leader_starts_again() {
         world.stop_roles().await;
         world.start_roles(&ALL).await;
         for order in first.iter().chain(&more) {
-            receiver.hears("order.confirmed", *order).await;
+            receiver.receives("order.confirmed", *order).await;
         }
         world.finish().await;
     });
@@ -166,7 +166,7 @@ fn a_dead_delivery_is_listed_and_replayed_by_command_and_by_api() {
         let world = World::with_config(&ALL, &["webhook_delivery.retry_ms=50"], &text).await;
         let admin = world.admin_port();
         let sale = world.paying_sale("dead", 10, Some(1), LONG).await;
-        let told = orders(&world, &sale, 0..4).await;
+        let all = orders(&world, &sale, 0..4).await;
         eventually("they are dead", async || world.deliveries("DEAD").await == 4).await;
         let listed = world.cli(&["webhook", "list", "--dead", "--webhook", "shop", "--json"]).exits(0).json();
         assert_eq!((&listed["count"], &listed["deliveries"][0]["attempts"]), (&json!(4), &json!(2)));
@@ -192,8 +192,8 @@ fn a_dead_delivery_is_listed_and_replayed_by_command_and_by_api() {
         world.cli(&["webhook", "replay", &second.to_string()]).exits(0);
         eventually("it is delivered", async || world.deliveries("DELIVERED").await == 2).await;
         world.cli(&["webhook", "replay", "--dead", "--webhook", "shop"]).exits(0);
-        for order in &told {
-            receiver.hears("order.confirmed", *order).await;
+        for order in &all {
+            receiver.receives("order.confirmed", *order).await;
         }
         eventually("all is delivered", async || world.deliveries("DELIVERED").await == 4).await;
         // A delivered one can be sent again, too: under its id.
@@ -216,8 +216,8 @@ fn rows_of_delivered_events_are_deleted_after_their_time() {
         let receiver = HookReceiver::start().await;
         let world = World::with_hook(&ALL, &["webhook_delivery.retention_s=1"], &receiver).await;
         let sale = world.paying_sale("kept", 10, Some(1), LONG).await;
-        let told = orders(&world, &sale, 0..3).await;
-        receiver.hears("order.confirmed", told[2]).await;
+        let all = orders(&world, &sale, 0..3).await;
+        receiver.receives("order.confirmed", all[2]).await;
         eventually("they are deleted", async || world.rows("webhook_deliveries", "TRUE").await == 0).await;
         assert_eq!(receiver.taken().len(), 3);
         world.finish().await;
@@ -238,7 +238,7 @@ fn figures_that_get_no_answer_hold_up_no_delivery() {
         eventually("the figures are asked for", async || hole.fired() > 0).await;
         let sale = world.paying_sale("uncounted", 10, Some(1), LONG).await;
         let order = world.ordered(&sale, "alice").await;
-        receiver.hears("order.confirmed", order).await;
+        receiver.receives("order.confirmed", order).await;
         eventually("it is recorded", async || world.deliveries("DELIVERED").await == 1).await;
         sender.stop().await;
         world.finish().await;

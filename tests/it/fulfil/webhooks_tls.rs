@@ -21,7 +21,7 @@ fn an_encrypted_receiver_gets_events_when_its_ca_is_named_and_none_before() {
         assert!(receiver.calls().is_empty());
         let ca = certificates.path("ca.pem");
         let trusting = world.extra_roles(&[Reconcile], |settings| settings.webhook_delivery.tls_ca_file = ca);
-        receiver.hears("order.confirmed", alice).await;
+        receiver.receives("order.confirmed", alice).await;
         assert!(receiver.calls().iter().all(|call| call.is_signed_by(SECRET)));
         trusting.stop().await;
         world.stop_roles().await;

@@ -1,4 +1,4 @@
-//! No change of a sale without its act, and no act without its change: whoever goes, and whatever dies (F10).
+//! No change of a sale without its act, and no act without its change: whichever operator goes, and whatever dies (F10).
 
 use crate::support::world::admin_port::{AdminPort, TOKEN};
 use crate::support::world::{World, eventually, run};
@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 /// Calls of each kind that are cut off, each a little later than the one before; all have a place at once.
 const CUT: usize = 24;
 
-/// Sends a write and resets the connection after so many turns of the runtime.
+/// Sends a write and resets the connection after this number of turns of the runtime.
 async fn reset(admin: &AdminPort, path: &str, body: &str, turns: usize) {
     let mut stream = TcpStream::connect(admin.url.strip_prefix("http://").unwrap()).await.unwrap();
     let head = format!("POST /admin/v1{path} HTTP/1.1\r\nHost: seckill\r\nAuthorization: Bearer {TOKEN}\r\n");

@@ -106,9 +106,9 @@ fn a_sale_is_created_steered_and_closed() {
 
         let sale = "steered".parse().unwrap();
         done("pause", status, "paused").await;
-        eventually("buyers hear it", async || world.buy(&sale, "early", 1, None).await.status == 423).await;
+        eventually("buyers see it", async || world.buy(&sale, "early", 1, None).await.status == 423).await;
         done("resume", status, "warmed").await;
-        eventually("buyers hear it", async || world.buy(&sale, "alice", 1, None).await.status == 202).await;
+        eventually("buyers see it", async || world.buy(&sale, "alice", 1, None).await.status == 202).await;
 
         let more = json!({ "units": 5, "grant": "monday" });
         for _repeat in 0..2 {

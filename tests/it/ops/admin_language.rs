@@ -1,4 +1,4 @@
-//! The admin API tells a problem in the language of its caller, whatever the problem is.
+//! The admin API describes a problem in the language of its caller, whatever the problem is.
 
 use crate::support::buyers::orders::LONG;
 use crate::support::world::admin_port::AdminPort;
@@ -22,7 +22,7 @@ async fn in_both(admin: &AdminPort, path: &str, body: Option<Value>) {
 }
 
 #[test]
-fn a_problem_is_told_in_the_language_of_the_caller() {
+fn a_problem_is_described_in_the_language_of_the_caller() {
     run(async {
         let mut world = World::with(&[Api, Relay, Consumer], &[]).await;
         let admin = world.admin_port();

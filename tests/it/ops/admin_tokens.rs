@@ -84,7 +84,7 @@ fn a_wrong_or_short_token_is_refused_at_once_and_the_right_one_passes_beside_a_f
             async move { admin.call("get", "/sales", Some(&token), None).await.status }
         });
         let (answers, right) = tokio::join!(futures::future::join_all(guesses), admin.get("/sales"));
-        assert_eq!(right.status, 200, "nobody waits for those who guess");
+        assert_eq!(right.status, 200, "no caller waits for those who guess");
         assert!(answers.iter().all(|status| *status == 401), "{answers:?}");
         assert_eq!(admin.call("get", "/sales", None, None).await.status, 401);
         let refused = admin.call("get", "/sales", Some(short), None).await;

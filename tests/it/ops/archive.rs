@@ -96,13 +96,13 @@ fn an_export_has_every_row_and_column_of_a_closed_sale_and_of_no_other() {
         assert!(said.contains("61 orders of 61 units, 61 requests with an outcome"), "{said}");
         let export = folder.path().join("old");
         let manifest = std::fs::read(export.join("manifest.json")).unwrap();
-        let told: Value = serde_json::from_slice(&manifest).unwrap();
+        let listed: Value = serde_json::from_slice(&manifest).unwrap();
         assert_eq!(
-            (&told["granted"], &told["stock"], &told["ordered"]),
+            (&listed["granted"], &listed["stock"], &listed["ordered"]),
             (&100.into(), &40.into(), &61.into()),
-            "{told:#}"
+            "{listed:#}"
         );
-        assert_eq!(told["series"][0]["outcomes"], 61);
+        assert_eq!(listed["series"][0]["outcomes"], 61);
         let mut session = AsyncMysqlConnection::establish(world.settings.mysql.url.expose()).await.unwrap();
         for table in &TABLES {
             let there = world.rows(table.name, "sale_id = 'old'").await;
@@ -113,10 +113,10 @@ fn an_export_has_every_row_and_column_of_a_closed_sale_and_of_no_other() {
             );
             let columns: Vec<Line> = diesel::sql_query(columns).load(&mut session).await.unwrap();
             let mut wanted: Vec<String> = columns.into_iter().map(|column| column.line).collect();
-            let mut told: Vec<String> = table.columns().map(str::to_owned).collect();
+            let mut exported: Vec<String> = table.columns().map(str::to_owned).collect();
             wanted.sort();
-            told.sort();
-            assert_eq!(told, wanted, "{}: a column is not exported", table.name);
+            exported.sort();
+            assert_eq!(exported, wanted, "{}: a column is not exported", table.name);
         }
         let orders = rows(&export, "orders");
         let cancelled: Vec<&Value> = orders.iter().filter(|order| !order["cancelled_at"].is_null()).collect();
@@ -189,7 +189,7 @@ fn a_removal_goes_on_where_it_was_killed_keeps_the_sums_and_touches_no_other_sal
         std::fs::remove_dir_all(folder.path().join("old")).unwrap();
         let (manifest, hash) = archive(&world, &old, folder.path()).export().await.unwrap();
 
-        // Killed after one page, after two, …: a repeat goes on, and meanwhile nobody takes the rest for a sale.
+        // Killed after one page, after two, …: a repeat goes on, and meanwhile nothing takes the rest for a sale.
         let mut pages = 1;
         while archive(&world, &old, folder.path()).remove(&actor, pages).await.unwrap() == Removed::Stopped {
             assert_eq!(world.rows("sales", "sale_id = 'old'").await, 1, "the sale's own row goes last");
@@ -241,9 +241,9 @@ fn a_sale_with_orders_that_wait_for_their_payment_is_not_archived() {
     });
 }
 
-/// Told while the sale is being removed, money meets an order that is still there and cannot take it.
+/// Reported while the sale is being removed, money meets an order that is still there and cannot take it.
 #[test]
-fn payments_stay_when_their_sale_is_removed_also_those_that_are_told_meanwhile() {
+fn payments_stay_when_their_sale_is_removed_also_those_that_are_reported_meanwhile() {
     run(async {
         let world = World::with(&[Api, Relay, Consumer], AUDITS).await;
         let (admin, folder) = (world.admin_port(), Folder::new("archive-payments"));
@@ -270,7 +270,7 @@ fn payments_stay_when_their_sale_is_removed_also_those_that_are_told_meanwhile()
         assert_eq!(world.rows("payments", "sale_id = 'paid'").await, 2, "never removed");
         let refunds = world.cli(&["order", "refunds", "--sale", "paid"]).exits(0).out;
         assert!(refunds.contains("pi_2") && !refunds.contains("pi_1"), "{refunds}");
-        assert_eq!(admin.pay(alice, "pi_1").await.code(), "P6-F1", "told again, it is what it was");
+        assert_eq!(admin.pay(alice, "pi_1").await.code(), "P6-F1", "reported again, it is what it was");
         world.cli(&["order", "refunded", &alice.to_string(), "--payment-id", "pi_2"]).exits(0);
         assert_eq!(world.rows("payments", "state = 'REFUNDED' AND payment_id = 'pi_2'").await, 1);
         world.cli(&["audit", "--now"]).exits(0);

@@ -25,7 +25,7 @@ fn mistakes_in_the_configuration_end_with_64_and_name_the_key() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("window_max"), "{output:?}");
     let output = seckill(&["config", "show", "--json"]).env("SECKILL__AUTH__ISSUER", "1.0").output().unwrap();
     let shown: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(shown["auth"]["issuer"], "1.0", "a text that looks like a number arrives as it is");
+    assert_eq!(shown["auth"]["issuer"], "1.0", "a text that could be a number arrives as it is");
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let listen = format!("admin.listen={}", taken.local_addr().unwrap());
     let (code, _, stderr) = call(&["--set", &listen, "--role", "relay"]);
@@ -35,7 +35,7 @@ fn mistakes_in_the_configuration_end_with_64_and_name_the_key() {
 
 /// Each of the three was fine to `config check` once, and a consumer with such a `mysql.url` ran for ever.
 #[test]
-fn an_address_that_nobody_can_read_ends_every_role_and_shows_nothing_of_its_password() {
+fn an_address_that_cannot_be_read_ends_every_role_and_shows_nothing_of_its_password() {
     for (key, url) in [
         ("redis.url", "redis://:hunter#2@127.0.0.1:1"),
         ("redis.url", "redis://:p@ss/hunter@127.0.0.1:1"),
@@ -80,7 +80,7 @@ fn a_flag_overrides_the_environment_which_overrides_the_files_which_override_the
     let variable = [("SECKILL__P3_RELAY__WINDOW_MAX", "103")];
     let flag = ["--set", "p3_relay.window_max=104"];
     let defaults = in_effect(&[], &[]);
-    assert!(![101, 102, 103, 104].map(Value::from).contains(&defaults.0), "the layers can be told apart: {defaults:?}");
+    assert!(![101, 102, 103, 104].map(Value::from).contains(&defaults.0), "the layers are distinct: {defaults:?}");
 
     let files = ["--config", &first, "--config", &second];
     let shown = |args: &[&str], env: &[(&str, &str)]| in_effect(args, env).0;

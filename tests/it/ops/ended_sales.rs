@@ -32,21 +32,21 @@ fn only_open_sales_are_reported_and_only_after_the_grace() {
 }
 
 #[test]
-fn the_doctor_names_a_sale_that_nobody_closed() {
+fn the_doctor_names_a_sale_that_was_not_closed() {
     run(async {
         let world = World::with(&[], &[]).await;
         let over = |ended_ms: i64| (now_ms() - ended_ms - 3_600_000, now_ms() - ended_ms);
         world.sale_with("forgotten", 10, |sale| (sale.starts_at_ms, sale.ends_at_ms) = over(2 * GRACE_MS)).await;
         world.sale_with("just-over", 10, |sale| (sale.starts_at_ms, sale.ends_at_ms) = over(GRACE_MS / 2)).await;
-        let told = || {
+        let check = || {
             let said = world.cli(&["--set", "p5_reconcile.auto_close_after_s=0", "doctor", "--json"]);
             let checks = said.json()["checks"].as_array().unwrap().clone();
             let line = checks.into_iter().find(|line| line["name"] == "sales that ended and were not closed").unwrap();
             (line["value"].as_str().unwrap().to_owned(), line["verdict"].as_str().unwrap().to_owned())
         };
-        assert_eq!(told(), ("1: forgotten".to_owned(), "warning".to_owned()));
+        assert_eq!(check(), ("1: forgotten".to_owned(), "warning".to_owned()));
         world.cli(&["sale", "close", "forgotten"]).exits(0);
-        assert_eq!(told(), ("0".to_owned(), "fine".to_owned()));
+        assert_eq!(check(), ("0".to_owned(), "fine".to_owned()));
         world.finish().await;
     });
 }

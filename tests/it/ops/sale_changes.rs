@@ -198,7 +198,7 @@ fn to_buyers_a_hidden_sale_is_not_there_and_their_orders_are() {
         world.cli(&["sale", "publish", "shy"]).exits(0);
         eventually("there again", async || listed().await && world.buy(&sale, "bob", 1, None).await.status == 202)
             .await;
-        // It sells while it is hidden by nobody.
+        // It sells while it is not hidden.
         assert_eq!(admin.post("/sales/shy/hide", json!({})).await.status, 409);
         world.finish().await;
     });

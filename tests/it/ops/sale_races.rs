@@ -163,7 +163,7 @@ fn a_change_that_dies_before_redis_is_mended_by_any_api_process() {
 }
 
 #[test]
-fn an_end_that_has_passed_before_redis_hears_of_it_is_mended_too() {
+fn an_end_that_has_passed_before_redis_gets_it_is_mended_too() {
     run(async {
         let mut world = World::with(&[], &[]).await;
         let sale = starting_in(&world, "half-ended", -1_000).await;

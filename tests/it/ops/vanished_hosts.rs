@@ -44,7 +44,7 @@ async fn confirmed(world: &World, sale: &SaleId, bought: &Bought) {
 }
 
 /// Sells through the host, which vanishes twice. All roles: an order that landed while the consumer could not mark it in the
-/// ledger is told by P5.
+/// ledger gets it from P5.
 async fn sells_and_lands_again(world: &World, host: &VanishingHost) {
     let sale = world.sale("vanished", 1_000, None).await;
     confirmed(world, &sale, &bought(world, &sale, "before").await).await;

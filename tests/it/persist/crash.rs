@@ -62,7 +62,7 @@ fn a_refusal_that_was_recorded_and_not_acknowledged_is_the_same_refusal() {
         assert_eq!(world.rows("request_outcome", &failed).await, 1, "recorded before the ack");
         assert_eq!(world.rows("failed_request", "status = 'failed_final'").await, 1);
         let consumer = world.extra_roles(&[Consumer], |_| {});
-        eventually("the failure told", async || world.status_of(&sale, "alice", alice).await.0 == "FAILED").await;
+        eventually("the failure is known", async || world.status_of(&sale, "alice", alice).await.0 == "FAILED").await;
         eventually("no message left", async || world.waiting_in("seckill.").await == 0).await;
         assert_eq!(world.rows("failed_request", "1 = 1").await, 1);
         consumer.stop().await;

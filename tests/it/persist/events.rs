@@ -20,10 +20,10 @@ fn every_outcome_a_message_brings_is_reported_and_again_after_a_death_before_the
         world.process("consumer", "F16=return", &[]).dies_at("F16").await;
         eventually("the order", async || world.orders(&sale).await == 2).await;
         downstream.read().await;
-        assert!(downstream.told.is_empty(), "{:?}", downstream.told);
+        assert!(downstream.counts.is_empty(), "{:?}", downstream.counts);
         let consumer = world.extra_roles(&[Consumer], |_| {});
-        downstream.hears(bob, "CONFIRMED", 1).await;
-        downstream.hears(alice, "FAILED DUPLICATE_BUYER", 1).await;
+        downstream.receives(bob, "CONFIRMED", 1).await;
+        downstream.receives(alice, "FAILED DUPLICATE_BUYER", 1).await;
         consumer.stop().await;
         world.finish().await;
     });
@@ -43,10 +43,10 @@ fn outcomes_that_p5_and_operators_decide_are_reported_too() {
         reconcile.stop().await;
         assert_eq!(world.rows("outcome_event", "1 = 1").await, 2);
         downstream.read().await;
-        assert!(downstream.told.is_empty());
+        assert!(downstream.counts.is_empty());
         let consumer = world.extra_roles(&[Consumer], |_| {});
-        downstream.hears(alice, "CONFIRMED", 1).await;
-        downstream.hears(bob, "FAILED DUPLICATE_BUYER", 1).await;
+        downstream.receives(alice, "CONFIRMED", 1).await;
+        downstream.receives(bob, "FAILED DUPLICATE_BUYER", 1).await;
         eventually("events forgotten", async || world.rows("outcome_event", "1 = 1").await == 0).await;
         // An operator's replay and give-up, out of the register.
         world.sql("CREATE TRIGGER curse BEFORE INSERT ON orders FOR EACH ROW SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'no'").await;
@@ -60,8 +60,8 @@ fn outcomes_that_p5_and_operators_decide_are_reported_too() {
         let named = |id: RequestId| DlqSelection { named: vec![id.to_string()], ..DlqSelection::default() };
         desk.apply(&DlqAction::Replay, &named(carol), &|_, _| {}).await.unwrap();
         desk.apply(&DlqAction::GiveUp("called off".to_owned()), &named(dave), &|_, _| {}).await.unwrap();
-        downstream.hears(carol, "CONFIRMED", 1).await;
-        downstream.hears(dave, "FAILED GIVEN_UP", 1).await;
+        downstream.receives(carol, "CONFIRMED", 1).await;
+        downstream.receives(dave, "FAILED GIVEN_UP", 1).await;
         brief.stop().await;
         relay.stop().await;
         world.finish().await;
@@ -81,10 +81,10 @@ fn a_crowd_of_outcomes_is_reported_in_bundles_each_once() {
         eventually("all in the queue", async || world.waiting_in("seckill.orders").await == 250).await;
         let consumer = world.extra_roles(&[Consumer], |_| {});
         for id in &bought {
-            downstream.hears(*id, "CONFIRMED", 1).await;
+            downstream.receives(*id, "CONFIRMED", 1).await;
         }
-        assert_eq!(downstream.told.len(), 250);
-        assert!(downstream.told.values().all(|times| *times == 1), "{:?}", downstream.told);
+        assert_eq!(downstream.counts.len(), 250);
+        assert!(downstream.counts.values().all(|times| *times == 1), "{:?}", downstream.counts);
         assert!((2..=100).contains(&downstream.largest), "largest bundle {}", downstream.largest);
         consumer.stop().await;
         world.finish().await;
@@ -92,7 +92,7 @@ fn a_crowd_of_outcomes_is_reported_in_bundles_each_once() {
 }
 
 #[test]
-fn events_nobody_listens_to_hold_nothing_up() {
+fn events_without_a_listener_hold_nothing_up() {
     run(async {
         let world = World::start().await;
         let sale = world.sale("unheard", 1_000, Some(1)).await;
@@ -128,7 +128,7 @@ fn events_around_one_that_cannot_be_read_are_published_and_it_stays_and_is_repor
         world.sql(&rows).await;
         let consumer = world.process("consumer", "", &[]);
         for (id, status) in [(2, "PAID"), (4, "PAID"), (6, "FAILED GIVEN_UP")] {
-            downstream.hears(RequestId::new(id).unwrap(), status, 1).await;
+            downstream.receives(RequestId::new(id).unwrap(), status, 1).await;
         }
         let unreadable = |table: &str| format!("seckill_p4_persist_events_unreadable_count{{table=\"{table}\"}}");
         consumer.until_metric(&unreadable("order_events"), |count| count == 2.0).await;
@@ -164,7 +164,7 @@ fn a_page_full_of_events_that_cannot_be_read_does_not_hide_those_behind_it() {
         }
         let consumer = world.process("consumer", "", &[]);
         for id in [5001, 5002] {
-            downstream.hears(RequestId::new(id).unwrap(), "PAID", 1).await;
+            downstream.receives(RequestId::new(id).unwrap(), "PAID", 1).await;
         }
         eventually("they stay", async || world.rows("order_events", "TRUE").await == 600).await;
         eventually("they stay", async || world.rows("outcome_event", "TRUE").await == 600).await;
@@ -174,7 +174,7 @@ fn a_page_full_of_events_that_cannot_be_read_does_not_hide_those_behind_it() {
 }
 
 #[test]
-fn events_that_nobody_publishes_are_counted_with_the_age_of_the_oldest() {
+fn events_that_are_not_published_are_counted_with_the_age_of_the_oldest() {
     run(async {
         let world = World::with(&[], &[]).await;
         // No consumer runs. Two rows of three events, and one of an outcome.

@@ -1,4 +1,4 @@
-//! The host of a consumer that has a sale's stock row in hand is frozen or gone: no packet tells the database. The server ends
+//! The host of a consumer that has a sale's stock row in hand is frozen or gone: no packet reaches the database. The server ends
 //! the session by itself, and the sale's orders land with another consumer.
 
 use crate::support::world::database_sessions::{Session, drained, lands};

@@ -159,7 +159,7 @@ fn units_of_final_failures_are_offered_again_once_and_never_more_than_there_are(
         assert_eq!(open.iter().map(|g| (&g.grant_id, g.quantity)).collect::<Vec<_>>(), [(&made.grant_id, 3)]);
         let books = books_of(&db, "s").await;
         assert_eq!((books.held, books.grants_unapplied, books.stock), (0, 3, 5), "and the stock does not move");
-        // Two units are left that nobody was promised; three more failures would take units that are not there.
+        // Two units are left that no buyer was promised; three more failures would take units that are not there.
         for rid in 9..=11 {
             rows(&db).persister.give_up(&accepted("s", rid, &format!("u{rid}"), 1), "why", "who").await.unwrap();
         }

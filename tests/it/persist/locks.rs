@@ -165,7 +165,7 @@ fn a_row_that_is_free_again_is_tried_at_once_however_many_met_its_lock() {
         for verdicts in futures::future::join_all(tries).await {
             assert_eq!(verdicts, std::slice::from_ref(&locked));
         }
-        // While the row is locked, nobody waits for it a second time: that would hold up what is behind it in the queue.
+        // While the row is locked, no transaction waits for it a second time: that would hold up what is behind it in the queue.
         for _ in 0..5 {
             time_passes(300).await;
             assert_eq!(persister.persist_all(&items, PersistSource::Relay).await, vec![locked.clone(); 3]);

@@ -74,7 +74,7 @@ fn messages_nobody_can_read_are_parked_with_a_reason_and_their_neighbours_are_pe
         confirmed(&world, &sale, "later", later).await;
         eventually("20 neighbours", async || world.orders(&sale).await == 21).await;
         eventually("four dead letters", async || world.waiting_in("seckill.dlq").await == 4).await;
-        // P5 holds them unseen while it looks at them; so they are listed until they are all there.
+        // P5 holds them unseen while it reads them; so they are listed until they are all there.
         let mut dead = Vec::new();
         eventually("all four in one list", async || {
             dead = dlq(&world).await;

@@ -82,13 +82,13 @@ fn a_column_that_folds_case_refuses_a_buyer_who_was_accepted() {
         world.sql(folding).await;
         let (lower, upper) = (world.bought(&sale, "bob").await, world.bought(&sale, "BOB").await);
         let consumer = world.extra_roles(&[Consumer], |_| {});
-        let mut told = Vec::new();
+        let mut statuses = Vec::new();
         for (user, id) in [("bob", lower), ("BOB", upper)] {
             eventually("an outcome", async || world.status_of(&sale, user, id).await.0 != "QUEUED").await;
-            told.push(world.status_of(&sale, user, id).await.0);
+            statuses.push(world.status_of(&sale, user, id).await.0);
         }
-        told.sort();
-        assert_eq!(told, ["CONFIRMED", "FAILED"], "two buyers were not taken for one");
+        statuses.sort();
+        assert_eq!(statuses, ["CONFIRMED", "FAILED"], "two buyers were not taken for one");
         consumer.stop().await;
         world.stop().await;
     });

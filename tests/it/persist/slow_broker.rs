@@ -53,11 +53,11 @@ fn a_queue_that_stands_still_for_a_moment_costs_no_consumer() {
         let first = world.bought(&sale, "first").await;
         eventually("an order", async || world.status_of(&sale, "first", first).await.0 == "CONFIRMED").await;
         let before = world.all_consuming().await;
-        // RabbitMQ 3.10 says "no message, no consumer" for a queue that does not answer within 250 ms; and a look that is not
+        // RabbitMQ 3.10 says "no message, no consumer" for a queue that does not answer within 250 ms; and a reading that is not
         // answered at all is no news.
         for ms in [1_300, 2_600, 4_000] {
             world.queue_stands_still(ms).await;
-            // The looks that were under way are answered now.
+            // The readings that were under way are answered now.
             time_passes(1_500).await;
             assert_eq!(world.consuming().await, before, "after {ms} ms");
         }
@@ -84,7 +84,7 @@ fn a_consumer_that_is_replaced_beside_a_slow_broker_persists_at_once() {
             eventually("an order", async || world.orders(&sale).await == round + 1).await;
             assert!(started.elapsed() < GOES_ON, "landing stood still for {:?}", started.elapsed());
             consumer.stop().await;
-            eventually("told", async || world.status_of(&sale, &user, id).await.0 == "CONFIRMED").await;
+            eventually("confirmed", async || world.status_of(&sale, &user, id).await.0 == "CONFIRMED").await;
         }
         let consumer = world.extra_roles(&[Consumer], |_| {});
         world.finish().await;

@@ -32,7 +32,7 @@ async fn forgotten(world: &World, sale: &SaleId) {
     forgets.stop().await;
 }
 
-/// The scene that the look from outside measured: "consistent", exit code 0, over a hundred orders that are gone.
+/// The scene that was measured from outside: "consistent", exit code 0, over a hundred orders that are gone.
 #[test]
 fn a_database_restored_from_an_older_backup_is_reported_named_and_mended() {
     run(async {
@@ -94,7 +94,7 @@ fn rows_deleted_by_hand_and_units_given_by_hand_are_reported() {
         let keys = &world.servers.redis.keys;
         let (stock, grants) = (keys.stock(0, &sale), keys.grants(0, &sale));
 
-        // Redis is given units that nobody released, with the books of its own side in order.
+        // Redis is given units that were not released, with the books of its own side in order.
         world.redis(&["INCRBY", &stock, "50"]).await;
         world.redis(&["HINCRBY", &grants, "first", "50"]).await;
         let audit = world.audit(&sale, Window::Now).await;
@@ -192,10 +192,10 @@ fn without_the_numbers_a_lost_request_of_an_epoch_that_ended_is_not_reported() {
             .await;
         let without = world.cli_with_faults("number_equation=return", &["audit", "--now", "--json"]).json();
         assert_eq!(without["sales"][0]["findings"].as_array().map(Vec::len), Some(0), "{without}");
-        let told = world.cli(&["audit", "--now", "--json"]).exits(2).json();
+        let audit = world.cli(&["audit", "--now", "--json"]).exits(2).json();
         assert!(
-            told["sales"][0]["findings"].as_array().is_some_and(|all| all.iter().any(|f| f["kind"] == "GAP")),
-            "{told}"
+            audit["sales"][0]["findings"].as_array().is_some_and(|all| all.iter().any(|f| f["kind"] == "GAP")),
+            "{audit}"
         );
         world.stop().await;
     });

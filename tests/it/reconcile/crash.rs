@@ -39,7 +39,7 @@ fn a_reconciler_that_dies_in_the_middle_of_a_repair_leaves_it_done_or_not_done()
         dies(armed(&world, &folder, "F20=return", &[])).await;
         assert_eq!((world.orders(&sale).await, world.rows("request_outcome", "epoch > 0").await), (2, 2));
         let ledger = world.redis(&["HGET", &world.servers.redis.keys.ledger(0, &sale), &alice.to_string()]).await;
-        assert!(ledger.as_str().unwrap().starts_with('Q'), "written, the ledger not told: {ledger}");
+        assert!(ledger.as_str().unwrap().starts_with('Q'), "written, the ledger unchanged: {ledger}");
 
         let reconcile = world.extra_roles(&[Reconcile], |_| {});
         eventually("alice's ledger record", async || world.status_of(&sale, "alice", alice).await.0 == "CONFIRMED")

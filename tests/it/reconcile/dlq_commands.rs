@@ -124,7 +124,7 @@ fn entries_of_every_sort_are_listed_shown_and_replayed_exactly_once() {
             assert_eq!(world.dump(&sale).await, after, "a repeated replay changes nothing");
         }
         audited(&world, &who).await;
-        strangers_go_by_name_only(&world, &sale).await;
+        unknown_ones_go_by_name_only(&world, &sale).await;
         world.finish().await;
     });
 }
@@ -150,7 +150,7 @@ async fn audited(world: &World, who: &Parked) {
 }
 
 /// An entry that is no request of ours is given up by its exact name, and the act is recorded.
-async fn strangers_go_by_name_only(world: &World, sale: &SaleId) {
+async fn unknown_ones_go_by_name_only(world: &World, sale: &SaleId) {
     world.cli(&["dlq", "give-up", "--all", "--reason", "clean up"]).exits(1);
     let list = world.cli(&["dlq", "list", "--json"]).exits(0).json();
     let names: Vec<String> = entries(&list).iter().map(|entry| entry["entry"].as_str().unwrap().to_owned()).collect();
@@ -209,12 +209,12 @@ fn the_desk_goes_no_faster_than_its_rate() {
         declare(&world.servers.rabbit).await.unwrap();
         let id = world.bought(&sale, "ida").await;
         let accepted = world.accepted(&sale, id).await;
-        let strangers = (1..=600u64).map(|number| {
+        let unknown = (1..=600u64).map(|number| {
             let mut other = accepted.clone();
             other.purchase.request_id = RequestId::new(number).unwrap();
             (number.to_string(), message::encode(&other).into_bytes(), "ATTEMPTS_SPENT")
         });
-        world.park_in_mq(strangers).await;
+        world.park_in_mq(unknown).await;
         let desk = DlqService { context: world.reconcile_context(), actor: Actor::at_the_terminal("test") };
         let all = DlqSelection { all: true, dry_run: true, ..DlqSelection::default() };
         let begun = Instant::now();

@@ -36,8 +36,9 @@ fn requests_are_persisted_long_before_a_full_mq_dlq_could_be_read_from_a_slow_br
         let (took, one_reading) = (began.elapsed(), Duration::from_millis(LATE_MS) * PARKED);
         assert!(took < one_reading / 2, "{took:?}, the queue alone takes {one_reading:?} to read");
         // A message that was not read is reported as not read, not as missing.
-        let told = "code = 'P5-RC1' AND detail LIKE '%order and retry queues; % messages of the MQ DLQ were not read'";
-        assert!(world.rows("audit_findings", told).await > 0);
+        let finding =
+            "code = 'P5-RC1' AND detail LIKE '%order and retry queues; % messages of the MQ DLQ were not read'";
+        assert!(world.rows("audit_findings", finding).await > 0);
         reconcile.stop().await;
         // Every message was given back, and goes now that its request is decided.
         let (context, mut removed_count) = (world.reconcile_context(), 0);

@@ -206,7 +206,7 @@ pub(super) async fn forgotten(world: &World, sale: &SaleId) {
 }
 
 #[test]
-fn a_gap_is_looked_into_once_and_costs_later_rounds_nothing() {
+fn a_gap_is_examined_once_and_costs_later_rounds_nothing() {
     run(async {
         let redis = own_redis::start("gapped").await;
         let mut world = World::on_redis(&redis.url(), "gapped", &[Api, Relay, Consumer], &[]).await;

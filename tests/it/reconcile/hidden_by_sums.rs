@@ -19,9 +19,9 @@ fn grants_are_compared_by_name_and_not_by_their_sum() {
         world.redis(&["HSET", &grants, "more", "1", "nobody", "2"]).await;
         let audit = world.audit(&sale, Window::Now).await;
         assert!(audit.equations.iter().all(|equation| equation.left == equation.right), "{audit:#?}");
-        let told: Vec<&str> = audit.findings.iter().map(|finding| finding.detail.as_str()).collect();
-        assert!(!audit.consistent() && told.len() == 2, "{told:?}");
-        assert!(told[0].contains("grant more of 3 units") && told[1].contains("grant nobody"), "{told:?}");
+        let details: Vec<&str> = audit.findings.iter().map(|finding| finding.detail.as_str()).collect();
+        assert!(!audit.consistent() && details.len() == 2, "{details:?}");
+        assert!(details[0].contains("grant more of 3 units") && details[1].contains("grant nobody"), "{details:?}");
         world.cli(&["audit", "--now"]).exits(2);
         world.cli(&["sale", "rebuild", "names"]).exits(0);
         world.start_roles(&[Reconcile]).await;
@@ -53,8 +53,8 @@ fn a_lost_gift_between_two_buckets_is_reported_and_wedges_nothing() {
         assert_eq!(redis.transfers.give(&sale, &second).await.unwrap(), Given::Now, "the lower number is no obstacle");
         redis.transfers.forget(&sale, &second).await.unwrap();
         let audit = world.audit(&sale, Window::Now).await;
-        let told = audit.findings.iter().map(|finding| finding.detail.clone()).collect::<Vec<_>>().join("; ");
-        assert!(told.contains(&format!("{} units left a bucket and reached no other", first.units)), "{told}");
+        let details = audit.findings.iter().map(|finding| finding.detail.clone()).collect::<Vec<_>>().join("; ");
+        assert!(details.contains(&format!("{} units left a bucket and reached no other", first.units)), "{details}");
         world.cli(&["sale", "rebuild", "gift"]).exits(0);
         world.start_roles(&[Reconcile]).await;
         rebuilt(&world, &sale, 1).await;
@@ -74,15 +74,15 @@ fn what_another_version_accepted_without_counting_is_summed_from_the_ledger() {
         assert_eq!(world.redis(&["HGET", &meta, "accepted"]).await.as_str(), Some("1 2"));
         world.redis(&["HSET", &meta, "accepted", "0 0"]).await;
         world.bought(&sale, "b").await;
-        assert_eq!(world.redis(&["HGET", &meta, "accepted"]).await.as_str(), Some("0 0"), "nobody counts on");
+        assert_eq!(world.redis(&["HGET", &meta, "accepted"]).await.as_str(), Some("0 0"), "the count does not go on");
         let audit = world.settled(&sale).await;
         assert!(audit.consistent() && audit.counted.accepted == 3, "{audit:#?}");
         world.finish().await;
     });
 }
 
-/// Redis lost the sale, and the database the outcome of the newest number: nobody knows of that number any more, and the sums
-/// agree. Only the order is left to tell.
+/// Redis lost the sale, and the database the outcome of the newest number: nothing knows of that number any more, and the sums
+/// agree. Only the order is left to show it.
 #[test]
 fn an_order_without_an_outcome_is_reported_even_when_its_number_is_forgotten() {
     run(async {
@@ -119,7 +119,7 @@ fn an_order_without_an_outcome_is_reported_beside_an_outcome_without_its_order()
         world.bought(&sale, "b").await;
         let newest = world.bought(&sale, "c").await;
         assert!(world.settled(&sale).await.consistent());
-        // With Redis' own numbers the newest outcome is missed there; without them nobody knows of its number.
+        // With Redis' own numbers the newest outcome is missed there; without them nothing knows of its number.
         for keys_are_lost in [false, true] {
             if keys_are_lost {
                 lose_the_keys(&world, &sale).await;

@@ -1,4 +1,4 @@
-//! A message of a later version that nobody here can read ends with its request, and only with it.
+//! A message of a later version that no process here can read ends with its request, and only with it.
 
 use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::{RequestId, SaleId};
@@ -61,8 +61,8 @@ fn a_message_of_a_later_version_ends_with_its_request_and_only_with_it() {
         // In the relay's DLQ too, with P5 at work: persisted from the ledger, the entry goes, its bytes are in the register.
         let (id, body) = (carol.to_string(), envelope_of_tomorrow(&world, &sale, carol).await);
         let (body, relay_dlq) = (String::from_utf8(body).unwrap(), world.servers.redis.keys.relay_dlq(0));
-        let told = ["reason", "nack", "attempts", "10", "parked_at_ms", "1", "s", sale.as_str()];
-        let entry = [&["XADD", &relay_dlq, "*", "entry", "1-1"][..], &told, &["r", &id, "p", &body]].concat();
+        let fields = ["reason", "nack", "attempts", "10", "parked_at_ms", "1", "s", sale.as_str()];
+        let entry = [&["XADD", &relay_dlq, "*", "entry", "1-1"][..], &fields, &["r", &id, "p", &body]].concat();
         world.redis(&entry).await;
         let reconcile = world.extra_roles(&[Reconcile], |_| {});
         eventually("carol's order", async || world.status_of(&sale, "carol", carol).await.0 == "CONFIRMED").await;

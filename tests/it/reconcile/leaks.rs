@@ -12,7 +12,7 @@ fn a_standing_leak_is_reported_once_and_each_repair_is_counted() {
     run(async {
         let world = World::with(&[Api], &[]).await;
         declare(&world.servers.rabbit).await.unwrap();
-        let sale = world.sale("told", 100, Some(1)).await;
+        let sale = world.sale("leaks", 100, Some(1)).await;
         for user in ["alice", "bob", "carol"] {
             world.bought(&sale, user).await;
         }
@@ -35,7 +35,7 @@ fn a_standing_leak_is_reported_once_and_each_repair_is_counted() {
         eventually("two orders written", async || auto.p5_state("P5-COMP0").await == 2.0).await;
         eventually("one failure recorded", async || auto.p5_state("P5-COMP1").await == 1.0).await;
         eventually("all is well", async || auto.p5_state("P5-RC0").await > 0.0).await;
-        let alarms = auto.metric("seckill_p5_reconcile_false_alarms_total{sale=\"told\"}").await;
+        let alarms = auto.metric("seckill_p5_reconcile_false_alarms_total{sale=\"leaks\"}").await;
         assert_eq!((auto.p5_state("P5-RC1").await, alarms), (3.0, Some(0.0)));
         let last = "consistent = 1 AND run_id = (SELECT MAX(run_id) FROM audit_runs)";
         eventually("a consistent run on record", async || world.rows("audit_runs", last).await == 1).await;

@@ -18,7 +18,7 @@ fn an_audit_that_lasts_says_what_it_does() {
         assert!(words.ends_with(" s: counting the outcomes in the database"), "{said:?}");
         let quiet = world.cli_with_faults(SLOW, &["audit", "--now", "--json"]).exits(0);
         assert_eq!(quiet.json()["consistent"], true);
-        assert!(!quiet.err.contains("sale patience"), "a program is told nothing else: {quiet:?}");
+        assert!(!quiet.err.contains("sale patience"), "a program gets nothing else: {quiet:?}");
         world.finish().await;
     });
 }

@@ -1,5 +1,5 @@
-//! P5 keeps the MQ DLQ small. What is decided goes, what is not is noted, strangers stay for a person; and an audit
-//! that could not look at everything says so.
+//! P5 keeps the MQ DLQ small. What is decided goes, what is not is noted, unknown ones stay for a person; and an audit
+//! that could not read everything says so.
 
 use crate::support::world::{World, eventually, run};
 use seckill::domain::message;
@@ -12,7 +12,7 @@ use seckill::store::rabbit::{DlqReader, declare};
 use std::collections::HashSet;
 
 #[test]
-fn decided_messages_go_undecided_ones_are_noted_and_strangers_stay() {
+fn decided_messages_go_undecided_ones_are_noted_and_unknown_ones_stay() {
     run(async {
         let world = World::with(&[Api], &[]).await;
         let sale = world.sale("tidy", 100, Some(1)).await;
@@ -38,7 +38,7 @@ fn decided_messages_go_undecided_ones_are_noted_and_strangers_stay() {
             ])
             .await;
 
-        // A process that dies while it looks through the queue leaves everything there.
+        // A process that dies while it reads the queue leaves everything there.
         let mut reader = DlqReader::connect(&world.servers.rabbit).await.unwrap();
         assert!(reader.next().await.unwrap().is_some_and(|first| first.behind_count == 5));
         drop(reader);
@@ -66,7 +66,7 @@ fn decided_messages_go_undecided_ones_are_noted_and_strangers_stay() {
         let audit = world.audit(&sale, Window::Now).await;
         assert_eq!((audit.counted.parked, audit.counted.leaked), (2, 0), "{audit:#?}");
 
-        // With the reconciler at work: persisted from the ledger, the message goes, the rows are closed, strangers stay.
+        // With the reconciler at work: persisted from the ledger, the message goes, the rows are closed, unknown ones stay.
         let reconcile = world.busy_reconciler(&[]);
         eventually("carol's order", async || world.status_of(&sale, "carol", open).await.0 == "CONFIRMED").await;
         eventually("her message is gone", async || world.mq_dlq().await.len() == 3).await;

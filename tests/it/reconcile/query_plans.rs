@@ -52,7 +52,7 @@ async fn filled(world: &World, name: &str, first: u64) -> SaleId {
              SELECT request_id, request_id, sale_id, 100, 'CNY', 'APPLIED' FROM orders WHERE sale_id = '{sale}' AND state = 'PAID'"
         ))
         .await;
-    // A register with as many rows that nobody waits for, of requests that no outcome names.
+    // A register with as many rows that no process waits for, of requests that no outcome names.
     world
         .sql(&format!(
             "INSERT INTO failed_request (request_id, sale_id, user_id, quantity, source, reason, payload, status) \
@@ -63,7 +63,7 @@ async fn filled(world: &World, name: &str, first: u64) -> SaleId {
 }
 
 /// Everything that P5 asks the database about a sale.
-async fn look(world: &World, sale: &SaleId) {
+async fn ask(world: &World, sale: &SaleId) {
     let db = &world.servers.db;
     let row = rows(db).sales.get(sale).await.unwrap().unwrap();
     let audit = audit_sale(&world.reconcile_context(), &row, Window::Now).await.unwrap();
@@ -118,7 +118,7 @@ fn no_statement_of_p5_reads_a_table_from_end_to_end_or_sorts_a_sale() {
         let mut session = AsyncMysqlConnection::establish(world.settings.mysql.url.expose()).await.unwrap();
         diesel::sql_query("ANALYZE TABLE failed_request").execute(&mut session).await.unwrap();
         session.batch_execute("SET GLOBAL log_output = 'TABLE'; SET GLOBAL general_log = 1").await.unwrap();
-        look(&world, &sale).await;
+        ask(&world, &sale).await;
         session.batch_execute("SET GLOBAL general_log = 0").await.unwrap();
 
         let sent = sent(&mut session, &sale).await;

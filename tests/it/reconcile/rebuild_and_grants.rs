@@ -131,8 +131,7 @@ fn failures_from_before_a_rebuild_can_be_sold_again_and_limits_survive_it() {
         assert_eq!(stock(&world, &sale).await, Some(15), "20 less 4 sold less 1 held");
 
         // Buyers have what they had: alice 2 of 3, bob 2 of 3 in two orders, carol nothing.
-        eventually("alice hears of her limit", async || world.buy(&sale, "alice", 2, None).await.code() == "P2-R5")
-            .await;
+        eventually("alice meets her limit", async || world.buy(&sale, "alice", 2, None).await.code() == "P2-R5").await;
         assert_eq!(world.buy(&sale, "bob", 2, None).await.code(), "P2-R5");
         assert_eq!(world.buy(&sale, "bob", 1, None).await.status, 202);
         assert_eq!(world.buy(&sale, "carol", 3, None).await.status, 202);
@@ -193,7 +192,7 @@ fn a_gap_of_an_epoch_that_redis_forgot_is_reported_for_ever_and_its_unit_is_kept
         world.sql("DELETE FROM failed_request; DROP TRIGGER hold").await;
         world.start_roles(&[Reconcile]).await;
         eventually("rebuilt", async || epoch(&world).await == 2 && stock(&world, &sale).await == Some(7)).await;
-        eventually("it is told", async || world.rows("audit_findings", "code = 'P5-RC4'").await > 0).await;
+        eventually("it is reported", async || world.rows("audit_findings", "code = 'P5-RC4'").await > 0).await;
         let said = world.cli(&["audit", "--now"]).exits(2).out;
         assert!(said.contains("epoch 1: number 2 has no outcome"), "{said}");
         assert_eq!(stock(&world, &sale).await, Some(7), "10 less 2 sold less 1 that somebody was promised");

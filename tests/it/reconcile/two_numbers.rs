@@ -112,7 +112,7 @@ fn a_request_whose_second_message_lands_first_leaves_no_dead_letter() {
     });
 }
 
-/// The number that was given twice had other units: how many Redis has too few cannot be told from this, and none is offered.
+/// The number that was given twice had other units: how many Redis has too few cannot be seen from this, and none is offered.
 #[test]
 fn units_are_kept_back_while_the_books_do_not_add_up() {
     run(async {
@@ -128,7 +128,7 @@ fn units_are_kept_back_while_the_books_do_not_add_up() {
     });
 }
 
-/// How many units Redis lacks cannot be told from the balance; the rebuild counts them from the database.
+/// How many units Redis lacks cannot be seen from the balance; the rebuild counts them from the database.
 #[test]
 fn the_units_of_a_number_that_is_closed_before_a_rebuild_are_sold_again_after_it() {
     run(async {

@@ -9,7 +9,7 @@ use seckill::domain::ids::SaleId;
 use seckill::roles::Role::{Api, Consumer, Relay};
 use seckill::store::rabbit::{browse_dlq, declare};
 
-/// Relays everything with `bundle_max` orders a message while nobody takes any.
+/// Relays everything with `bundle_max` orders a message while no consumer takes any.
 async fn relayed(world: &World, bundle_max: usize) {
     declare(&world.servers.rabbit).await.unwrap();
     let relay = world.extra_roles(&[Relay], |settings| settings.p3_relay.bundle_max = bundle_max);

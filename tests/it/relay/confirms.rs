@@ -79,7 +79,7 @@ fn a_message_that_came_back_makes_the_relay_declare_the_topology_again() {
         world.bought(&sale, "first").await;
         nothing_is_left(&world).await;
         assert_eq!(world.waiting_in("seckill.orders").await, 1);
-        // Nobody else declares anything here: there is no consumer, and the relay's connection stands.
+        // Nothing else declares anything here: there is no consumer, and the relay's connection stands.
         unbind_order_queue(&world.servers.rabbit).await;
         world.bought(&sale, "unbound").await;
         nothing_is_left(&world).await;

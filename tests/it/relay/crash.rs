@@ -50,7 +50,7 @@ fn a_relay_that_dies_over_a_returned_message_or_around_parking_leaves_nothing_un
             let second = world.bought(&sale, "second").await;
             relay.dies_at("F6").await;
 
-            // An entry nobody can read is parked by the third life only, and exactly once.
+            // An unreadable entry is parked by the third life only, and exactly once.
             world.put_in_outbox(None, "5", None).await;
             for (point, parked) in [("F9", 0), ("F9a", 1)] {
                 world.process("relay", &format!("{point}=return"), &[]).dies_at(point).await;

@@ -19,7 +19,7 @@ fn a_publisher_of_many_queues_connects_in_a_few_round_trips() {
         for (what, config) in [
             ("made", far.clone()),
             ("found", far.clone()),
-            ("looked at", RabbitConfig { declare: false, ..far.clone() }),
+            ("only checked", RabbitConfig { declare: false, ..far.clone() }),
         ] {
             let before = link.trips();
             let mut publisher = Publisher::connect(&config).await.unwrap();
@@ -43,9 +43,9 @@ fn what_the_broker_refuses_among_many_is_named() {
             Err(RabbitError::Mismatch { name, .. }) => assert_eq!(name, format!("{}.orders.0", config.prefix)),
             other => panic!("{other:?}"),
         }
-        let only_looks = RabbitConfig { declare: false, ..config };
-        let missing = format!("{}.orders.1", only_looks.prefix);
-        match declare(&only_looks).await {
+        let only_checks = RabbitConfig { declare: false, ..config };
+        let missing = format!("{}.orders.1", only_checks.prefix);
+        match declare(&only_checks).await {
             Err(RabbitError::NoQueue { queue }) => assert_eq!(queue, missing),
             other => panic!("{other:?}"),
         }

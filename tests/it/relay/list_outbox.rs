@@ -31,7 +31,7 @@ fn with_lists_no_phase_needs_a_stream() {
         eventually("all of them", async || world.orders(&sale).await == 200).await;
         eventually("an empty outbox", async || world.outbox().await == (0, 0)).await;
         assert!(world.servers.redis.outbox.scan(0, "-", 10).await.unwrap().entries.is_empty());
-        // Parked, looked at, copied to the register: the poison stays for a person.
+        // Parked, read, copied to the register: the poison stays for a person.
         let mut raw = RawRedis::at(&urls.redis_url, name).await;
         raw.call(&["LPUSH", &world.servers.redis.keys.outbox_list(0), "who knows"]).await;
         eventually("a parked one", async || parked(&world).await == 1).await;
@@ -98,7 +98,7 @@ fn a_question_finds_an_entry_in_the_list_and_in_a_hand() {
             (1, Some(sale.as_str().as_bytes())),
             "what a rebuild asks"
         );
-        // Its time is over and nobody holds it: parked, then persisted out of the ledger like any other.
+        // Its time is over and no relay holds it: parked, then persisted out of the ledger like any other.
         world
             .servers
             .redis

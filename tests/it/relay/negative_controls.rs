@@ -1,5 +1,5 @@
 //! Negative controls of the relay: with one mechanism of it or of the topology left out, the audit must show the loss.
-//! Nobody compensates here: the ledger would heal most of them.
+//! No process compensates here: the ledger would heal most of them.
 
 use crate::support::processes::killable::KillableProcess;
 use crate::support::world::fault_injection::{delete_order_queue, unbind_order_queue};

@@ -9,7 +9,7 @@ use seckill::domain::ids::SaleId;
 use seckill::domain::shard::order_queue_index;
 use seckill::roles::Role::{Api, Consumer, Relay};
 
-/// Few entries fill the window, each order is an entry and a message, nobody else takes them over, and they try for longer than a test.
+/// Few entries fill the window, each order is an entry and a message, no other relay takes them over, and they try for longer than a test.
 const SET: [&str; 10] = [
     "rabbitmq.queues=2",
     "p2_reserve.group_max=1",

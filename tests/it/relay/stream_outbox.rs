@@ -64,9 +64,9 @@ fn deleted_entries_do_not_break_their_batch_and_their_requests_are_persisted_fro
         eventually("nothing pending", async || world.outbox().await == (0, 0)).await;
         eventually("no attempts", async || attempts(&world).await.is_empty()).await;
         assert_eq!(parked(&world).await, 0, "there was nothing to park");
-        let told = seckill::telemetry::render();
+        let metrics = seckill::telemetry::render();
         let counted =
-            told.lines().find_map(|line| line.strip_prefix("seckill_p3_relay_deleted_total ")).expect("a metric");
+            metrics.lines().find_map(|line| line.strip_prefix("seckill_p3_relay_deleted_total ")).expect("a metric");
         assert!(counted.parse::<u64>().expect("a count") >= 4, "{counted}");
         let reconcile = world.extra_roles(&[Reconcile], |_| {});
         eventually("all twenty", async || world.orders(&sale).await == 20).await;

@@ -1,4 +1,4 @@
-//! Entries of a dead relay are taken over, and one that nobody can read holds up no other.
+//! Entries of a dead relay are taken over, and an unreadable one holds up no other.
 
 use crate::support::world::outbox_kinds::OUTBOX_KINDS;
 use crate::support::world::relay_state::{nothing_is_left, read_and_die};
@@ -31,7 +31,7 @@ fn entries_of_a_dead_relay_are_taken_over_after_the_claim_time() {
 }
 
 #[test]
-fn a_poison_entry_goes_to_the_relay_dlq_with_its_reason_and_blocks_nobody() {
+fn a_poison_entry_goes_to_the_relay_dlq_with_its_reason_and_blocks_no_other() {
     run(async {
         for outbox in OUTBOX_KINDS {
             let world = World::with(&[Api, Consumer, Reconcile], &[outbox]).await;

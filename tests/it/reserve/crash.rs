@@ -38,7 +38,7 @@ fn an_api_that_dies_around_the_script_takes_one_unit_for_one_purchase() {
 #[test]
 fn a_warm_up_that_dies_half_way_is_finished_by_the_next_one() {
     run(async {
-        // Without an api role nobody else warms the drafts.
+        // Without an api role nothing else warms the drafts.
         let mut world = World::with(&[], &[]).await;
         for (at, armed) in ["F23=return", "F23=1*off->return", "F23=2*off->return"].into_iter().enumerate() {
             let sale = world.draft(&format!("half-{at}"), 7, |_| {}).await;
@@ -121,7 +121,7 @@ fn without_the_ledger_a_lost_message_is_lost_for_good() {
         assert_eq!(redis.call(&["HLEN", &keys.ledger(0, &sale)]).await.int(), 1, "the marker only");
         redis.call(&["XTRIM", &keys.outbox(0), "MAXLEN", "0"]).await;
         let repaired = compensate(&world.reconcile_context(), &world.audit(&sale, Window::Now).await).await.unwrap();
-        assert_eq!(world.orders(&sale).await, 0, "nobody knows what to land: {repaired:?}");
+        assert_eq!(world.orders(&sale).await, 0, "there is no content to land: {repaired:?}");
         assert!(!world.audit(&sale, Window::Now).await.consistent(), "the balance sheet sees it");
         api.kill();
         world.stop().await;

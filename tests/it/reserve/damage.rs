@@ -154,7 +154,7 @@ fn a_damaged_state_or_record_refuses_whom_it_concerns() {
             assert_eq!(
                 answers,
                 [Reserved::Damaged, Reserved::Replayed],
-                "state {state:?}: a replay is told all the same"
+                "state {state:?}: a replay is answered all the same"
             );
             assert!(before == redis.dump().await, "state {state:?}");
         }

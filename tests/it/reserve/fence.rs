@@ -133,14 +133,14 @@ fn a_server_is_compared_once_for_all_the_groups_that_wait_for_it() {
             let answers = join_all(pairs.map(|(sale, buyer)| world.buy_at(&api, sale, buyer, None))).await;
             assert!(answers.iter().all(|answer| *answer == Some(202)), "{answers:?}");
         };
-        let looks = async || api.metric("seckill_mysql_seconds_count{name=\"highest_number\"}").await.unwrap_or(0.0);
+        let reads = async || api.metric("seckill_mysql_seconds_count{name=\"highest_number\"}").await.unwrap_or(0.0);
         buy_all(0).await;
-        let before = looks().await;
+        let before = reads().await;
         RawRedis::of(&world).await.call(&["SCRIPT", "FLUSH"]).await;
         buy_all(1).await;
         let each_once = f64::from(SHARDS * SALES);
         // Other tests flush the scripts of this server, too.
-        let rounds = (looks().await - before) / each_once;
+        let rounds = (reads().await - before) / each_once;
         assert!((1.0..4.0).contains(&rounds), "twenty groups compared their server {rounds} times");
         world.finish().await;
     });
@@ -155,7 +155,7 @@ fn a_name_that_moves_back_to_a_former_primary_sells_nothing_that_it_missed() {
         let sale = world.sale("moves", 20, Some(1)).await;
         let sold = async |users: &[&str], ordered: i64| {
             for user in users {
-                // Of a purchase that the move cut off the next one hears that it was made.
+                // Of a purchase that the move cut off the next one learns that it was made.
                 let bought = async || [202, 409].contains(&world.buy(&sale, user, 1, None).await.status);
                 eventually("it sells", bought).await;
             }

@@ -109,10 +109,10 @@ fn what_the_kernel_has_of_a_connection_that_was_given_up_is_never_sent() {
             store.command("SET", 0, vec![Value::from(key), Value::from(value)])
         };
         for answer in futures::future::join_all((0..VALUES).map(set)).await {
-            assert!(answer.is_err(), "nobody answers: {answer:?}");
+            assert!(answer.is_err(), "no server answers: {answer:?}");
         }
         eventually("given up", async || {
-            assert!(set(VALUES).await.is_err(), "nobody answers");
+            assert!(set(VALUES).await.is_err(), "no server answers");
             way.counts.connections.load(SeqCst) > before
         })
         .await;

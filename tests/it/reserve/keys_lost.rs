@@ -1,4 +1,4 @@
-//! Keys of a warmed sale missing in Redis. It stays closed, nobody refills it, and the audit says so (A6).
+//! Keys of a warmed sale missing in Redis. It stays closed, nothing refills it, and the audit says so (A6).
 
 use crate::support::basics::resp::RawRedis;
 use crate::support::world::second_world::NO_REPAIR;
@@ -22,8 +22,8 @@ fn a_sale_whose_keys_are_lost_stays_closed() {
         assert!(closed.text("detail").contains("checked"), "{closed:?}");
         let refused = world.sale_control().warm(&sale).await;
         assert!(matches!(refused, Err(SaleControlError::KeysLost(_))), "{refused:?}");
-        assert!(!redis.keys().await.contains(&keys.meta(0, &sale)), "nobody brings the key back");
-        assert_eq!(redis.call(&["GET", &keys.stock(0, &sale)]).await.text(), "6", "nobody refills");
+        assert!(!redis.keys().await.contains(&keys.meta(0, &sale)), "nothing brings the key back");
+        assert_eq!(redis.call(&["GET", &keys.stock(0, &sale)]).await.text(), "6", "nothing refills");
         assert_eq!(world.buy(&sale, "bob", 1, None).await.status, 423);
         let audit = world.audit(&sale, Window::Now).await;
         assert!(!audit.consistent() && audit.findings[0].kind == FindingKind::KeysLost, "{audit:?}");

@@ -98,7 +98,7 @@ fn a_count_does_not_read_many_grants_whichever_version_gave_them() {
         sale.give_without_sum("late-", 1).await;
         assert_eq!(sale.counted().await, 1, "one more that was given without the sum");
 
-        // What nobody can read is no sum.
+        // What cannot be read is no sum.
         let number = sale.count;
         for text in ["", "x", "N", "N 5", "N 5 5 5", "N 1e3 5", " N 5 5"] {
             sale.keep(&text.replace('N', &number.to_string())).await;
@@ -123,7 +123,7 @@ fn a_grant_goes_on_where_another_one_is_no_number() {
         let given = store.sale_keys.grant(&sale.sale_id, 0, EPOCH, ("more", 5)).await.unwrap();
         assert_eq!((given, store.stock.units(&sale.sale_id, 0).await.unwrap()), (Granted::Now, Some(15)));
         assert!(!redis.hash(&meta).await.contains_key("granted"), "there is no sum to keep");
-        assert!(store.sale_keys.count(&sale.sale_id, 0).await.is_err(), "and none to tell");
+        assert!(store.sale_keys.count(&sale.sale_id, 0).await.is_err(), "and none to report");
         world.stop().await;
     });
 }
@@ -152,7 +152,7 @@ fn the_grants_that_a_rebuild_takes_in_are_counted_with_its_own() {
     });
 }
 
-/// Nothing else tells: Redis' own books are in order, and the database calls what it lacks "not given yet".
+/// Nothing else shows it: Redis' own books are in order, and the database calls what it lacks "not given yet".
 #[test]
 fn too_many_grants_are_compared_by_their_sum_and_not_read() {
     run(async {
@@ -170,8 +170,8 @@ fn too_many_grants_are_compared_by_their_sum_and_not_read() {
         let before = calls(&mut given.redis, "hgetall").await;
         let audit = world.audit(&sale, Window::Now).await;
         assert_eq!(calls(&mut given.redis, "hgetall").await - before, few - 1);
-        let told: Vec<&str> = audit.findings.iter().map(|finding| finding.detail.as_str()).collect();
-        assert_eq!(told, ["redis was given 10011 units of grants, the database knows of 10 in this epoch"]);
+        let details: Vec<&str> = audit.findings.iter().map(|finding| finding.detail.as_str()).collect();
+        assert_eq!(details, ["redis was given 10011 units of grants, the database knows of 10 in this epoch"]);
         world.stop().await;
     });
 }

@@ -82,7 +82,7 @@ fn a_sale_with_units_between_two_buckets_is_not_sold_out() {
         let counted = world.audit(&sale, Window::Now).await.counted;
         assert_eq!((counted.redis_stock, counted.in_transit), (0, 1), "{counted:?}");
         assert!(counted.equations().iter().all(|equation| equation.holds()), "{counted:?}");
-        // A buyer of shard 1 finds the record; nobody has to wait for P5.
+        // A buyer of shard 1 finds the record; no buyer has to wait for P5.
         assert_eq!(world.buy(&sale, &buyer_of(1, 4, 1), 1, None).await.status, 202);
         assert_eq!(redis.transfers.pending(&sale, 0).await.unwrap(), []);
         let none = world.buy(&sale, &buyer_of(2, 4, 1), 1, None).await;

@@ -45,7 +45,7 @@ fn several_buckets_answer_like_one() {
 fn selling_the_last_unit_is_exact() {
     let (world, benches) = benches();
     let eight = benches.last().unwrap();
-    // As many buyers as units, or more: then nobody may get "sold out" while a unit is on its way to a bucket.
+    // As many buyers as units, or more: then no buyer may get "sold out" while a unit is on its way to a bucket.
     let more = prop_oneof![Just(0usize), 1usize..24];
     with_cases(CASES, (0i64..24, more), async |(stock, more)| {
         RawRedis::of(&world).await.clear().await;
@@ -61,7 +61,7 @@ fn selling_the_last_unit_is_exact() {
 }
 
 #[test]
-fn a_crowd_on_several_buckets_takes_what_is_there_and_nobody_more_than_their_limit() {
+fn a_crowd_on_several_buckets_takes_what_is_there_and_no_buyer_more_than_their_limit() {
     let (world, benches) = benches();
     let ask = (0u8..20, 1u32..4).prop_map(|(user, quantity)| (user, quantity));
     let cases = (

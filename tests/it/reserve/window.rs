@@ -60,7 +60,7 @@ fn the_script_takes_nothing_outside_of_the_window_and_answers_replays() {
 }
 
 #[test]
-fn a_door_for_tokens_takes_nobody_without_one_and_one_of_a_later_version_nobody_new() {
+fn a_door_for_tokens_takes_no_buyer_without_one_and_one_of_a_later_version_no_new_one() {
     run(async {
         let world = World::with(&[], &[]).await;
         let (store, mut redis) = (&world.servers.redis, RawRedis::of(&world).await);
@@ -103,7 +103,7 @@ fn keys_of_an_older_version_have_no_window_until_one_is_set_and_lost_keys_get_no
         assert!(matches!(reserve(store, id, EPOCH, &[BOB]).await[..], [Reserved::NotStarted(_)]));
         assert_eq!(redis.call(&["DEL", &meta]).await.int(), 1);
         assert!(!store.sale_keys.set_terms(&sale, 0).await.unwrap());
-        assert!(!redis.keys().await.contains(&meta), "nobody brings the key back");
+        assert!(!redis.keys().await.contains(&meta), "nothing brings the key back");
         world.stop().await;
     });
 }
@@ -134,13 +134,13 @@ fn a_sale_that_was_rescheduled_or_rebuilt_sells_within_its_new_window() {
         eventually("a rebuild", rebuilt).await;
         assert_eq!(stored().await, later, "a rebuild keeps it");
         world.sql("UPDATE sales SET starts_at = starts_at - INTERVAL 1 HOUR").await;
-        // Without a command: every api process looks at warmed sales again and again.
+        // Without a command: every api process reads warmed sales again and again.
         eventually("selling again", async || world.buy(&sale, "bob", 1, None).await.status == 202).await;
         world.finish().await;
     });
 }
 
-/// Whoever judged a sale, and slept while it was rebuilt, does not stop what is whole.
+/// A process that judged a sale, and slept while it was rebuilt, does not stop what is whole.
 #[test]
 fn a_freeze_stops_the_epoch_that_was_judged_and_those_before_it() {
     run(async {

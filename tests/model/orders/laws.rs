@@ -66,9 +66,9 @@ pub fn all() -> Vec<Property<OrdersSetup>> {
         Property::sometimes(s2, |_, shop: &Shop| any(shop, |order| order.chosen == [Chosen::Picked; PROCESSES])),
         Property::sometimes(s3, |_, shop: &Shop| chosen_in(shop, OrderState::Paid)),
         Property::sometimes(s4, |_, shop: &Shop| chosen_in(shop, OrderState::Cancelled)),
-        Property::sometimes(s5, |_, shop: &Shop| owed_in(shop, Some(OrderState::Expired))),
-        Property::sometimes(s6, |_, shop: &Shop| owed_in(shop, Some(OrderState::Paid))),
-        Property::sometimes(s7, |_, shop: &Shop| owed_in(shop, None)),
+        Property::sometimes(s5, |_, shop: &Shop| refund_due_in(shop, Some(OrderState::Expired))),
+        Property::sometimes(s6, |_, shop: &Shop| refund_due_in(shop, Some(OrderState::Paid))),
+        Property::sometimes(s7, |_, shop: &Shop| refund_due_in(shop, None)),
         Property::sometimes(s8, |_, shop: &Shop| any(shop, |order| has_row(order, PaymentState::Refunded))),
         Property::sometimes(s9, |_, shop: &Shop| shop.twice),
         Property::sometimes(s10, sold_again),
@@ -127,7 +127,7 @@ fn redis_has_the_rest(setup: &OrdersSetup, shop: &Shop) -> bool {
 /// O6.
 fn is_on_record(order: &Order) -> bool {
     order.payments.iter().all(|one| {
-        let answered = one.money != Money::None && !one.telling;
+        let answered = one.money != Money::None && !one.reporting;
         one.recorded <= 1 && one.recorded == u8::from(one.row.is_some()) && (one.row.is_some() || !answered)
     })
 }
@@ -140,7 +140,7 @@ fn chosen_in(shop: &Shop, state: OrderState) -> bool {
     any(shop, |order| order.chosen.contains(&Chosen::Picked) && order.state == Some(state))
 }
 
-fn owed_in(shop: &Shop, state: Option<OrderState>) -> bool {
+fn refund_due_in(shop: &Shop, state: Option<OrderState>) -> bool {
     any(shop, |order| has_row(order, PaymentState::RefundNeeded) && order.state == state)
 }
 

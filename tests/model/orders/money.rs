@@ -11,7 +11,7 @@ fn price(money: Money) -> Price {
     Price { amount_cents, currency: "CNY".to_owned() }
 }
 
-/// Records a payment. Who tells of it again finds what was decided.
+/// Records a payment. Who reports it again finds what was decided.
 pub fn receive(setup: &OrdersSetup, shop: &mut Shop, at: usize, one: usize) {
     let Order { state, payments, .. } = shop.orders[at];
     let payment = payments[one];
@@ -30,8 +30,8 @@ pub fn receive(setup: &OrdersSetup, shop: &mut Shop, at: usize, one: usize) {
 
 /// What the order makes of it.
 fn of_order(setup: &OrdersSetup, shop: &mut Shop, at: usize, (state, money): (OrderState, Money)) -> PaymentState {
-    let told = if setup.lacks(Lacking::AmountCompared) { price(Money::Exact) } else { price(money) };
-    match refund_reason(Some(state), &price(Money::Exact), &told) {
+    let reported = if setup.lacks(Lacking::AmountCompared) { price(Money::Exact) } else { price(money) };
+    match refund_reason(Some(state), &price(Money::Exact), &reported) {
         None if shop.step(setup, at, OrderEvent::PaymentReceived) => PaymentState::Applied,
         Some(RefundReason::Expired) if setup.lacks(Lacking::LateMoneyRefused) => {
             shop.force(at, OrderEvent::PaymentReceived, OrderState::Paid);
@@ -52,13 +52,13 @@ pub fn half(setup: &OrdersSetup, shop: &mut Shop, at: usize) {
 }
 
 /// The money of a cancelled order has to go back.
-pub fn owe(order: &mut Order) {
+pub fn demand_refund(order: &mut Order) {
     for payment in order.payments.iter_mut().filter(|payment| payment.row == Some(PaymentState::Applied)) {
         payment.row = Some(PaymentState::RefundNeeded);
     }
 }
 
-pub fn is_owed(payment: &Payment) -> bool {
+pub fn is_refund_due(payment: &Payment) -> bool {
     payment.row == Some(PaymentState::RefundNeeded)
 }
 

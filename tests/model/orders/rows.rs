@@ -14,7 +14,7 @@ pub struct OrdersRow {
 pub struct OrdersWithout {
     pub name: &'static str,
     pub setup: OrdersSetup,
-    /// The laws that break, the most telling one last.
+    /// The laws that break, the most significant one last.
     pub breaks: &'static [&'static str],
 }
 

@@ -1,4 +1,4 @@
-//! What one search about orders looks at: its size, which faults may happen, and which mechanism is left out.
+//! What one search about orders covers: its size, which faults may happen, and which mechanism is left out.
 
 use std::fmt;
 

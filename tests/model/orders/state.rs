@@ -44,7 +44,7 @@ pub enum Chosen {
     /// Read as overdue (F27).
     Picked,
     /// Expired, and its unit is not returned yet: only where the return is a transaction of its own.
-    Owed,
+    RefundDue,
 }
 
 /// What a process that gives grants has in memory.
@@ -94,8 +94,8 @@ pub enum Money {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Payment {
     pub money: Money,
-    /// The provider has no answer yet, and tells of it again.
-    pub telling: bool,
+    /// The provider has no answer yet, and reports it again.
+    pub reporting: bool,
     pub row: Option<PaymentState>,
     /// How often it was recorded as new.
     pub recorded: u8,
@@ -177,7 +177,7 @@ pub struct Shop {
 }
 
 impl Shop {
-    /// The sale is open, nobody has bought yet.
+    /// The sale is open, no buyer has bought yet.
     pub fn start(setup: &OrdersSetup) -> Self {
         let mut orders = [Order::default(); BUYERS];
         for order in orders.iter_mut().take(setup.buyers) {

@@ -23,8 +23,8 @@ pub enum OrderStep {
     Rebuild,
     /// A provider takes money.
     Pays(usize, usize, Money),
-    /// The shop's backend tells of it.
-    TellsPayment(usize, usize),
+    /// The shop's backend reports it.
+    ReportsPayment(usize, usize),
     StartsPayment(usize),
     BuyerCancels(usize),
     OperatorCancels(usize),
@@ -54,8 +54,8 @@ pub fn by_itself(setup: &OrdersSetup, shop: &Shop, out: &mut Vec<OrderStep>) {
         if order.state == Some(OrderState::Unpaid) && order.due == Due::Ahead {
             out.push(OrderStep::DeadlinePasses(at));
         }
-        let told = (0..PAYMENTS).filter(|one| order.payments[*one].telling);
-        out.extend(told.map(|one| OrderStep::TellsPayment(at, one)));
+        let reported = (0..PAYMENTS).filter(|one| order.payments[*one].reporting);
+        out.extend(reported.map(|one| OrderStep::ReportsPayment(at, one)));
     }
     for process in 0..PROCESSES {
         if shop.is_free(process) {
@@ -91,7 +91,7 @@ fn go_on(shop: &Shop, process: usize, out: &mut Vec<OrderStep>) {
     let has = |wanted: Chosen| shop.orders.iter().any(|order| order.chosen[process] == wanted);
     if has(Chosen::Picked) {
         out.push(OrderStep::ExpireBatch(process));
-    } else if has(Chosen::Owed) {
+    } else if has(Chosen::RefundDue) {
         out.push(OrderStep::ReturnApart(process));
     } else {
         out.push(OrderStep::GivesGrant(process));
@@ -112,8 +112,8 @@ pub fn by_people(_: &OrdersSetup, shop: &Shop, out: &mut Vec<OrderStep>) {
             continue;
         }
         out.extend([OrderStep::StartsPayment(at), OrderStep::BuyerCancels(at), OrderStep::OperatorCancels(at)]);
-        let owed = (0..PAYMENTS).filter(|one| money::is_owed(&order.payments[*one]));
-        out.extend(owed.map(|one| OrderStep::SendsBack(at, one)));
+        let due = (0..PAYMENTS).filter(|one| money::is_refund_due(&order.payments[*one]));
+        out.extend(due.map(|one| OrderStep::SendsBack(at, one)));
     }
 }
 
@@ -130,7 +130,7 @@ pub fn faults(setup: &OrdersSetup, shop: &Shop, out: &mut Vec<OrderStep>) {
         fault(OrderFault::ProcessDies, 0, process);
     }
     for at in 0..BUYERS {
-        for one in (0..PAYMENTS).filter(|one| shop.orders[at].payments[*one].telling) {
+        for one in (0..PAYMENTS).filter(|one| shop.orders[at].payments[*one].reporting) {
             fault(OrderFault::AnswerLost, at, one);
             if setup.lacks(Lacking::PaidWithItsRow) {
                 fault(OrderFault::PaymentHalf, at, one);
@@ -168,11 +168,11 @@ pub fn apply(setup: &OrdersSetup, shop: &mut Shop, step: OrderStep) {
         OrderStep::Pays(at, one, money) => {
             shop.money_left -= 1;
             let payment = &mut shop.orders[at].payments[one];
-            (payment.money, payment.telling) = (money, true);
+            (payment.money, payment.reporting) = (money, true);
         }
-        OrderStep::TellsPayment(at, one) => {
+        OrderStep::ReportsPayment(at, one) => {
             money::receive(setup, shop, at, one);
-            shop.orders[at].payments[one].telling = false;
+            shop.orders[at].payments[one].reporting = false;
         }
         OrderStep::StartsPayment(at) => {
             shop.acts_left -= 1;

@@ -42,7 +42,7 @@ pub fn expire(setup: &OrdersSetup, shop: &mut Shop, process: usize) {
     }
     if setup.lacks(Lacking::ReturnInTransaction) {
         for at in expired {
-            shop.orders[at].chosen[process] = Chosen::Owed;
+            shop.orders[at].chosen[process] = Chosen::RefundDue;
         }
         return;
     }
@@ -51,11 +51,11 @@ pub fn expire(setup: &OrdersSetup, shop: &mut Shop, process: usize) {
 
 /// The second transaction of a sweep that has the return apart.
 pub fn return_apart(setup: &OrdersSetup, shop: &mut Shop, process: usize) {
-    let owed: Vec<_> = (0..BUYERS).filter(|at| shop.orders[*at].chosen[process] == Chosen::Owed).collect();
-    for at in &owed {
+    let due: Vec<_> = (0..BUYERS).filter(|at| shop.orders[*at].chosen[process] == Chosen::RefundDue).collect();
+    for at in &due {
         shop.orders[*at].chosen[process] = Chosen::No;
     }
-    return_units(setup, shop, process, &owed);
+    return_units(setup, shop, process, &due);
 }
 
 fn return_units(setup: &OrdersSetup, shop: &mut Shop, process: usize, expired: &[usize]) {
@@ -80,7 +80,7 @@ pub fn cancel(setup: &OrdersSetup, shop: &mut Shop, at: usize, event: OrderEvent
         return;
     }
     if before == Some(OrderState::Paid) && !setup.lacks(Lacking::CancelRefunds) {
-        money::owe(&mut shop.orders[at]);
+        money::demand_refund(&mut shop.orders[at]);
     }
     shop.stock += 1;
     let epoch = shop.db_epoch;

@@ -14,7 +14,7 @@ fn parent() -> PathBuf {
 /// A folder for a test's files.
 pub fn scratch(name: &str) -> PathBuf {
     let parent = parent();
-    // Those of test runs that are over: nobody clears up after servers that end with their process.
+    // Those of test runs that are over: nothing clears up after servers that end with their process.
     for old in std::fs::read_dir(&parent).into_iter().flatten().flatten() {
         let pid = old.file_name().to_str().and_then(|file| file.strip_prefix(name)?.strip_prefix('-')?.parse().ok());
         if pid.is_some_and(|pid: u32| !PathBuf::from(format!("/proc/{pid}")).exists()) {

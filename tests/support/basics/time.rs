@@ -107,13 +107,13 @@ impl Drop for Watch {
         let mut took = TOOK.lock().unwrap_or_else(PoisonError::into_inner);
         if took.is_empty() {
             // SAFETY: the function is there until the process ends, and takes nothing.
-            unsafe { libc::atexit(tell_slowest) };
+            unsafe { libc::atexit(print_slowest) };
         }
         *took.entry(name).or_default() += self.0.elapsed();
     }
 }
 
-extern "C" fn tell_slowest() {
+extern "C" fn print_slowest() {
     let took = std::mem::take(&mut *TOOK.lock().unwrap_or_else(PoisonError::into_inner));
     let mut took: Vec<(String, f64)> = took.into_iter().map(|(name, took)| (name, took.as_secs_f64())).collect();
     took.sort_unstable_by(|(_, a), (_, b)| b.total_cmp(a));
@@ -131,7 +131,7 @@ extern "C" fn tell_slowest() {
     }
 }
 
-/// Between two looks at something that comes true by itself; never in place of a look.
+/// Between two checks of something that comes true by itself; never in place of a check.
 pub async fn pause() {
     tokio::time::sleep(Duration::from_millis(20)).await;
 }
@@ -141,10 +141,10 @@ pub async fn time_passes(ms: u64) {
     tokio::time::sleep(Duration::from_millis(ms)).await;
 }
 
-/// Looks until something is true; a failing test says what was waited for.
-pub async fn eventually<F: AsyncFnMut() -> bool>(what: &str, mut look: F) {
+/// Checks until something is true; a failing test says what was waited for.
+pub async fn eventually<F: AsyncFnMut() -> bool>(what: &str, mut check: F) {
     let deadline = Instant::now() + SETTLE;
-    while !look().await {
+    while !check().await {
         assert!(Instant::now() < deadline, "never came true: {what}");
         pause().await;
     }

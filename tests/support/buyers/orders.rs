@@ -63,7 +63,7 @@ impl World {
 }
 
 impl AdminPort {
-    /// The shop's backend tells of a payment of the price of one unit.
+    /// The shop's backend reports a payment of the price of one unit.
     pub async fn pay(&self, request_id: RequestId, payment_id: &str) -> Answer {
         self.pay_amount(request_id, payment_id, 100).await
     }

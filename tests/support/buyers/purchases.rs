@@ -1,4 +1,4 @@
-//! What a buyer of a [`World`] does: tokens, purchases, looks at what became of them.
+//! What a buyer of a [`World`] does: tokens, purchases, reads what became of them.
 
 use crate::support::basics::answer::Answer;
 use crate::support::basics::time::eventually;

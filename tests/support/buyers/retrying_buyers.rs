@@ -16,7 +16,7 @@ const ASK: Duration = Duration::from_secs(15);
 
 /// One answer to a purchase.
 #[derive(Debug, Clone, Copy)]
-struct Told {
+struct TimedAnswer {
     at: Duration,
     /// Which of the servers has the buyer's shard; where it stood when the rush began.
     server: usize,
@@ -30,7 +30,7 @@ pub struct RetryingBuyers<'a> {
     /// Shards of each server.
     servers: Vec<Vec<u16>>,
     begun: Instant,
-    told: Mutex<Vec<Told>>,
+    answers: Mutex<Vec<TimedAnswer>>,
     /// User and request id of every 202.
     won: Mutex<Vec<(String, String)>>,
     marks: Mutex<Vec<(Duration, String)>>,
@@ -45,7 +45,7 @@ impl<'a> RetryingBuyers<'a> {
             sale,
             servers,
             begun: Instant::now(),
-            told: Mutex::default(),
+            answers: Mutex::default(),
             won: Mutex::default(),
             marks: Mutex::default(),
             over: AtomicBool::new(false),
@@ -75,7 +75,7 @@ impl<'a> RetryingBuyers<'a> {
             let request = self.world.request(Method::POST, &path, user).json(&serde_json::json!({ "quantity": 1 }));
             let answer = Answer::of(request.header("Idempotency-Key", &token).timeout(ASK)).await;
             let status = answer.status;
-            self.told.lock().unwrap().push(Told { at: self.begun.elapsed(), server, status });
+            self.answers.lock().unwrap().push(TimedAnswer { at: self.begun.elapsed(), server, status });
             match status {
                 202 => {
                     assert_eq!(answer.text("request_id"), request_id, "{answer:?}");
@@ -127,12 +127,12 @@ impl<'a> RetryingBuyers<'a> {
 
     /// How many answers with this status buyers of one server got in a time.
     pub fn answers_of(&self, (server, status): (usize, u16), from: Duration, to: Option<Duration>) -> usize {
-        let told = self.told.lock().unwrap();
-        let meant = |told: &&Told| (told.server, told.status) == (server, status);
-        told.iter().filter(meant).filter(|told| told.at > from && to.is_none_or(|to| told.at < to)).count()
+        let answers = self.answers.lock().unwrap();
+        let meant = |answer: &&TimedAnswer| (answer.server, answer.status) == (server, status);
+        answers.iter().filter(meant).filter(|answer| answer.at > from && to.is_none_or(|to| answer.at < to)).count()
     }
 
-    /// After the rush: every 202 is a confirmed order, nobody has two, and the books have as many. Returns the audit.
+    /// After the rush: every 202 is a confirmed order, no buyer has two, and the books have as many. Returns the audit.
     pub async fn holds(&self) -> SaleAudit {
         let won = self.won.lock().unwrap().clone();
         for (user, request_id) in &won {
@@ -152,9 +152,9 @@ impl<'a> RetryingBuyers<'a> {
     /// Second by second: for each server how many got 202, 503, 504; and what happened (with `--nocapture`).
     pub fn print(&self, title: &str) {
         let mut rows: BTreeMap<u64, Vec<[usize; 4]>> = BTreeMap::new();
-        for told in self.told.lock().unwrap().iter() {
-            let row = rows.entry(told.at.as_secs()).or_insert_with(|| vec![[0; 4]; self.servers.len()]);
-            row[told.server][match told.status {
+        for answer in self.answers.lock().unwrap().iter() {
+            let row = rows.entry(answer.at.as_secs()).or_insert_with(|| vec![[0; 4]; self.servers.len()]);
+            row[answer.server][match answer.status {
                 202 => 0,
                 503 => 1,
                 504 => 2,

@@ -1,4 +1,4 @@
-//! What tests of the waiting room do and look at.
+//! What tests of the waiting room do and read.
 
 use crate::support::basics::answer::Answer;
 use crate::support::basics::resp::{RawRedis, Reply};
@@ -14,7 +14,7 @@ use seckill::store::redis::RoomPlace;
 /// Buyers in one call of the store.
 const GROUP: usize = 500;
 
-/// How far a room has been let go, as Redis has it. Times are microseconds of its clock.
+/// How far a room has been released, as Redis has it. Times are microseconds of its clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReleaseCursor {
     pub released: u64,
@@ -117,7 +117,7 @@ impl World {
         places.map(number).collect()
     }
 
-    /// How far the room has been let go.
+    /// How far the room has been released.
     pub async fn release_cursor(&self, sale: &SaleId) -> ReleaseCursor {
         let fields = ["HMGET", &self.servers.redis.keys.door(0, sale), "released", "part", "at"];
         let fields = RawRedis::of(self).await.call(&fields).await.items();

@@ -7,7 +7,7 @@ use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A span as a test looks at it; ids in hexadecimal, empty when there is none.
+/// A span as a test reads it; ids in hexadecimal, empty when there is none.
 #[derive(Debug, Clone)]
 pub struct Seen {
     /// Whose: `service.instance.id`.

@@ -1,4 +1,4 @@
-//! A downstream system that listens to the events of orders; each message has to be as `docs/asyncapi.yaml` says.
+//! A downstream system that gets the events of orders; each message has to be as `docs/asyncapi.yaml` says.
 
 use crate::support::basics::asyncapi;
 use crate::support::world::{World, pause};
@@ -14,7 +14,7 @@ pub struct Downstream {
     _connection: Connection,
     channel: Channel,
     /// How often each outcome of each request was received.
-    pub told: BTreeMap<(String, String), u32>,
+    pub counts: BTreeMap<(String, String), u32>,
     /// The events as they came.
     pub events: Vec<Value>,
     /// Outcomes in the largest message.
@@ -29,7 +29,7 @@ impl Downstream {
         let exchange = Topology::new(&world.servers.rabbit).events_exchange();
         channel.queue_declare(QueueDeclareArguments::durable_client_named("downstream")).await.unwrap();
         channel.queue_bind(QueueBindArguments::new("downstream", &exchange, "order.*")).await.unwrap();
-        Self { _connection: connection, channel, told: BTreeMap::new(), events: Vec::new(), largest: 0 }
+        Self { _connection: connection, channel, counts: BTreeMap::new(), events: Vec::new(), largest: 0 }
     }
 
     /// Reads the events that have arrived.
@@ -50,21 +50,21 @@ impl Downstream {
                 let status = event["status"].as_str().unwrap().to_lowercase();
                 assert_eq!(*got.routing_key(), format!("order.{status}"), "{event}");
                 self.events.push(event.clone());
-                *self.told.entry((id, outcome)).or_default() += 1;
+                *self.counts.entry((id, outcome)).or_default() += 1;
             }
         }
     }
 
     /// Waits until an outcome was received `times` times.
-    pub async fn hears(&mut self, id: RequestId, outcome: &str, times: u32) {
+    pub async fn receives(&mut self, id: RequestId, outcome: &str, times: u32) {
         let key = (id.to_string(), outcome.to_owned());
         for _ in 0..1_500 {
             self.read().await;
-            if self.told.get(&key).is_some_and(|told| *told >= times) {
+            if self.counts.get(&key).is_some_and(|count| *count >= times) {
                 return;
             }
             pause().await;
         }
-        panic!("{key:?} was not told {times} times: {:?}", self.told);
+        panic!("{key:?} was not received {times} times: {:?}", self.counts);
     }
 }

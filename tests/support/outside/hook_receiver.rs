@@ -144,7 +144,7 @@ impl HookReceiver {
     }
 
     /// Waits until it has taken an event.
-    pub async fn hears(&self, event: &str, of: RequestId) {
+    pub async fn receives(&self, event: &str, of: RequestId) {
         let is = |call: &HookCall| call.taken && call.event().0 == event && call.event().1 == of.to_string();
         eventually(&format!("{event} of {of}"), async || self.calls().iter().any(is)).await;
     }

@@ -15,7 +15,7 @@ use std::process::Command;
 use std::time::Instant;
 
 pub const RULES: &str = "deploy/prometheus/alerts.yml";
-/// A window of two minutes, the shortest in the rules, becomes two seconds: four looks.
+/// A window of two minutes, the shortest in the rules, becomes two seconds: four reads.
 pub const CONFIG: &str = "\
 global: { scrape_interval: 500ms, scrape_timeout: 500ms, evaluation_interval: 500ms }
 rule_files: [alerts.yml]

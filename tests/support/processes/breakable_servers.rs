@@ -41,7 +41,7 @@ async fn start(number: usize) -> Mutex<PrivateServers> {
     Mutex::new(PrivateServers::start(&dir, &|_progress| {}).await.expect("private servers"))
 }
 
-/// A set nobody has: one that runs, else a new one.
+/// A set without a user: one that runs, else a new one.
 async fn free_set() -> Breakable {
     let turn = FREE.acquire().await.expect("never closed");
     loop {
@@ -76,7 +76,7 @@ pub async fn breakable_servers() -> Breakable {
 const CONSUMER_TIMEOUT_MS: u32 = 1_800_000;
 
 /// From when on the broker takes messages back from a consumer that neither settles nor returns them, and closes its channel: of
-/// channels that are opened from now on. It looks as often.
+/// channels that are opened from now on. It checks as often.
 pub async fn consumer_timeout(servers: &PrivateServers, ms: u32) {
     let tick_ms = ms.min(60_000);
     let program = format!(

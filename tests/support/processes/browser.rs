@@ -76,7 +76,7 @@ impl Browser {
         // Exactly, whatever borders a window has.
         let metrics = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600 });
         let devtools = json!({ "cmd": "Emulation.setDeviceMetricsOverride", "params": metrics });
-        browser.tell("/goog/cdp/execute", devtools).await;
+        browser.command("/goog/cdp/execute", devtools).await;
         browser
     }
 
@@ -92,26 +92,26 @@ impl Browser {
         if good { Ok(document["value"].clone()) } else { Err(document["value"].to_string()) }
     }
 
-    async fn try_tell(&self, path: &str, body: Value) -> Result<Value, String> {
+    async fn try_command(&self, path: &str, body: Value) -> Result<Value, String> {
         self.send("POST", &format!("/session/{}{path}", self.session), Some(body)).await
     }
 
-    async fn tell(&self, path: &str, body: Value) -> Value {
-        self.try_tell(path, body).await.unwrap_or_else(|error| panic!("{path}: {error}"))
+    async fn command(&self, path: &str, body: Value) -> Value {
+        self.try_command(path, body).await.unwrap_or_else(|error| panic!("{path}: {error}"))
     }
 
     /// Opens an address.
     pub async fn open(&self, url: &str) {
-        self.tell("/url", json!({ "url": url })).await;
+        self.command("/url", json!({ "url": url })).await;
     }
 
     /// Runs a script in the page and returns what it returns.
     pub async fn eval(&self, script: &str) -> Value {
-        self.tell("/execute/sync", json!({ "script": script, "args": [] })).await
+        self.command("/execute/sync", json!({ "script": script, "args": [] })).await
     }
 
     async fn find(&self, css: &str) -> Option<String> {
-        let found = self.try_tell("/element", json!({ "using": "css selector", "value": css })).await.ok()?;
+        let found = self.try_command("/element", json!({ "using": "css selector", "value": css })).await.ok()?;
         found[ELEMENT].as_str().map(str::to_owned)
     }
 
@@ -127,7 +127,7 @@ impl Browser {
     /// Waits until the element is there and reads like this.
     pub async fn sees(&self, css: &str, words: &str) {
         let mut last = String::new();
-        let looked = tokio::time::timeout(Duration::from_secs(110), async {
+        let searched = tokio::time::timeout(Duration::from_secs(110), async {
             loop {
                 last = self.text(css).await;
                 if last.contains(words) && (!words.is_empty() || self.find(css).await.is_some()) {
@@ -136,7 +136,7 @@ impl Browser {
                 pause().await;
             }
         });
-        if looked.await.is_err() {
+        if searched.await.is_err() {
             let page = self.text("body").await;
             panic!("{css} never read {words:?} but {last:?}; the page: {page}");
         }
@@ -158,7 +158,7 @@ impl Browser {
             if self.eval(&enabled).await == true
                 && let Some(id) = self.find(css).await
             {
-                last = self.try_tell(&format!("/element/{id}/click"), json!({})).await;
+                last = self.try_command(&format!("/element/{id}/click"), json!({})).await;
                 if last.is_ok() {
                     return;
                 }
@@ -172,8 +172,8 @@ impl Browser {
     pub async fn fill(&self, css: &str, text: &str) {
         self.sees_element(css).await;
         let id = self.find(css).await.expect("the field");
-        self.tell(&format!("/element/{id}/clear"), json!({})).await;
-        self.tell(&format!("/element/{id}/value"), json!({ "text": text })).await;
+        self.command(&format!("/element/{id}/clear"), json!({})).await;
+        self.command(&format!("/element/{id}/value"), json!({ "text": text })).await;
     }
 
     /// Waits until an element is there.
@@ -184,7 +184,7 @@ impl Browser {
     /// Presses Tab, and says what has the focus now: its id, else its words.
     pub async fn tab(&self) -> String {
         let keys = json!([{ "type": "keyDown", "value": TAB }, { "type": "keyUp", "value": TAB }]);
-        self.tell("/actions", json!({ "actions": [{ "type": "key", "id": "keys", "actions": keys }] })).await;
+        self.command("/actions", json!({ "actions": [{ "type": "key", "id": "keys", "actions": keys }] })).await;
         let script =
             "const e = document.activeElement; return e.id || e.innerText || e.getAttribute('aria-label') || e.tagName";
         self.eval(script).await.as_str().unwrap_or_default().trim().to_owned()
@@ -193,7 +193,7 @@ impl Browser {
     /// Errors of the page itself: broken scripts, and what the policy forbade. Answers of the API that are no success are
     /// reported in the same place, and are no error of the page.
     pub async fn complaints(&self) -> Vec<String> {
-        let log = self.tell("/se/log", json!({ "type": "browser" })).await;
+        let log = self.command("/se/log", json!({ "type": "browser" })).await;
         let severe = log.as_array().into_iter().flatten().filter(|line| line["level"] == "SEVERE");
         let lines = severe.map(|line| line["message"].as_str().unwrap_or_default().to_owned());
         lines.filter(|line| !line.contains("the server responded with a status of")).collect()
@@ -209,7 +209,7 @@ impl Browser {
     pub async fn picture(&self, name: &str) {
         let Some(folder) = std::env::var_os("SCREENSHOTS") else { return };
         let taken = self
-            .tell(
+            .command(
                 "/goog/cdp/execute",
                 json!({ "cmd": "Page.captureScreenshot", "params": { "format": "webp", "quality": 82 } }),
             )

@@ -88,8 +88,8 @@ impl Fleet {
 
     fn crowd(&self, sale: &SaleId, place: usize) -> Crowd {
         let accepted = Arc::new(AtomicU64::new(0));
-        let told = accepted.clone();
-        let progress: OnLoadProgress = Arc::new(move |progress| told.store(progress.accepted, Relaxed));
+        let shown = accepted.clone();
+        let progress: OnLoadProgress = Arc::new(move |progress| shown.store(progress.accepted, Relaxed));
         let plan = LoadPlan {
             api_url: format!("http://{}", self.public[place]),
             first_buyer: place as u64 * 100_000,
@@ -124,7 +124,7 @@ impl Fleet {
         self.sells_on().await;
     }
 
-    /// The same when nobody buys any more.
+    /// The same when no buyer comes any more.
     pub async fn replace_quietly(&mut self, role: Role, place: usize, version: &str) {
         let at = self.at(role, place);
         let program = &mut self.members[at].process.program;
@@ -199,7 +199,7 @@ impl Fleet {
         reports
     }
 
-    /// The end of a change that nobody may notice: every 202 is an order, nothing was parked on the way, the books balance.
+    /// The end of a change that no buyer may notice: every 202 is an order, nothing was parked on the way, the books balance.
     pub async fn finish_unnoticed(mut self) {
         let reports = self.all_confirmed().await;
         assert!(reports.iter().all(|report| report.accepted > 300), "too few to show anything");

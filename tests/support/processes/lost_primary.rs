@@ -18,7 +18,7 @@ const LINES: usize = 3;
 /// Accepts before the server is lost, and by its share after it is back.
 pub const SOME: usize = 150;
 /// An accept that waits for no replica is answered within this time.
-const TOLD_MS: u64 = 3_000;
+const ANSWERED_MS: u64 = 3_000;
 /// An answer from before a kill may arrive this long after it.
 pub const LATE: Duration = Duration::from_secs(1);
 
@@ -37,9 +37,9 @@ pub async fn crowd<T>(rush: &RetryingBuyers<'_>, story: impl Future<Output = T>)
     let lines =
         lines.map(|(shard, line)| rush.line(shard, (0..).map(move |n| buyer_of(shard, 1_000_000 * (line + 1) + n))));
     let story = async {
-        let told = story.await;
+        let ended = story.await;
         rush.end();
-        told
+        ended
     };
     tokio::join!(join_all(lines), story).1
 }
@@ -68,8 +68,8 @@ pub async fn lose_a_primary(name: &str, loss: Loss, set: &[&str]) {
         let promoted = rush.mark("its replica is promoted, and has none");
         for server in (0..others).filter(|server| *server != lost) {
             // The cluster takes two seconds to notice; what was under way is not counted.
-            let heard = rush.accepted_of(server, gone + LATE, Some(promoted));
-            assert!(heard > 0, "server {server} goes on");
+            let accepted = rush.accepted_of(server, gone + LATE, Some(promoted));
+            assert!(accepted > 0, "server {server} goes on");
         }
         // The promoted one has no replica yet: nothing of its share may be reported as accepted.
         eventually("the others go on", async || {
@@ -80,9 +80,9 @@ pub async fn lose_a_primary(name: &str, loss: Loss, set: &[&str]) {
             rush.answers_of((lost, 504), promoted, None) + rush.accepted_of(lost, promoted, None) >= 2 * LINES
         })
         .await;
-        time_passes(TOLD_MS).await;
+        time_passes(ANSWERED_MS).await;
         let alone = rush.mark("the lost one comes back");
-        assert_eq!(rush.accepted_of(lost, promoted, Some(alone)), 0, "told without a replica");
+        assert_eq!(rush.accepted_of(lost, promoted, Some(alone)), 0, "accepted without a replica");
         match loss {
             Loss::Killed => old.restart().await,
             Loss::Frozen => old.thaw().await,

@@ -26,7 +26,7 @@ impl World {
         Self::on_redis(&cluster.url(), name, roles, &set).await
     }
 
-    /// A world on a primary that sentinels look after.
+    /// A world on a primary that sentinels watch.
     pub async fn on_sentinel(sentinels: &SentinelSet, name: &str, roles: &[Role], set: &[&str]) -> Self {
         let set = [&["redis.mode=sentinel"], set].concat();
         Self::on_redis(&sentinels.url(), name, roles, &set).await

@@ -67,12 +67,12 @@ impl AdminPort {
         client.request(method, format!("{}/admin/v1{path}", self.url))
     }
 
-    /// A look, with the token.
+    /// A read, with the token.
     pub async fn get(&self, path: &str) -> Answer {
         Answer::of(self.request(Method::GET, path).bearer_auth(TOKEN)).await
     }
 
-    /// A look, with the token, of a client that prefers this language.
+    /// A read, with the token, of a client that prefers this language.
     pub async fn get_in(&self, language: &str, path: &str) -> Answer {
         let request = self.request(Method::GET, path).bearer_auth(TOKEN);
         Answer::of(request.header("accept-language", language)).await

@@ -6,7 +6,7 @@ use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection}
 use seckill::domain::ids::{RequestId, SaleId};
 use seckill::roles::Role::{Api, Consumer, Relay};
 
-/// The pipeline, without P5: nobody repairs.
+/// The pipeline, without P5: no process repairs.
 pub const ROLES: [seckill::roles::Role; 3] = [Api, Relay, Consumer];
 
 /// Another client of the same database.

@@ -116,7 +116,7 @@ impl World {
         self.number(&format!("SELECT COUNT(*) AS n FROM {table} WHERE {matching}")).await
     }
 
-    /// An order that nobody asked for, taken from the stock like any other.
+    /// An order without a request, taken from the stock like any other.
     pub async fn foreign_order(&self, sale: &SaleId, user: &str, request_id: u64) {
         // It has a unit and an outcome of its own, from before Redis had the sale: the books are right with it.
         let row = format!("SELECT {request_id}, '{sale}'");

@@ -15,7 +15,7 @@ pub async fn world(name: &str) -> (World, SaleId) {
     (world, sale)
 }
 
-/// Lets an intact consumer do what it can, and returns the audit once no message is left. Nobody compensates.
+/// Lets an intact consumer do what it can, and returns the audit once no message is left. No process compensates.
 pub async fn afterwards(world: &World, sale: &SaleId, broken: Option<KillableProcess>) -> SaleAudit {
     eventually("everything at the broker", async || world.outbox().await == (0, 0)).await;
     if let Some(mut broken) = broken {

@@ -1,4 +1,4 @@
-//! What tests of the relay look at and do: its outbox, its attempts, its DLQ, its queues.
+//! What tests of the relay read and do: its outbox, its attempts, its DLQ, its queues.
 
 use super::outbox_kinds::STREAM;
 use super::{World, eventually, shared};
@@ -87,7 +87,7 @@ async fn limit(world: &World, pattern: &str, max: Option<u32>) {
     assert!(answer.contains("{ok, ok}"), "{answer}");
 }
 
-/// Makes one order queue answer nobody, neither publishers nor declarations, or answer again.
+/// Makes one order queue answer no call, neither publishers nor declarations, or answer again.
 pub async fn silence_order_queue(world: &World, queue: u16, is_silent: bool) {
     let (vhost, act) = (world.vhost(), if is_silent { "suspend" } else { "resume" });
     let program = format!("sys:{act}(whereis('{vhost}_seckill.orders.{queue}')).\n");

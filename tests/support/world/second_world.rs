@@ -35,7 +35,7 @@ impl World {
         Self::on(urls, &s.redis.prefix, roles, set).await
     }
 
-    /// Fails when a sale that nobody could buy of has lost a unit, or has a trace of a purchase.
+    /// Fails when a sale that no buyer could buy of has lost a unit, or has a trace of a purchase.
     pub async fn assert_untouched(&self, sale: &SaleId, stock: i64) {
         let (mut redis, keys) = (RawRedis::of(self).await, &self.servers.redis.keys);
         assert_eq!(redis.call(&["GET", &keys.stock(0, sale)]).await.text(), stock.to_string(), "stock");

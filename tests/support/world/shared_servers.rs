@@ -19,7 +19,7 @@ pub fn init_telemetry() {
     }
 }
 
-/// The servers that all worlds share; nobody harms them.
+/// The servers that all worlds share; no test harms them.
 pub async fn shared() -> &'static PrivateServers {
     SHARED
         .get_or_init(|| async {

@@ -194,7 +194,7 @@ impl World {
 
     /// Stops the roles in order.
     pub async fn stop_roles(&mut self) {
-        // With its idle connections: the api's workers wait a second and look again while one is open.
+        // With its idle connections: the api's workers wait a second and check again while one is open.
         self.http = client();
         self.stopper.stop();
         if let Some(running) = self.running.take() {

@@ -1,5 +1,5 @@
 //! Alerts about the pipeline, fired by what they are about: queues that are full, long, deleted or left alone, a relay that
-//! is too slow, entries deleted under it, messages nobody can read.
+//! is too slow, entries deleted under it, unreadable messages.
 
 use crate::support::outside::prometheus::Prometheus;
 use crate::support::processes::own_redis;
@@ -23,11 +23,11 @@ fn a_full_queue_a_long_outbox_and_entries_deleted_under_the_relay_are_reported()
         let p5 = world.process("reconcile", "", &["p5_reconcile.interval_ms=300"]);
         let tower = Prometheus::over("alerts-outbox", &[&relay, &p5]).await;
 
-        let nobody = tower.before("no consumer started", &["SeckillNobodyConsumes"]).await;
-        nobody.fires().await;
+        let idle = tower.before("no consumer started", &["SeckillNobodyConsumes"]).await;
+        idle.fires().await;
 
         let full = tower.before("an order queue limited to one message", &["SeckillRelayNacks"]).await;
-        let untold = tower.before("1,500 orders landed by P5 without a consumer", &["SeckillEventsUntold"]).await;
+        let unpublished = tower.before("1,500 orders landed by P5 without a consumer", &["SeckillEventsUntold"]).await;
         limit_queues(&world, Some(1)).await;
         world.sell(&sale, 1_500).await;
         full.fires().await;
@@ -46,19 +46,19 @@ fn a_full_queue_a_long_outbox_and_entries_deleted_under_the_relay_are_reported()
         tower.scrape(&[&relay, &p5]).await;
         long.resolves().await;
         harm.fires().await;
-        untold.fires().await;
+        unpublished.fires().await;
 
         limit_queues(&world, None).await;
         let consumer = world.process("consumer", "", &[]);
         tower.scrape(&[&relay, &p5, &consumer]).await;
-        nobody.resolves().await;
-        untold.resolves().await;
+        idle.resolves().await;
+        unpublished.resolves().await;
         world.finish().await;
     });
 }
 
 #[test]
-fn a_deleted_queue_a_long_one_and_messages_nobody_can_read_are_reported() {
+fn a_deleted_queue_a_long_one_and_unreadable_messages_are_reported() {
     run_waiting(async {
         let world = World::with(&[Api], &[]).await;
         let sale = world.sale("queues", 10_000, None).await;
@@ -86,13 +86,13 @@ fn a_deleted_queue_a_long_one_and_messages_nobody_can_read_are_reported() {
         long.resolves().await;
 
         let foreign = ["SeckillParked", "SeckillParkedForeign"].as_slice();
-        let foreign = tower.before("a message of a stranger in the order queue", foreign).await;
+        let foreign = tower.before("an unknown message in the order queue", foreign).await;
         let consumer = world.process("consumer", "", &[]);
         world.publish(&[b"?".to_vec()]).await;
         foreign.fires().await;
         let parked = world.cli(&["dlq", "list", "--json"]).exits(0).out;
         let entry = parked.split('"').find(|word| word.starts_with("mq/")).expect("its name");
-        world.cli(&["dlq", "give-up", entry, "--reason", "a stranger's"]).exits(0);
+        world.cli(&["dlq", "give-up", entry, "--reason", "not ours"]).exits(0);
         foreign.resolves().await;
         drop(consumer);
         world.finish().await;

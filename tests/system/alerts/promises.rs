@@ -1,5 +1,5 @@
 //! Alerts about promises, fired by what they are about: damage done by hand to Redis and to the tables, settings that lose
-//! accepts, nobody who repairs.
+//! accepts, no process that repairs.
 
 use crate::support::outside::prometheus::Prometheus;
 use crate::support::processes::killable::KillableProcess;
@@ -11,7 +11,7 @@ use seckill::p5_reconcile::{Window, compensate};
 use seckill::roles::Role::Api;
 use seckill::store::rabbit::declare;
 
-/// Makes an accepted request look as if it had been accepted ten minutes ago.
+/// Makes an accepted request seem to have been accepted ten minutes ago.
 async fn backdate(world: &World, sale: &SaleId, id: RequestId) {
     let ledger = world.servers.redis.keys.ledger(0, sale);
     let record = world.redis(&["HGET", &ledger, &id.to_string()]).await;
@@ -78,13 +78,13 @@ fn damage_to_redis_and_to_the_tables_is_paged() {
         world.sql("DELETE FROM orders WHERE request_id = 7").await;
         wrong.resolves().await;
 
-        let nobody = ["SeckillNobodyReconciles", "SeckillProcessDown"].as_slice();
-        let nobody = tower.before("the only reconciler killed", nobody).await;
+        let idle = ["SeckillNobodyReconciles", "SeckillProcessDown"].as_slice();
+        let idle = tower.before("the only reconciler killed", idle).await;
         drop(p5);
-        nobody.fires().await;
+        idle.fires().await;
         let p5 = reconciler(&world);
         tower.scrape(&[&api, &p5]).await;
-        nobody.resolves().await;
+        idle.resolves().await;
         world.finish().await;
     });
 }

@@ -1,4 +1,4 @@
-//! Alerts about single sales: one whose buyers the database refuses, one that nobody closed, and the orders of one with payments.
+//! Alerts about single sales: one whose buyers the database refuses, one that was not closed, and the orders of one with payments.
 
 use crate::support::buyers::orders::LONG;
 use crate::support::outside::prometheus::Prometheus;
@@ -9,7 +9,7 @@ use seckill::roles::Role::{Api, Consumer, Relay};
 use seckill::runtime::now_ms;
 
 #[test]
-fn a_refusal_by_the_database_and_a_sale_that_nobody_closed_are_reported() {
+fn a_refusal_by_the_database_and_a_sale_that_was_not_closed_are_reported() {
     run_waiting(async {
         let world = World::with(&[Api], &[]).await;
         let sale = world.sale("refusing", 10, Some(1)).await;

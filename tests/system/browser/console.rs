@@ -23,7 +23,7 @@ pub(super) async fn no_complaints(browser: &Browser) {
     assert_eq!(browser.complaints().await, Vec::<String>::new());
 }
 
-/// Redis has units that nobody granted, and then has them no more.
+/// Redis has units without a grant, and then has them no more.
 async fn a_broken_sheet_is_shown(world: &World, browser: &Browser, id: &SaleId) {
     browser.sees("#sheet", "grants not given + failures held + gaps").await;
     let stock = world.servers.redis.keys.stock(0, id);
@@ -152,7 +152,7 @@ fn parked_requests_are_replayed_and_given_up_by_clicks() {
         browser.fill("#reason", "refunded, ticket 4711").await;
         browser.click("#dialog-yes").await;
         browser.sees("#outcome", "given up").await;
-        eventually("bob hears it", async || {
+        eventually("bob sees it", async || {
             world.status_of(&sale, "bob", given_up).await == ("FAILED".to_owned(), "GIVEN_UP".to_owned())
         })
         .await;

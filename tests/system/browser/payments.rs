@@ -111,7 +111,7 @@ fn an_order_that_is_not_paid_expires_the_page_says_so_and_late_money_goes_back()
         browser.sees("#buy", "Buy now").await;
         browser.picture("shop-expired").await;
 
-        // The button is gone; whoever pays all the same hears that the money goes back, and no unit is taken anew.
+        // The button is gone; who pays all the same sees that the money goes back, and no unit is taken anew.
         let late = pays(&world, &token, json!({ "request_id": id })).await;
         assert_eq!((late.code(), late.text("reason")), ("P6-F4".to_owned(), "EXPIRED".to_owned()), "{late:?}");
         assert_eq!(admin.get("/refunds").await.json["count"], 1);

@@ -10,7 +10,7 @@ use seckill::roles::Role;
 use seckill::runtime::now_ms;
 use serde_json::json;
 
-/// A sale that looks like one.
+/// A sale with all that a shop shows.
 async fn phones(world: &World, id: &str, stock: i64) -> SaleId {
     let dressed = |sale: &mut seckill::domain::sale::Sale| {
         sale.title = "Aurora X1 · 512 GB".to_owned();
@@ -58,7 +58,7 @@ fn a_visitor_buys_and_sees_the_true_outcome_and_each_refusal() {
         browser.click("#buy").await;
         browser.sees("#refused", "already bought").await;
 
-        // Honest while it waits: with nobody to land it, it stays queued, also after the page was loaded again.
+        // Honest while it waits: with no consumer to land it, it stays queued, also after the page was loaded again.
         // Not the page's fault: it would ask the old address again, and the browser complain of that.
         browser.open("about:blank").await;
         world.stop_roles().await;
@@ -121,10 +121,10 @@ fn the_countdown_is_right_on_a_computer_whose_clock_is_two_hours_wrong() {
         browser.eval("const real = Date.now; Date.now = () => real() - 7200000; window.shown = new Set()").await;
         browser.eval("setInterval(() => window.shown.add(document.getElementById('clock').textContent), 50)").await;
         browser.eval("performance.clearResourceTimings()").await;
-        let looks = "return performance.getEntriesByType('resource').filter((one) => one.name.endsWith('/v1/sales/wrong-clock')).length";
-        eventually("two looks", async || browser.eval(looks).await.as_i64() >= Some(2)).await;
+        let reads = "return performance.getEntriesByType('resource').filter((one) => one.name.endsWith('/v1/sales/wrong-clock')).length";
+        eventually("two reads", async || browser.eval(reads).await.as_i64() >= Some(2)).await;
         browser.eval("window.shown.clear()").await;
-        eventually("two more", async || browser.eval(looks).await.as_i64() >= Some(4)).await;
+        eventually("two more", async || browser.eval(reads).await.as_i64() >= Some(4)).await;
         let shown = browser.eval("return [...window.shown]").await;
         let shown: Vec<&str> = shown.as_array().unwrap().iter().filter_map(serde_json::Value::as_str).collect();
         assert!(!shown.is_empty() && shown.iter().all(|clock| clock.starts_with("00:5")), "{shown:?}");

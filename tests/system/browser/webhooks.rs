@@ -26,7 +26,7 @@ fn an_operator_sends_dead_deliveries_again() {
         browser.click(&format!("{row} button")).await;
         browser.click("#dialog-yes").await;
         browser.misses(&format!("{row} button")).await;
-        receiver.hears("order.confirmed", alice).await;
+        receiver.receives("order.confirmed", alice).await;
         browser.click("a[href='#/acts']").await;
         browser.sees("#acts tr:first-child", "Send deliveries again").await;
         no_complaints(&browser).await;

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 const PROMISED: [&str; 3] = ["redis.wait_replicas=1", "redis.wait_timeout_ms=300", "redis.command_timeout_ms=1000"];
 const STOCK: i64 = 16;
-/// P5 has looked for unfinished transfers in this time.
+/// P5 has searched for unfinished transfers in this time.
 const P5_MS: u64 = 3_000;
 
 /// The primary of shard 0, cut off from its replica; one of its shards, and one of another server.
@@ -90,7 +90,7 @@ fn units_that_no_replica_knows_to_be_taken_are_not_given() {
         .await;
 
         replace(&cluster, old, replica).await;
-        assert_eq!(stock(&world, &sale, source).await, 2, "the promoted one has never heard of it");
+        assert_eq!(stock(&world, &sale, source).await, 2, "the promoted one has never had it");
         // Four units of one buyer count as four sold.
         every_unit_sells_once(world, &sale, 4).await;
     });
@@ -112,7 +112,7 @@ fn units_that_no_replica_knows_to_be_given_are_given_again() {
         assert!(given.is_err(), "only one server knows of it: {given:?}");
         assert_eq!(stock(&world, &sale, target).await, 3);
         time_passes(P5_MS).await;
-        assert_eq!(redis.transfers.pending(&sale, source).await.unwrap(), [transfer], "nobody forgets it");
+        assert_eq!(redis.transfers.pending(&sale, source).await.unwrap(), [transfer], "it is not forgotten");
 
         replace(&cluster, old, replica).await;
         every_unit_sells_once(world, &sale, 0).await;

@@ -57,7 +57,7 @@ fn a_dead_server_stops_its_share_and_no_other() {
     });
 }
 
-/// A server that stands still answers nobody and refuses nobody: what each reading of a sale waits for it must not make the sale too old
+/// A server that stands still answers no call and refuses none: what each reading of a sale waits for it must not make the sale too old
 /// to be decided for the buyers of the other servers. Sales whose cached copy is on that server, and on another one.
 #[test]
 fn a_silent_server_makes_no_sale_too_old_for_the_buyers_of_the_others() {

@@ -1,4 +1,4 @@
-//! Sales on a primary that sentinels look after (B6, windows 15 to 17): it is killed, frozen or replaced by one that lags, and
+//! Sales on a primary that sentinels watch (B6, windows 15 to 17): it is killed, frozen or replaced by one that lags, and
 //! everything that was answered as accepted is an order, once.
 
 use crate::support::buyers::retrying_buyers::RetryingBuyers;
@@ -92,7 +92,7 @@ async fn frozen_master(name: &str, config: &[&str]) -> usize {
         let token = world.token(&sale, &user).await.0;
         late.push((user, token));
     }
-    let mut told = 0;
+    let mut asked = 0;
     let accepted_alone = sold_out(&rush, async {
         eventually("a load", async || rush.accepted() > STOCK / 5).await;
         silent.freeze().await;
@@ -107,13 +107,13 @@ async fn frozen_master(name: &str, config: &[&str]) -> usize {
         rush.mark("the old master goes on");
         let alone = ledger(&world, &sale, old).await.difference(&known).count();
         while believes(old, "master").await {
-            let (user, token) = &late[told % late.len()];
-            told += 1;
+            let (user, token) = &late[asked % late.len()];
+            asked += 1;
             let answer = stale.buy(&sale, user, 1, Some(token)).await;
-            assert!(matches!(answer.status, 503 | 504), "told by a master that was replaced: {answer:?}");
+            assert!(matches!(answer.status, 503 | 504), "accepted by a master that was replaced: {answer:?}");
         }
-        rush.mark(&format!("it has told {told} buyers nothing"));
-        eventually("it is told", async || believes(old, "slave").await).await;
+        rush.mark(&format!("it has answered nothing to {asked} buyers"));
+        eventually("it knows", async || believes(old, "slave").await).await;
         rush.mark("the old master is a replica");
         alone
     })
@@ -121,7 +121,7 @@ async fn frozen_master(name: &str, config: &[&str]) -> usize {
     silent.thaw().await;
     set.whole().await;
     sold_exactly(&rush, name).await;
-    assert_eq!(world.rows("orders", "user_id LIKE 'late-%'").await, 0, "{told} of them asked");
+    assert_eq!(world.rows("orders", "user_id LIKE 'late-%'").await, 0, "{asked} of them asked");
     stale.stop().await;
     world.finish().await;
     accepted_alone
@@ -157,7 +157,7 @@ fn one_sentinel_that_stands_still_or_is_dead_hides_no_master() {
         let world = world_on(&set, "sentinel-first", &PROMISED).await;
         let sale = world.sale("first", 40, Some(1)).await;
         assert_eq!(world.buy(&sale, "before", 1, None).await.status, 202);
-        // Each of them once: nobody promises who is asked first.
+        // Each of them once: it is not promised who is asked first.
         for (n, sentinel) in set.sentinels().iter().enumerate() {
             let old = set.master().await;
             sentinel.freeze().await;

@@ -9,23 +9,23 @@ use seckill_bench::loadgen;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// Audits one sale again and again; how often it looked, and how many findings there were.
-async fn look(
+/// Audits one sale again and again; how often it read, and how many findings there were.
+async fn audits(
     (context, sales): (ReconcileContext, SaleRows),
     sale: SaleId,
     until: tokio::task::AbortHandle,
 ) -> (u32, Vec<SaleAudit>) {
-    let (mut looks, mut wrong) = (0, Vec::new());
+    let (mut rounds, mut wrong) = (0, Vec::new());
     while !until.is_finished() {
         let row = sales.get(&sale).await.unwrap().unwrap();
         let confirmed = AuditOptions::from(Window::Ms(5_000)).confirmed();
         let audit = audit_sale(&context, &row, confirmed).await.unwrap();
-        looks += 1;
+        rounds += 1;
         if !audit.findings.is_empty() || audit.false_alarms > 0 {
             wrong.push(audit);
         }
     }
-    (looks, wrong)
+    (rounds, wrong)
 }
 
 #[test]
@@ -37,17 +37,17 @@ fn audits_as_fast_as_they_can_raise_no_false_alarm_while_a_crowd_buys() {
         let plan = loadgen::LoadPlan { requests_per_buyer: 3, rate_per_s: Some(1_200.0), ..world.crowd(&sale, 1_200) };
         let selling = tokio::spawn(loadgen::run(plan));
         let handle = selling.abort_handle();
-        let looks = [0; 3].map(|_| {
-            tokio::spawn(look(
+        let rounds = [0; 3].map(|_| {
+            tokio::spawn(audits(
                 (world.reconcile_context(), world.servers.rows.sales.clone()),
                 sale.clone(),
                 handle.clone(),
             ))
         });
-        for looking in looks {
-            let (looks, wrong) = looking.await.unwrap();
+        for running in rounds {
+            let (rounds, wrong) = running.await.unwrap();
             assert!(wrong.is_empty(), "{wrong:#?}");
-            assert!(looks >= 3, "{looks}");
+            assert!(rounds >= 3, "{rounds}");
         }
         assert_eq!(selling.await.unwrap().unwrap().accepted, 3_600);
         let alarms = "seckill_p5_reconcile_false_alarms_total{sale=\"alarms\"}";

@@ -7,7 +7,7 @@ use seckill::roles::Role::{Api, Consumer, Relay};
 use seckill_bench::loadgen;
 use serde_json::Value;
 
-/// Far above any test's length: nobody takes over by idle time.
+/// Far above any test's length: no relay takes over by idle time.
 const NO_CLAIM: [&str; 2] = ["p3_relay.claim_idle_ms=60000", "p5_reconcile.window_ms=120000"];
 
 #[test]
@@ -22,7 +22,7 @@ fn entries_in_nobodys_pending_list_are_found_and_relayed() {
         read_and_die(&world, "ghost", 700).await;
         assert_eq!(world.redis(&["XGROUP", "DELCONSUMER", &outbox, "relay", "ghost"]).await, Value::from(700));
         world.redis(&["XGROUP", "SETID", &outbox, "relay", "$"]).await;
-        assert_eq!(world.outbox().await, (1_200, 0), "nobody has them, and nobody is given them");
+        assert_eq!(world.outbox().await, (1_200, 0), "no relay has them, and none is given them");
         let relay = world.extra_roles(&[Relay], |settings| settings.p3_relay.claim_idle_ms = 6_000);
         eventually("all of them", async || world.orders(&sale).await == 1_200).await;
         nothing_is_left(&world).await;
@@ -83,7 +83,7 @@ fn no_list_of_a_dead_relay_stays() {
         let hands = world.servers.redis.keys.hands(0);
         assert_eq!(world.redis(&["HDEL", &hands, "nobody"]).await, Value::from(1));
         world.redis(&["HSET", &hands, "tomorrow", "99999999999999 50"]).await;
-        assert_eq!(world.outbox().await, (950, 800), "nobody's entries are counted by nobody");
+        assert_eq!(world.outbox().await, (950, 800), "entries without a holder are counted for none");
         let relay = world.extra_roles(&[Relay], |_| {});
         eventually("all of them", async || world.orders(&sale).await == 1_000).await;
         no_relay_is_named(&world).await;

@@ -64,7 +64,7 @@ fn a_frozen_broker_is_noticed_after_two_heartbeats() {
 
 #[test]
 fn dropped_connections_leave_neither_tasks_nor_sockets_behind() {
-    // Nobody else has tasks in this runtime, or connections to this broker while it is held.
+    // Nothing else has tasks in this runtime, or connections to this broker while it is held.
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let mut held = None;
     run_waiting(async {

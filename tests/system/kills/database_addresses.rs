@@ -127,8 +127,8 @@ fn doctor_sees_a_database_whose_commits_wait_for_no_replica_any_more() {
         };
         eventually("the replica acknowledges", async || !complains().0).await;
         let (_, text) = complains();
-        assert!(text.contains("semi-synchronous replication"), "it is looked at: {text}");
+        assert!(text.contains("semi-synchronous replication"), "it is checked: {text}");
         sql(&pair.root(1), words.stop).await;
-        eventually("nobody acknowledges", async || complains().0).await;
+        eventually("no replica acknowledges", async || complains().0).await;
     });
 }

@@ -66,9 +66,9 @@ fn while_redis_stands_still_a_process_holds_what_it_may_and_refuses_the_rest_at_
         signal(api.program.pid(), libc::SIGTERM);
         assert_eq!(api.program.ended().await, Some(0));
         let rest = world.second_world(&[Role::Relay, Role::Consumer], &[]).await;
-        let told = held.iter().filter(|answer| answer.status == 202).count() + 2;
+        let accepted = held.iter().filter(|answer| answer.status == 202).count() + 2;
         let ordered = usize::try_from(rest.settled(&sale).await.counted.ordered).unwrap();
-        assert!((told..=PLACES + 2).contains(&ordered), "{told} were promised, {ordered} are ordered");
+        assert!((accepted..=PLACES + 2).contains(&ordered), "{accepted} were promised, {ordered} are ordered");
         rest.finish().await;
         world.stop().await;
     });

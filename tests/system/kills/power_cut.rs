@@ -1,5 +1,5 @@
 //! Window 13: what a power cut of Redis loses. With `appendfsync always` nothing that was answered 202; with `everysec` some,
-//! and nobody can name them afterwards, which is why the durability table says what it says.
+//! and they cannot be named afterwards, which is why the durability table says what it says.
 
 use crate::support::processes::own_redis::PowerCutRedis;
 use crate::support::world::{World, eventually, run_waiting, time_passes};
@@ -42,11 +42,12 @@ async fn cut_under_a_crowd(world: &World, redis: &PowerCutRedis, sale: &SaleId, 
 
 /// How many of those who got 202 Redis does not know any more.
 async fn lost(world: &World, sale: &SaleId, report: &LoadReport) -> usize {
-    let told: Vec<&BuyerAnswer> = report.history.iter().filter(|told| told.verdict == FinalAnswer::Accepted).collect();
-    assert!(!told.is_empty(), "nobody bought: {:?}", report.by_status);
+    let accepted: Vec<&BuyerAnswer> =
+        report.history.iter().filter(|accepted| accepted.verdict == FinalAnswer::Accepted).collect();
+    assert!(!accepted.is_empty(), "no purchase: {:?}", report.by_status);
     let mut lost = 0;
-    for page in told.chunks(500) {
-        let ids: Vec<_> = page.iter().map(|told| told.request_id.expect("an id")).collect();
+    for page in accepted.chunks(500) {
+        let ids: Vec<_> = page.iter().map(|accepted| accepted.request_id.expect("an id")).collect();
         let records = world.servers.redis.ledger.lookup(sale, 0, &ids).await.expect("the ledger");
         lost += records.iter().filter(|record| record.is_none()).count();
     }
@@ -93,7 +94,7 @@ fn a_power_cut_with_appendfsync_everysec_loses_what_was_answered_202() {
             if lost(&world, &sale, &report).await > 0 {
                 assert!(gone > 0);
                 // Accept, stock and ledger went together: not even the audit can name them.
-                assert!(world.audit(&sale, Window::Ms(600_000)).await.consistent(), "nobody sees it");
+                assert!(world.audit(&sale, Window::Ms(600_000)).await.consistent(), "no audit sees it");
                 world.stop().await;
                 return;
             }

@@ -1,5 +1,5 @@
 //! Redis in trouble under a crowd (windows 11, 12, 13, 14, 18): killed, slow, standing still, its connections cut, its file
-//! rewritten. Each buyer with a 202 has an order in the end, nobody has two, and exactly the stock is sold.
+//! rewritten. Each buyer with a 202 has an order in the end, no buyer has two, and exactly the stock is sold.
 
 use crate::support::basics::resp::RawRedis;
 use crate::support::world::fault_injection::breakable_servers;

@@ -37,7 +37,7 @@ fn a_full_redis_accepts_nothing_and_what_it_has_is_persisted() {
             assert_eq!((refused.status, refused.code().as_str()), (503, "UNAVAILABLE"), "{refused:?}");
         }
         let again = world.buy(&sale, "winner", 1, Some(&winner)).await;
-        assert_eq!(again.status, 202, "who was accepted before hears so: {again:?}");
+        assert_eq!(again.status, 202, "who was accepted before gets it again: {again:?}");
         for (key, before) in of_sale.iter().zip(&before) {
             assert_eq!(redis.call(&["DUMP", key]).await, *before, "{key}: nothing is half done");
         }

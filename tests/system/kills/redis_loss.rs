@@ -109,7 +109,7 @@ fn what_was_accepted_before_the_rewind_is_persisted_in_its_old_epoch_before_the_
         copy(&data, &old);
         servers.server(ServerKind::Redis).unwrap().restart().await.unwrap();
         world.redis_is_back().await;
-        // Accepted and on the broker; nobody lands it, and the database has seen one of them only.
+        // Accepted and on the broker; no consumer lands it, and the database has seen one of them only.
         let mut winners = Vec::new();
         for n in 0..5 {
             winners.push(buy_at_last(&world, &sale, &format!("early-{n}")).await);

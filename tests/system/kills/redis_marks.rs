@@ -1,4 +1,4 @@
-//! Redis is down while orders land: their buyers hear so as soon as it is back, not when P5's window is over.
+//! Redis is down while orders land: their buyers see it as soon as it is back, not when P5's window is over.
 
 use crate::support::basics::resp::RawRedis;
 use crate::support::world::fault_injection::breakable_servers;
@@ -10,7 +10,7 @@ use seckill::roles::Role::{Api, Consumer, Relay};
 fn outcomes_that_redis_could_not_take_are_marked_when_it_is_back() {
     run(async {
         let mut servers = breakable_servers().await;
-        // Nobody reconciles here: what marks is the consumer.
+        // No process reconciles here: what marks is the consumer.
         let world = World::on_breakable(&servers, "unmarked", &[Api, Relay], &ALONE).await;
         let sale = world.sale("unmarked", 100, Some(1)).await;
         let first = world.bought(&sale, "first").await;
@@ -24,8 +24,7 @@ fn outcomes_that_redis_could_not_take_are_marked_when_it_is_back() {
         time_passes(1_000).await;
         servers.server(ServerKind::Redis).unwrap().restart().await.unwrap();
         world.redis_is_back().await;
-        eventually("a buyer who hears it", async || world.status_of(&sale, "first", first).await.0 == "CONFIRMED")
-            .await;
+        eventually("a buyer who sees it", async || world.status_of(&sale, "first", first).await.0 == "CONFIRMED").await;
         let mut redis = RawRedis::of(&world).await;
         let ledger = world.servers.redis.keys.ledger(0, &sale);
         let mut queued = async || redis.hash(&ledger).await.values().filter(|record| record.starts_with("Q ")).count();

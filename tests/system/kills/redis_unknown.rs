@@ -1,4 +1,4 @@
-//! Redis stands still after the script was sent (B8). Nobody knows whether it ran; nothing is guessed, nothing is
+//! Redis stands still after the script was sent (B8). It is not known whether it ran; nothing is guessed, nothing is
 //! sent twice by the system, and the request id says.
 
 use crate::support::world::fault_injection::breakable_servers;

@@ -79,14 +79,14 @@ fn what_a_list_handed_out_is_read_again_when_the_replicas_could_not_be_asked() {
         // Its other connection stands, and this one cannot be made again.
         raw.call(&["CONFIG", "SET", "maxclients", &(now.len() - 1).to_string()]).await;
         raw.call(&["CLIENT", "KILL", "ID", asking]).await;
-        // The relay hears of it before there is anything to hand out.
+        // The relay knows it before there is anything to hand out.
         time_passes(1_000).await;
         for buyer in 0..5 {
             assert_eq!(world.buy(&sale, &format!("buyer-{buyer}"), 1, None).await.status, 202);
         }
         eventually("some are in its hand", async || world.outbox().await.1 > 0).await;
         time_passes(1_000).await;
-        assert_eq!(world.outbox().await.0, 5, "nobody knows whether replicas have that they were handed out");
+        assert_eq!(world.outbox().await.0, 5, "it is not known whether replicas have that they were handed out");
         raw.call(&["CONFIG", "SET", "maxclients", "10000"]).await;
         eventually("they are sent and done", async || world.outbox().await == (0, 0)).await;
         relay.stop().await;

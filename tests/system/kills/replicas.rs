@@ -24,7 +24,7 @@ fn what_no_replica_has_is_unknown_until_one_has_it() {
         assert_eq!(first.status, 202, "{first:?}");
         let there =
             RawRedis::at(&replica.url(), "").await.call(&["HLEN", &world.servers.redis.keys.ledger(0, &sale)]).await;
-        assert_eq!(there.int(), 2, "told as accepted means on the replica");
+        assert_eq!(there.int(), 2, "accepted means on the replica");
         let (token, request_id) = world.token(&sale, "alice").await;
 
         replica.pause().unwrap();
@@ -39,7 +39,7 @@ fn what_no_replica_has_is_unknown_until_one_has_it() {
         // Nor that there is none: a former primary would not know what its successor accepted.
         let (_, unused) = world.token(&sale, "bob").await;
         let asked = world.status(&sale, "bob", &unused, 0).await;
-        assert_eq!(asked.status, 503, "nobody follows this server: {asked:?}");
+        assert_eq!(asked.status, 503, "no replica follows this server: {asked:?}");
         // A pause of the sale does not make the replay a promise, either.
         world.sale_control().pause(&sale).await.unwrap();
         eventually("the entry knows of the pause", async || {
@@ -52,7 +52,7 @@ fn what_no_replica_has_is_unknown_until_one_has_it() {
         world.sale_control().resume(&sale).await.unwrap();
 
         replica.resume().unwrap();
-        eventually("the replay is told", async || {
+        eventually("the replay is answered", async || {
             let again = world.buy(&sale, "alice", 1, Some(&token)).await;
             assert!(matches!(again.status, 202 | 503 | 504), "{again:?}");
             again.status == 202 && again.text("request_id") == request_id
@@ -77,12 +77,12 @@ fn what_no_replica_has_is_unknown_until_one_has_it() {
 
 /// A former primary that wakes answers within the same moment, so what was known of the replicas just before says nothing.
 #[test]
-fn that_there_is_no_such_order_is_never_told_after_an_earlier_look_at_the_replicas() {
+fn that_there_is_no_such_order_is_never_answered_after_an_earlier_reading_of_the_replicas() {
     run_waiting(async {
-        let (primary, mut replica) = pair("looks").await;
+        let (primary, mut replica) = pair("asked").await;
         let set = ["redis.wait_replicas=1", "redis.wait_timeout_ms=300"];
-        let world = World::on_redis(&primary.url(), "looks", &[Role::Api], &set).await;
-        let (open, gone) = (world.sale("looks", 10, None).await, world.sale("gone", 1, None).await);
+        let world = World::on_redis(&primary.url(), "asked", &[Role::Api], &set).await;
+        let (open, gone) = (world.sale("asked", 10, None).await, world.sale("gone", 1, None).await);
         assert_eq!(world.buy(&gone, "alice", 1, None).await.status, 202);
         let (_, unused) = world.token(&open, "bob").await;
         let (token, _) = world.token(&gone, "bob").await;
@@ -92,7 +92,7 @@ fn that_there_is_no_such_order_is_never_told_after_an_earlier_look_at_the_replic
             assert_eq!(world.status(&open, "bob", &unused, 0).await.status, 404);
             replica.pause().unwrap();
             let asked = world.status(&open, "bob", &unused, 0).await;
-            assert_eq!(asked.status, 503, "round {round}: nobody follows this server now: {asked:?}");
+            assert_eq!(asked.status, 503, "round {round}: no replica follows this server now: {asked:?}");
             let asked = world.buy(&gone, "bob", 1, Some(&token)).await;
             assert_eq!(asked.status, 504, "round {round}: its successor may have accepted it: {asked:?}");
             replica.resume().unwrap();
@@ -136,7 +136,7 @@ fn each_wait_has_a_write_before_it_and_an_idle_relay_waits_for_nothing() {
         }
 
         let (waits, reads) = (calls(&url, "wait").await, calls(&url, "xreadgroup").await);
-        eventually("the relay looks for work", async || calls(&url, "xreadgroup").await > reads + 60).await;
+        eventually("the relay asks for work", async || calls(&url, "xreadgroup").await > reads + 60).await;
         let waited = calls(&url, "wait").await - waits;
         assert!(waited < 20, "{waited} waits for 60 reads that found nothing");
         let rest = world.extra_roles(&[Role::Consumer, Role::Reconcile], |_| {});

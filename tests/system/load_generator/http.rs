@@ -66,7 +66,7 @@ async fn a_fault_costs_the_connection_and_the_next_call_makes_a_new_one() {
     assert!(matches!(connection.call(ASK).await, Err(HttpError::Closed)));
     assert!(connection.call(ASK).await.unwrap_err().to_string().contains("transfer-encoding"));
     assert!(matches!(connection.call(ASK).await, Err(HttpError::TimedOut(300))));
-    // Two answers to one request: the second belongs to nobody, so the connection is not used again.
+    // Two answers to one request: the second belongs to no request, so the connection is not used again.
     assert_eq!(connection.call(ASK).await.unwrap().status(), 202);
     assert_eq!(connection.call(ASK).await.unwrap().status(), 200);
     assert_eq!(connection.call(ASK).await.unwrap().status(), 202);
@@ -114,7 +114,7 @@ async fn a_purchase_cut_off_in_mid_answer_is_unknown_and_resolved_by_its_status(
         let report = run(plan(url.clone(), true)).await.unwrap();
         assert_eq!((report.requests, report.unknown, report.unresolved, report.accepted), (1, 1, 0, 1));
         assert_eq!((report.polls_by_status.status(200), report.by_status.total()), (1, 0));
-        // Without a token nobody knows whom to ask about, and repeating could buy twice.
+        // Without a token it is not known whom to ask about, and repeating could buy twice.
         let report = run(plan(url, false)).await.unwrap();
         assert_eq!((report.requests, report.unknown, report.unresolved, report.accepted), (1, 1, 1, 0));
         assert_eq!(report.history[0].verdict, FinalAnswer::Unknown);

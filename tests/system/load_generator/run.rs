@@ -146,7 +146,7 @@ async fn ten_thousand_buyers_want_a_thousand_units() {
     assert_eq!((report.latency().count, report.connected), (10_000, 64));
     let ids: Vec<u64> = report.accepted_requests.iter().map(|accepted| accepted.request_id.get()).collect();
     assert_eq!(ids, shop.lock().unwrap().accepted.keys().copied().collect::<Vec<_>>());
-    let buyers: BTreeSet<u64> = report.history.iter().map(|told| told.user).collect();
+    let buyers: BTreeSet<u64> = report.history.iter().map(|answer| answer.user).collect();
     assert_eq!(
         (buyers.len(), buyers.first(), buyers.last(), report.history.len()),
         (10_000, Some(&70_000), Some(&79_999), 10_000)
@@ -181,14 +181,14 @@ async fn every_trouble_ends_in_one_acceptance_each() {
     assert_eq!((report.replays, report.replays_broken, report.by_status.status(202)), (200, 0, 180 + 200));
     assert_eq!((report.tokens_by_status.status(201), report.tokens_by_status.total()), (200, 200));
     assert_eq!(report.requests, report.by_status.total());
-    assert_eq!(report.history.iter().filter(|told| told.doubted).count(), 40);
-    assert!(report.history.iter().all(|told| told.verdict == FinalAnswer::Accepted));
+    assert_eq!(report.history.iter().filter(|answer| answer.doubted).count(), 40);
+    assert!(report.history.iter().all(|answer| answer.verdict == FinalAnswer::Accepted));
     let book = shop.lock().unwrap();
     assert_eq!((book.accepted.len(), book.stock), (200, 800));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_token_nobody_repeats_what_may_have_happened() {
+async fn without_a_token_no_buyer_repeats_what_may_have_happened() {
     use Trick::{AcceptThen504, Only504};
     let (shop, plan) = open(
         1_000,
@@ -209,7 +209,7 @@ async fn without_a_token_nobody_repeats_what_may_have_happened() {
     assert_eq!((report.requests, report.unknown, report.accepted, report.unresolved), (20, 20, 10, 10));
     assert_eq!((report.polls_by_status.status(200), report.polls_by_status.status(404)), (10, 40));
     assert_eq!(shop.lock().unwrap().accepted.len(), 10);
-    assert!(report.history.iter().all(|told| told.doubted && told.request_id.is_some()));
+    assert!(report.history.iter().all(|answer| answer.doubted && answer.request_id.is_some()));
 }
 
 #[tokio::test(flavor = "multi_thread")]

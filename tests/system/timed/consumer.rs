@@ -20,9 +20,9 @@ fn a_consumer_whose_queue_is_deleted_declares_it_and_consumes_again() {
         world.sell(&sale, 10).await;
         eventually("ten orders", async || world.orders(&sale).await == 10).await;
         for round in 0..3 {
-            // Telling events may open a connection, which declares the queues: in the moments of the deletion that could
+            // Publishing events may open a connection, which declares the queues: in the moments of the deletion that could
             // starve the consumers for minutes (`a_queue_that_is_made_again_behind_its_consumer_does_not_starve_it`).
-            eventually("events told", async || world.rows("outcome_event", "1 = 1").await == 0).await;
+            eventually("events published", async || world.rows("outcome_event", "1 = 1").await == 0).await;
             // Window 59: the broker cancels the consumer, which must not wait for ever for a queue that is gone.
             delete_order_queue(&world.servers.rabbit).await;
             // What is published while a queue goes may go with it and is for P5; some later one goes the way it should.
@@ -53,7 +53,7 @@ fn retries_survive_the_queue_they_are_to_go_back_to() {
         let alice = world.bought(&sale, "alice").await;
         eventually("a retry", async || world.waiting_in("seckill.retry").await == 1).await;
         world.sql("DROP TRIGGER curse").await;
-        // Nobody is there to declare the queue again when the message is due: the broker keeps what it cannot place
+        // No process is there to declare the queue again when the message is due: the broker keeps what it cannot place
         // (window 52).
         world.stop_roles().await;
         delete_order_queue(&world.servers.rabbit).await;

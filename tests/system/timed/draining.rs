@@ -25,20 +25,20 @@ fn a_stop_answers_waiting_status_requests_and_ends_the_streams() {
         let polls: Vec<_> = (0..7)
             .map(|_| tokio::spawn(Answer::of(world.request(Method::GET, &format!("{orders}?wait=30"), "alice"))))
             .collect();
-        // Between two looks at the ledger, most of them.
+        // Between two readings of the ledger, most of them.
         time_passes(1_000).await;
         assert!(polls.iter().all(|poll| !poll.is_finished()), "nothing is final");
         let begun = Instant::now();
         world.stop_roles().await;
         let took = begun.elapsed();
-        let mut told_count = 0;
+        let mut answered = 0;
         for poll in polls {
             let answer = poll.await.unwrap();
-            // A look that is under way at this very moment may not be answered any more; that is a whole answer too.
+            // A question that is under way at this very moment may not be answered any more; that is a whole answer too.
             assert!([200, 503].contains(&answer.status), "{answer:?}");
-            told_count += usize::from(answer.status == 200 && answer.text("status") == "QUEUED");
+            answered += usize::from(answer.status == 200 && answer.text("status") == "QUEUED");
         }
-        assert!(told_count >= 5, "{told_count} of 7 were told");
+        assert!(answered >= 5, "{answered} of 7 were answered");
         let rest: Vec<_> = stream.collect().await;
         assert!(rest.iter().all(Result::is_ok), "cut off: {rest:?}");
         // Actix would wait for five seconds and then cut what is left.

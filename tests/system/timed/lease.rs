@@ -25,7 +25,7 @@ fn an_audit_that_outlasts_the_lease_costs_no_leadership() {
         .await;
         assert!(!one.program.stderr().contains("leadership lost"), "{}", one.program.stderr());
 
-        // Nobody keeps it for a leader that is gone.
+        // No process keeps it for a leader that is gone.
         one.program.kill();
         two.program.until_logged("this process leads").await;
         world.finish().await;

@@ -146,7 +146,7 @@ fn the_entry_slows_before_it_closes_and_is_free_again_when_orders_land() {
 fn a_ledger_whose_outcomes_were_not_marked_does_not_close_the_entry() {
     run(async {
         let (world, api) = world(&[Role::Relay], &["p1_entry.lag_max_ms=8000"]).await;
-        let sale = world.sale("untold", 1_000, Some(1)).await;
+        let sale = world.sale("unpublished", 1_000, Some(1)).await;
         for n in 0..20 {
             assert_eq!(world.buy(&sale, &format!("buyer-{n}"), 1, None).await.status, 202);
             // Those that come closer together than 10 ms are one probe, and too few probes are no lag.
@@ -178,7 +178,7 @@ fn an_outbox_that_answers_with_errors_hides_no_backlog_of_the_others() {
     run(async {
         let set = ["p1_entry.backlog_max=200", "redis.shards=2"];
         let (world, api) = world(&[], &set).await;
-        let sale = world.sale("half-told", 100_000, Some(1)).await;
+        let sale = world.sale("half-published", 100_000, Some(1)).await;
         let damaged = world.servers.redis.keys.outbox(1);
         world.redis(&["SET", &damaged, "no stream"]).await;
         let mut buyers = (0..).map(|n| buyer_of(0, 2, n));

@@ -45,7 +45,7 @@ fn audit_and_order_show_report_the_truth_by_exit_code_and_json() {
         // Closed for good; what was accepted is persisted.
         world.cli(&["sale", "close", "shown"]).exits(0);
         assert_eq!(world.rows("sales", "status = 'closed'").await, 1);
-        eventually("buyers hear it", async || world.buy(&sale, "bob", 1, None).await.status == 410).await;
+        eventually("buyers see it", async || world.buy(&sale, "bob", 1, None).await.status == 410).await;
         for refused in [["sale", "top-up", "shown", "1"], ["sale", "reclaim", "shown", "--"]] {
             let said = world.cli(&refused[..3 + usize::from(refused[1] == "top-up")]);
             assert!(said.code == Some(1) && said.err.contains("closed"), "{said:?}");
@@ -108,7 +108,7 @@ fn marks_that_the_consumer_missed_are_made_up_for() {
         let record = world.redis(&["HGET", &ledger, &alice.to_string()]).await;
         let queued = record.as_str().unwrap().replacen('C', "Q", 1);
         world.redis(&["HSET", &ledger, &alice.to_string(), &queued]).await;
-        // What buyers are told is remembered by the process that told it; the ledger is what counts here.
+        // What buyers were answered is remembered by the process that answered; the ledger is what counts here.
         eventually("the mark", async || ledger_state(&world, &sale, alice).await == LedgerState::Confirmed).await;
         assert_eq!(world.orders(&sale).await, 1);
         world.finish().await;

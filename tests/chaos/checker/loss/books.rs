@@ -5,7 +5,7 @@
 use super::{Case, SaleState, Trouble};
 use std::collections::BTreeMap;
 
-/// Final failures that took a unit which nobody offers again by itself.
+/// Final failures that took a unit which nothing offers again by itself.
 const TOOK_A_UNIT: [&str; 3] = ["GIVEN_UP", "DUPLICATE_BUYER", "LIMIT_EXCEEDED"];
 
 pub(super) fn check(case: &Case<'_>, sale: &str, state: &mut SaleState) {

@@ -8,20 +8,20 @@ use std::collections::{BTreeMap, BTreeSet};
 const PROMISED_TOO_MUCH: [&str; 3] = ["SOLD_OUT", "UNKNOWN_SALE", "NUMBER_REUSED"];
 
 pub(super) fn check(case: &Case<'_>, sale: &str, state: &mut SaleState) {
-    told(case, sale, state);
+    answered(case, sale, state);
     limbo(case, sale, state);
     torn(case, sale, state);
     twice(case, sale, state);
 }
 
 /// A client that got the answer "accepted" has an outcome, or its request is somewhere.
-fn told(case: &Case<'_>, sale: &str, state: &mut SaleState) {
+fn answered(case: &Case<'_>, sale: &str, state: &mut SaleState) {
     let end = case.end;
     let accepted = |attempt: &&Attempt| attempt.sale == sale && attempt.kind == "buy" && attempt.result == "accepted";
-    let told: BTreeSet<&str> =
+    let answered: BTreeSet<&str> =
         end.input.attempts.iter().filter(accepted).filter_map(|attempt| attempt.rid.as_deref()).collect();
-    state.told = told.len() as u64;
-    for rid in told {
+    state.answered = answered.len() as u64;
+    for rid in answered {
         let somewhere = end.outcomes.contains_key(rid)
             || end.orders.contains_key(rid)
             || end.ledger.contains_key(rid)
@@ -31,7 +31,7 @@ fn told(case: &Case<'_>, sale: &str, state: &mut SaleState) {
             continue;
         }
         if case.numbers.could_be_known(rid) {
-            state.add(Trouble::Lost, format!("request {rid} was told to be accepted and is in no place at all"));
+            state.add(Trouble::Lost, format!("request {rid} was answered as accepted and is in no place at all"));
         } else {
             state.unseeable.push(rid.to_owned());
         }

@@ -1,7 +1,7 @@
 //! The judge of a scene in which data went back or vanished: what is wrong with each sale, reported from clients' answers and raw
 //! rows alone.
 //!
-//! Input: a folder with `history.jsonl`, and three dumps: `before` the fault, right after the `strike` (nobody of the product
+//! Input: a folder with `history.jsonl`, and three dumps: `before` the fault, right after the `strike` (no process of the product
 //! was at work between these two), and at the `end`, when nothing moves any more. Output: for each sale its troubles.
 //!
 //! | trouble | when |
@@ -19,7 +19,7 @@
 //! | LEDGER | Redis has fewer records than it has accepted requests and not forgotten in order: repeats would buy again |
 //! | BEHIND | Redis knows fewer acceptances than the database has decided, or another epoch |
 //!
-//! A lost request whose number nobody could know to be missing is no trouble of the sale, but [`SaleState::unseeable`]: its
+//! A lost request whose number no reader could know to be missing is no trouble of the sale, but [`SaleState::unseeable`]: its
 //! number is above everything that was left after the strike, or was given to another request by a Redis that had gone back.
 
 mod books;
@@ -56,12 +56,12 @@ pub enum Trouble {
 pub struct SaleState {
     /// Everything that is wrong; empty: nothing is lost that anyone could see.
     pub troubles: Vec<(Trouble, String)>,
-    /// Acceptance numbers that nobody has, as (epoch, shard, number).
+    /// Acceptance numbers that no request has, as (epoch, shard, number).
     pub holes: BTreeSet<(u64, u16, u64)>,
     /// Accepted requests that are lost and leave no trace anywhere.
     pub unseeable: Vec<String>,
     /// Requests with the answer "accepted".
-    pub told: u64,
+    pub answered: u64,
     /// Orders written by the product's repairs.
     pub compensated: u64,
     /// Whether it is under another epoch than before the strike.
@@ -90,7 +90,7 @@ pub struct Judgement {
     pub unreadable: Vec<Violation>,
 }
 
-/// What the rules look at.
+/// What the rules read.
 struct Case<'a> {
     before: &'a Input,
     end: &'a Index<'a>,
@@ -111,9 +111,9 @@ pub fn judge(dir: &Path) -> Judgement {
     let index = Index::of(&end);
     let numbers = numbers::Numbers::of(&before, &strike, &index);
     let case = Case { before: &before, end: &index, numbers };
-    let told = end.attempts.iter().map(|attempt| attempt.sale.as_str());
+    let answered = end.attempts.iter().map(|attempt| attempt.sale.as_str());
     let mut sales: BTreeMap<String, SaleState> = BTreeMap::new();
-    for sale in told.chain(end.sales.iter().map(|sale| sale.sale_id.as_str())) {
+    for sale in answered.chain(end.sales.iter().map(|sale| sale.sale_id.as_str())) {
         if !sales.contains_key(sale) {
             sales.insert(sale.to_owned(), case.judge(sale));
         }

@@ -6,7 +6,7 @@ use super::{Case, SaleState, Trouble};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most holes listed one by one.
-const TOLD_MAX: usize = 10;
+const NAMED_MAX: usize = 10;
 
 /// A sale's shard in an epoch.
 pub type Series<'a> = (&'a str, u16, u64);
@@ -87,7 +87,7 @@ impl<'a> Numbers<'a> {
         Self { places, tops, present }
     }
 
-    /// Whether somebody who looks at what was left could know that this request, which is nowhere, is missing. One that was
+    /// Whether somebody who reads what was left could know that this request, which is nowhere, is missing. One that was
     /// never seen in any place cannot be placed, and counts as one that could be known: the judge does not excuse it.
     pub fn could_be_known(&self, rid: &str) -> bool {
         let Some(Place { series, number, .. }) = self.places.get(rid) else { return true };
@@ -96,7 +96,7 @@ impl<'a> Numbers<'a> {
         *number <= top && !taken
     }
 
-    /// Numbers of a sale below the highest known one that nobody has.
+    /// Numbers of a sale below the highest known one that no request has.
     fn holes(&self, sale: &str) -> BTreeMap<Series<'a>, (u64, BTreeSet<u64>)> {
         let of_sale = self.tops.iter().filter(|((of, _, _), _)| *of == sale);
         let holes = of_sale.map(|(series, top)| {
@@ -121,8 +121,8 @@ impl<'a> Numbers<'a> {
 pub(super) fn check(case: &Case<'_>, sale: &str, state: &mut SaleState) {
     let numbers = &case.numbers;
     for ((_, shard, epoch), (top, missing)) in numbers.holes(sale) {
-        let told: Vec<&u64> = missing.iter().take(TOLD_MAX).collect();
-        let detail = format!("shard {shard} epoch {epoch}: {} of {top} are missing: {told:?}", missing.len());
+        let named: Vec<&u64> = missing.iter().take(NAMED_MAX).collect();
+        let detail = format!("shard {shard} epoch {epoch}: {} of {top} are missing: {named:?}", missing.len());
         state.add(Trouble::Hole, detail);
         state.holes.extend(missing.iter().map(|number| (epoch, shard, *number)));
     }

@@ -27,11 +27,11 @@ fn is_definite(result: &str) -> bool {
 fn certain(index: &Index<'_>, rid: &str, attempts: &[&Attempt], answers: &[&&Attempt], found: &mut Found) {
     let Some(last) = answers.last() else {
         // A repeat with the same token is as good a question as a GET.
-        let told = |attempt: &&&Attempt| {
+        let known = |attempt: &&&Attempt| {
             attempt.kind == "buy" && ["accepted", "sold_out", "limit", "duplicate"].contains(&attempt.result.as_str())
         };
-        if !attempts.iter().any(|attempt| told(&attempt)) {
-            found.add("C7", format!("request {rid}: its answer was unknown and nobody ever learned it"));
+        if !attempts.iter().any(|attempt| known(&attempt)) {
+            found.add("C7", format!("request {rid}: its answer was unknown and no client ever learned it"));
         }
         return;
     };
@@ -58,17 +58,17 @@ fn agrees(index: &Index<'_>, rid: &str, last: &Attempt, found: &mut Found) {
         _ => return,
     };
     if kind != wanted {
-        found.add("C7", format!("request {rid}: a client heard {} last, the outcome is {kind}", last.result));
+        found.add("C7", format!("request {rid}: a client got {} last, the outcome is {kind}", last.result));
         return;
     }
     let reason = outcome.and_then(|outcome| outcome.reason.as_deref());
     if wanted == "FAILED" && last.reason.as_deref() != reason {
         found.add(
             "C7",
-            format!("request {rid}: a client heard the reason {:?}, the outcome says {reason:?}", last.reason),
+            format!("request {rid}: a client got the reason {:?}, the outcome says {reason:?}", last.reason),
         );
     }
     if wanted == "none" && index.ledger.contains_key(rid) {
-        found.add("C7", format!("request {rid}: a client heard not found last, but it is in the ledger"));
+        found.add("C7", format!("request {rid}: a client got not found last, but it is in the ledger"));
     }
 }

@@ -8,6 +8,6 @@ pub mod numbers;
 pub mod outcomes;
 pub mod payments;
 pub mod phantoms;
+pub mod published;
 pub mod redis;
 pub mod stock;
-pub mod told;

@@ -6,7 +6,7 @@ use super::super::index::Index;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most missing numbers that are listed one by one.
-const TOLD_MAX: usize = 20;
+const NAMED_MAX: usize = 20;
 
 /// Checks the numbers.
 pub fn check(index: &Index<'_>, found: &mut Found) {
@@ -40,11 +40,11 @@ pub fn check(index: &Index<'_>, found: &mut Found) {
         let missing: Vec<u64> =
             (1..=top).filter(|number| numbers.is_none_or(|numbers| !numbers.contains(number))).collect();
         if !missing.is_empty() {
-            let told: Vec<u64> = missing.iter().copied().take(TOLD_MAX).collect();
+            let named: Vec<u64> = missing.iter().copied().take(NAMED_MAX).collect();
             found.add(
                 "C8",
                 format!(
-                    "sale {sale} shard {shard} epoch {epoch}: {} numbers of {top} are missing: {told:?}",
+                    "sale {sale} shard {shard} epoch {epoch}: {} numbers of {top} are missing: {named:?}",
                     missing.len()
                 ),
             );

@@ -12,25 +12,26 @@ pub fn check(index: &Index<'_>, found: &mut Found) {
 }
 
 fn accepted(index: &Index<'_>, found: &mut Found) {
-    let told = index.attempts.keys().copied().filter(|rid| index.was_told_accepted(rid));
-    let known: BTreeSet<&str> = told.chain(index.ledger.keys().copied()).chain(index.moving.iter().copied()).collect();
+    let answered = index.attempts.keys().copied().filter(|rid| index.was_answered_accepted(rid));
+    let known: BTreeSet<&str> =
+        answered.chain(index.ledger.keys().copied()).chain(index.moving.iter().copied()).collect();
     for rid in known {
         // A half-written outcome is reported as such.
         if index.outcomes.contains_key(rid) || index.orders.contains_key(rid) || index.parked.contains(rid) {
             continue;
         }
-        let told = if index.was_told_accepted(rid) { "a client was told accepted" } else { "no client was told" };
+        let answered = if index.was_answered_accepted(rid) { "answered as accepted" } else { "answered to no client" };
         let places: Vec<&str> =
             [(index.ledger.contains_key(rid), "ledger"), (index.moving.contains(rid), "outbox or queues")]
                 .into_iter()
                 .filter_map(|(there, place)| there.then_some(place))
                 .collect();
         if places.is_empty() {
-            found.add("C3-lost", format!("lost: request {rid}, {told}, is in no place at all"));
+            found.add("C3-lost", format!("lost: request {rid}, {answered}, is in no place at all"));
         } else {
             found.add(
                 "C3-limbo",
-                format!("limbo: request {rid}, {told}, has no outcome; it is in {}", places.join(", ")),
+                format!("limbo: request {rid}, {answered}, has no outcome; it is in {}", places.join(", ")),
             );
         }
     }
@@ -74,14 +75,14 @@ fn twice(index: &Index<'_>, found: &mut Found) {
         }
     }
     for (rid, attempts) in &index.attempts {
-        let heard: BTreeSet<&str> = attempts
+        let got: BTreeSet<&str> = attempts
             .iter()
             .filter(|attempt| attempt.kind == "status")
             .map(|attempt| attempt.result.as_str())
             .filter(|result| ["confirmed", "failed"].contains(result))
             .collect();
-        if heard.len() > 1 {
-            found.add("C10", format!("request {rid}: a client heard both CONFIRMED and FAILED"));
+        if got.len() > 1 {
+            found.add("C10", format!("request {rid}: a client got both CONFIRMED and FAILED"));
         }
     }
 }

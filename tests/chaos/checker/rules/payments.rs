@@ -55,34 +55,34 @@ fn units(index: &Index<'_>, found: &mut Found) {
     }
 }
 
-/// What the backend heard is what is on record, and nothing it told of is missing.
+/// What the backend got is what is on record, and nothing it reported is missing.
 fn money(index: &Index<'_>, payments: &BTreeMap<&str, &Payment>, found: &mut Found) {
-    let mut told: BTreeMap<&str, Vec<&Attempt>> = BTreeMap::new();
+    let mut reported: BTreeMap<&str, Vec<&Attempt>> = BTreeMap::new();
     for attempt in index.input.attempts.iter().filter(|attempt| attempt.kind == "pay") {
-        told.entry(attempt.payment.as_deref().unwrap_or_default()).or_default().push(attempt);
+        reported.entry(attempt.payment.as_deref().unwrap_or_default()).or_default().push(attempt);
     }
-    for (id, attempts) in &told {
-        let heard: BTreeSet<&str> = attempts
+    for (id, attempts) in &reported {
+        let got: BTreeSet<&str> = attempts
             .iter()
             .map(|attempt| attempt.result.as_str())
             .filter(|result| ["paid", "refund_needed"].contains(result))
             .collect();
-        if heard.len() > 1 {
-            found.add("C11", format!("payment {id}: the backend heard {heard:?}"));
+        if got.len() > 1 {
+            found.add("C11", format!("payment {id}: the backend got {got:?}"));
         }
-        match (heard.first(), payments.get(id)) {
+        match (got.first(), payments.get(id)) {
             (Some(_), None) => found.add("C11", format!("payment {id} was answered and is not on record")),
             (Some(&"paid"), Some(row)) if row.state != "APPLIED" => {
-                found.add("C11", format!("payment {id}: the backend heard paid, it is {} on record", row.state));
+                found.add("C11", format!("payment {id}: the backend got paid, it is {} on record", row.state));
             }
             (Some(&"refund_needed"), Some(row)) if row.state == "APPLIED" => {
-                found.add("C11", format!("payment {id}: the backend heard refund needed, it is applied"));
+                found.add("C11", format!("payment {id}: the backend got refund needed, it is applied"));
             }
             (None, _) => found.add("C11", format!("payment {id}: the backend never got an answer")),
             (Some(_), Some(_)) => {}
         }
     }
-    for payment in index.input.payments.iter().filter(|payment| !told.contains_key(payment.payment_id.as_str())) {
-        found.add("C11", format!("payment {} is on record, and nobody told of it", payment.payment_id));
+    for payment in index.input.payments.iter().filter(|payment| !reported.contains_key(payment.payment_id.as_str())) {
+        found.add("C11", format!("payment {} is on record, and no backend reported it", payment.payment_id));
     }
 }

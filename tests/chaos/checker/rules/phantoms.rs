@@ -1,7 +1,7 @@
-//! C4: nothing was ordered or refused that nobody asked for.
+//! C4: nothing was ordered or refused that no client asked for.
 //!
 //! Attempts without a purchase token learn their request id from the answer. One whose answer was lost may have become a
-//! request nobody knows; each such attempt excuses one, of the same buyer, sale and quantity.
+//! request that no client knows; each such attempt excuses one, of the same buyer, sale and quantity.
 
 use super::super::Found;
 use super::super::index::Index;
@@ -46,14 +46,20 @@ pub fn check(index: &Index<'_>, found: &mut Found) {
             match excuses.get_mut(&(user, sale, quantity)) {
                 Some(left) if *left > 0 => *left -= 1,
                 Some(_) | None => {
-                    found.add("C4", format!("{what} {rid} of {user} in {sale}, {quantity} units: nobody asked for it"));
+                    found.add(
+                        "C4",
+                        format!("{what} {rid} of {user} in {sale}, {quantity} units: no client asked for it"),
+                    );
                 }
             }
             continue;
         };
         let mut bought = attempts.iter().filter(|attempt| attempt.kind == "buy").peekable();
         if bought.peek().is_none() {
-            found.add("C4", format!("{what} {rid} of {user} in {sale}: a token was issued for it, but nobody used it"));
+            found.add(
+                "C4",
+                format!("{what} {rid} of {user} in {sale}: a token was issued for it, but no client used it"),
+            );
         } else if !bought.any(|a| a.user == user && a.sale == sale && a.quantity == quantity) {
             found
                 .add("C4", format!("{what} {rid} of {user} in {sale}, {quantity} units: something else was asked for"));

@@ -50,21 +50,21 @@ fn in_samples(index: &Index<'_>, found: &mut Found) {
 
 /// Only for sales that got units once: after a top-up "sold out" may have been true before it.
 fn sold_out(index: &Index<'_>, found: &mut Found) {
-    let told: BTreeSet<&str> = index
+    let answered: BTreeSet<&str> = index
         .input
         .attempts
         .iter()
         .filter(|attempt| attempt.result == "sold_out")
         .map(|attempt| attempt.sale.as_str())
         .collect();
-    for sale in told.into_iter().filter_map(|id| index.sales.get(id)) {
+    for sale in answered.into_iter().filter_map(|id| index.sales.get(id)) {
         let grants = index.input.grants.iter().filter(|grant| grant.sale_id == sale.sale_id).count();
         let missing = index.never_accepted_units(sale);
         if grants <= 1 && missing > 0 {
             found.add(
                 "C5",
                 format!(
-                    "sale {}: sold out was told, but {missing} of {} units were never accepted",
+                    "sale {}: sold out was answered, but {missing} of {} units were never accepted",
                     sale.sale_id, sale.granted
                 ),
             );

@@ -28,7 +28,7 @@ fn c6_a_promise_was_taken_back() {
 
 #[test]
 fn c7_it_never_became_certain_or_the_database_says_otherwise() {
-    broken("C7", "nobody ever learned it", |run| run.answered(("buy", "unknown"), ("b9", "many", 1), Some("9009")));
+    broken("C7", "no client ever learned it", |run| run.answered(("buy", "unknown"), ("b9", "many", 1), Some("9009")));
     broken("C7", "still QUEUED", |run| {
         let rid = run.bought("many", "b9", 1);
         run.input.attempts.last_mut().unwrap().result = "unknown".into();
@@ -38,11 +38,11 @@ fn c7_it_never_became_certain_or_the_database_says_otherwise() {
         run.answered(("buy", "unknown"), ("b9", "many", 1), Some("9009"));
         run.answered(("status", "not_found"), ("b9", "many", 1), Some("9009"));
     });
-    broken("C7", "heard failed last", |run| {
+    broken("C7", "got failed last", |run| {
         let rid = run.bought("many", "b9", 1);
         run.answered(("status", "failed"), ("b9", "many", 1), Some(&rid));
     });
-    broken("C7", "heard not_found last", |run| {
+    broken("C7", "got not_found last", |run| {
         let rid = run.bought("many", "b9", 1);
         run.input.attempts.last_mut().unwrap().result = "unknown".into();
         run.answered(("status", "not_found"), ("b9", "many", 1), Some(&rid));
@@ -56,8 +56,8 @@ fn c7_it_never_became_certain_or_the_database_says_otherwise() {
         run.answered(("status", "not_found"), ("b9", "many", 1), Some(&rid));
     });
     broken("C7", "the reason", |run| {
-        let told = run.input.attempts.iter_mut().find(|attempt| attempt.reason.is_some()).unwrap();
-        told.reason = Some("SOLD_OUT".into());
+        let attempt = run.input.attempts.iter_mut().find(|attempt| attempt.reason.is_some()).unwrap();
+        attempt.reason = Some("SOLD_OUT".into());
     });
 }
 

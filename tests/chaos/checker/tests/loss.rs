@@ -94,7 +94,7 @@ fn nothing_is_wrong_where_nothing_happened() {
     );
 }
 
-/// As if it had never been accepted, and nobody else's number is touched.
+/// As if it had never been accepted, and no other number is touched.
 fn vanish(run: &mut SampleRun, rid: &str) {
     run.input.ledger.retain(|record| record.rid != rid);
     run.input.outcomes.retain(|outcome| outcome.request_id != rid);
@@ -102,9 +102,9 @@ fn vanish(run: &mut SampleRun, rid: &str) {
 }
 
 /// The answers stay as they were, and the servers are as they were before.
-fn forgotten(told: &SampleRun) -> SampleRun {
+fn forgotten(answered: &SampleRun) -> SampleRun {
     let mut run = calm();
-    run.input.attempts.clone_from(&told.input.attempts);
+    run.input.attempts.clone_from(&answered.input.attempts);
     run
 }
 
@@ -117,7 +117,7 @@ fn a_request_that_is_nowhere_is_lost_and_its_number_missing() {
     vanish(&mut end, &lost);
     // Redis has forgotten it in order, and then the database lost it.
     end.meta_of("s").fields.insert("trimmed_count".into(), "1".into());
-    // Its unit is for sale again, or kept back; but one that nobody had is not there.
+    // Its unit is for sale again, or kept back; but one that was never there is not there.
     for (stock, bridge) in [(5, false), (4, false), (3, true), (6, true)] {
         end.input.stock[0].value = stock.to_string();
         let state = said(&before, &end, &end);

@@ -2,29 +2,33 @@
 
 mod answers;
 mod loss;
+mod published;
 mod redis;
 mod sample_run;
 mod shared_cases;
-mod told;
 
 use super::read::{Attempt, Entry, Failed, Flow, Outcome, Payment};
-use super::{Verdict, check, check_with_told};
+use super::{Verdict, check, check_with_published};
 use sample_run::SampleRun;
 
 fn verdict(run: &SampleRun) -> Verdict {
     let dir = run.write();
-    let verdict = check_with_told(&dir);
+    let verdict = check_with_published(&dir);
     std::fs::remove_dir_all(dir).unwrap();
     verdict
 }
 
-/// Damages the correct run, and expects this rule and no other; the details must hold `told`.
-fn broken(rule: &str, told: &str, damage: impl FnOnce(&mut SampleRun)) {
+/// Damages the correct run, and expects this rule and no other; the details must hold `detail`.
+fn broken(rule: &str, detail: &str, damage: impl FnOnce(&mut SampleRun)) {
     let mut run = SampleRun::correct();
     damage(&mut run);
     let verdict = verdict(&run);
     assert_eq!(verdict.rules(), [rule], "{:#?}", verdict.violations);
-    assert!(verdict.violations.iter().any(|found| found.detail.contains(told)), "{told}: {:#?}", verdict.violations);
+    assert!(
+        verdict.violations.iter().any(|found| found.detail.contains(detail)),
+        "{detail}: {:#?}",
+        verdict.violations
+    );
 }
 
 #[test]
@@ -33,7 +37,7 @@ fn a_correct_run_is_green_and_counted() {
     assert!(verdict.is_green(), "{:#?}", verdict.violations);
     let figures = verdict.figures;
     assert_eq!((figures.orders, figures.accepted, figures.unknown, figures.parked), (7, 8, 3, 1));
-    assert_eq!((figures.undersold_units, figures.untold, figures.rebuilt_sales), (1, 1, 1));
+    assert_eq!((figures.undersold_units, figures.unknown_to_clients, figures.rebuilt_sales), (1, 1, 1));
     assert_eq!((figures.refused["sold_out"], figures.refused["limit"], figures.failed["GIVEN_UP"]), (1, 1, 1));
     assert_eq!(figures.rule_of_three, Some(3.0 / 8.0));
 }
@@ -47,9 +51,9 @@ fn c0_an_input_is_missing_or_unreadable() {
     std::fs::write(dir.join("redis_transfers.jsonl"), "{\"sale\":").unwrap();
     assert_eq!(check(&dir).rules(), ["C0"]);
     std::fs::write(dir.join("redis_transfers.jsonl"), "").unwrap();
-    std::fs::remove_file(dir.join("told.jsonl")).unwrap();
-    assert!(check(&dir).is_green(), "a run that nobody listened to");
-    assert!(check_with_told(&dir).rules().contains(&"C0"));
+    std::fs::remove_file(dir.join("published.jsonl")).unwrap();
+    assert!(check(&dir).is_green(), "a run without a downstream system");
+    assert!(check_with_published(&dir).rules().contains(&"C0"));
     std::fs::remove_dir_all(dir).unwrap();
 }
 
@@ -127,7 +131,7 @@ fn c3_a_request_is_lost_in_limbo_or_half_decided() {
         let rid = run.accepted("many", "b9", 1);
         run.is_in("retry", &rid);
     });
-    broken("C3-limbo", "no client was told", |run| {
+    broken("C3-limbo", "answered to no client", |run| {
         let rid = run.accepted("many", "b9", 1);
         run.is_in("orders", &rid);
         let body = run.input.rabbit.pop().unwrap().body;
@@ -135,7 +139,7 @@ fn c3_a_request_is_lost_in_limbo_or_half_decided() {
         run.input.attempts.last_mut().unwrap().result = "overloaded".into();
     });
     broken("C3-torn", "the register does not know it", |run| {
-        // Of a sale whose units nobody counts: nothing else can be concluded from it.
+        // Of a sale whose units are not counted: nothing else can be concluded from it.
         run.input.outcomes.push(Outcome {
             request_id: "7777".into(),
             kind: "FAILED".into(),
@@ -145,7 +149,7 @@ fn c3_a_request_is_lost_in_limbo_or_half_decided() {
             number: Some(1),
             ..Outcome::default()
         });
-        run.tells("7777", "FAILED");
+        run.publishes("7777", "FAILED");
     });
     broken("C3-torn", "there is no order", |run| {
         // Its order is there under another id that a client asked for as well.
@@ -173,12 +177,12 @@ fn c3_a_request_is_lost_in_limbo_or_half_decided() {
 }
 
 #[test]
-fn c4_nobody_asked_for_it() {
-    broken("C4", "nobody asked for it", |run| {
+fn c4_no_client_asked_for_it() {
+    broken("C4", "no client asked for it", |run| {
         let rid = run.bought("many", "b9", 1);
         run.input.attempts.retain(|attempt| attempt.rid.as_ref() != Some(&rid));
     });
-    broken("C4", "nobody used it", |run| {
+    broken("C4", "no client used it", |run| {
         run.bought("many", "b9", 1);
         run.input.attempts.pop();
     });
@@ -192,15 +196,15 @@ fn c4_nobody_asked_for_it() {
         run.input.attempts.last_mut().unwrap().user = "B9".into();
     });
     // One lost answer excuses one unknown order, not two.
-    broken("C4", "nobody asked for it", |run| {
+    broken("C4", "no client asked for it", |run| {
         let rid = run.bought("many", "b6", 3);
         run.input.attempts.retain(|attempt| attempt.rid.as_ref() != Some(&rid));
     });
 }
 
 impl SampleRun {
-    /// The shop's backend tells of a payment.
-    pub fn told_of(&mut self, payment: &str, rid: &str, result: &str) -> Attempt {
+    /// The shop's backend reports a payment.
+    pub fn reported(&mut self, payment: &str, rid: &str, result: &str) -> Attempt {
         let at_ms = self.next_ms();
         Attempt {
             seq: at_ms,
@@ -228,11 +232,11 @@ fn payment(id: &str, rid: &str, state: &str) -> Payment {
     }
 }
 
-/// Downstream systems are told that a payment has to go back.
-fn refund_told(run: &mut SampleRun, id: &str) {
+/// A payment has to go back, and downstream systems get it.
+fn refund_published(run: &mut SampleRun, id: &str) {
     let rid = run.input.payments.iter().find(|payment| payment.payment_id == id).unwrap().request_id.clone();
-    run.tells(&rid, "REFUND_NEEDED");
-    run.input.told.last_mut().unwrap().payment_id = Some(id.into());
+    run.publishes(&rid, "REFUND_NEEDED");
+    run.input.published.last_mut().unwrap().payment_id = Some(id.into());
 }
 
 #[test]
@@ -240,46 +244,46 @@ fn c11_paid_and_returned_units_that_came_back_twice_and_money_that_is_lost() {
     broken("C11", "0 payments are applied", |run| {
         run.input.orders[0].state = Some("PAID".into());
         let rid = run.input.orders[0].request_id.clone();
-        run.tells(&rid, "PAID");
+        run.publishes(&rid, "PAID");
     });
     broken("C11", "is no order", |run| {
-        let told = run.told_of("p", "nobody", "paid");
+        let reported = run.reported("p", "nobody", "paid");
         run.input.payments.push(payment("p", "nobody", "APPLIED"));
-        run.input.attempts.push(told);
+        run.input.attempts.push(reported);
     });
-    // Paid, with its payment told and on record: as it should be.
+    // Paid, with its payment reported and on record: as it should be.
     let paid = |run: &mut SampleRun| {
         let rid = run.input.orders[0].request_id.clone();
         run.input.orders[0].state = Some("PAID".into());
         run.input.payments.push(payment("p", &rid, "APPLIED"));
-        let told = run.told_of("p", &rid, "paid");
-        run.input.attempts.push(told);
-        run.tells(&rid, "PAID");
+        let reported = run.reported("p", &rid, "paid");
+        run.input.attempts.push(reported);
+        run.publishes(&rid, "PAID");
     };
     let mut run = SampleRun::correct();
     paid(&mut run);
     assert!(verdict(&run).is_green(), "{:#?}", verdict(&run).violations);
-    broken("C11", "the backend heard paid", |run| {
+    broken("C11", "the backend got paid", |run| {
         paid(run);
         run.input.orders[0].state = None;
         run.input.payments[0].state = "REFUND_NEEDED".into();
-        refund_told(run, "p");
+        refund_published(run, "p");
     });
     broken("C11", "not on record", |run| {
-        let told = run.told_of("lost", "1", "refund_needed");
-        run.input.attempts.push(told);
+        let reported = run.reported("lost", "1", "refund_needed");
+        run.input.attempts.push(reported);
     });
     broken("C11", "never got an answer", |run| {
-        let told = run.told_of("silent", "1", "unknown");
-        run.input.attempts.push(told);
+        let reported = run.reported("silent", "1", "unknown");
+        run.input.attempts.push(reported);
     });
-    broken("C11", "nobody told of it", |run| {
+    broken("C11", "no backend reported it", |run| {
         run.input.payments.push(payment("forged", "1", "REFUNDED"));
-        refund_told(run, "forged");
+        refund_published(run, "forged");
     });
-    broken("C11", "the backend heard", |run| {
+    broken("C11", "the backend got", |run| {
         paid(run);
-        let again = run.told_of("p", "1", "refund_needed");
+        let again = run.reported("p", "1", "refund_needed");
         run.input.attempts.push(again);
     });
     // The units are in the stock and in its journal, and no order ended.

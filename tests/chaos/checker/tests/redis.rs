@@ -119,7 +119,7 @@ fn c10_both_order_and_failure() {
         (row.request_id, row.user_id) = (order.request_id.clone(), order.user_id.clone());
         run.input.failed.push(row);
     });
-    broken("C10", "heard both", |run| {
+    broken("C10", "got both", |run| {
         let rid = run.bought("many", "b9", 1);
         run.answered(("status", "failed"), ("b9", "many", 1), Some(&rid));
         run.answered(("status", "confirmed"), ("b9", "many", 1), Some(&rid));

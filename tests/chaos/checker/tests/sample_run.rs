@@ -179,7 +179,7 @@ impl SampleRun {
             number: Some(record.number),
             ..Outcome::default()
         });
-        self.tells(rid, if kind == "ORDER" { "CONFIRMED" } else { "FAILED" });
+        self.publishes(rid, if kind == "ORDER" { "CONFIRMED" } else { "FAILED" });
         record
     }
 
@@ -274,7 +274,7 @@ impl SampleRun {
         put(&dir, "redis_outbox", &input.outbox);
         put(&dir, "redis_relay_dlq", &input.relay_dlq);
         put(&dir, "rabbit", &input.rabbit);
-        put(&dir, "told", &input.told);
+        put(&dir, "published", &input.published);
         put(&dir, "audit_findings", &input.findings);
         let drain = serde_json::json!({ "drain_ms": 0, "destroyed": input.destroyed }).to_string();
         std::fs::write(dir.join("drain.json"), drain).expect("a file");

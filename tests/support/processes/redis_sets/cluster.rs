@@ -15,7 +15,7 @@ const SLOTS: usize = 16_384;
 /// After this time a replica that was ordered to take over, and has not, is ordered again.
 const AGAIN: Duration = Duration::from_secs(1);
 /// Redis 7.0 keeps the votes it was elected with. A node that is ordered to take over again within two node timeouts counts them
-/// once more, serves for a moment as a primary that nobody has elected, and loses what it accepted; then, until four are over,
+/// once more, serves for a moment as a primary that no node has elected, and loses what it accepted; then, until four are over,
 /// it does nothing.
 const REST: Duration = Duration::from_secs(9);
 
@@ -91,7 +91,7 @@ impl Cluster {
         for (number, node) in self.nodes.iter().enumerate().skip(self.primaries) {
             let id = self.nodes[number % self.primaries].call(&["CLUSTER", "MYID"]).await;
             let id = id.as_str().expect("an id");
-            eventually("a replica of a node it has heard of", async || {
+            eventually("a replica of a node it knows", async || {
                 node.try_call(&["CLUSTER", "REPLICATE", id]).await.is_ok()
             })
             .await;
@@ -171,12 +171,12 @@ impl Cluster {
         let slot = self.first_slot(replica);
         eventually("it may be elected again", async || self.elected_since(replica).is_none_or(|since| since > REST))
             .await;
-        let mut told: Option<Instant> = None;
+        let mut sent: Option<Instant> = None;
         eventually("the replica takes over", async || {
-            // Nobody votes twice about one primary within two node timeouts; a replica without votes gives up.
-            if told.is_none_or(|told| told.elapsed() > AGAIN) {
+            // No node votes twice about one primary within two node timeouts; a replica without votes gives up.
+            if sent.is_none_or(|sent| sent.elapsed() > AGAIN) {
                 drop(replica.try_call(how).await);
-                told = Some(Instant::now());
+                sent = Some(Instant::now());
             }
             self.agreed(slot).await.is_some_and(|owner| owner.port() == replica.port())
         })
@@ -185,12 +185,12 @@ impl Cluster {
     }
 
     fn elected_since(&self, node: &Node) -> Option<Duration> {
-        let elected = self.elected.lock().expect("nobody panics with it");
+        let elected = self.elected.lock().expect("no thread panics with it");
         elected.get(&node.port()).map(Instant::elapsed)
     }
 
     fn note_elected(&self, node: &Node) {
-        self.elected.lock().expect("nobody panics with it").insert(node.port(), Instant::now());
+        self.elected.lock().expect("no thread panics with it").insert(node.port(), Instant::now());
     }
 
     /// Waits until all nodes run, serve and know one another, and all replicas are in step.

@@ -10,10 +10,10 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// A server that stands still answers nobody; one that is only slow has this long.
+/// A server that stands still answers no call; one that is only slow has this long.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Sentinels look at replicas every ten seconds and rest for thirty when their own clock jumped, as it does on a crowded
+/// Sentinels check replicas every ten seconds and rest for thirty when their own clock jumped, as it does on a crowded
 /// machine; this is for tests that do not wait so long. Not kept over a restart.
 const HASTE: [&str; 8] = ["SENTINEL", "DEBUG", "INFO-PERIOD", "1000", "PUBLISH-PERIOD", "500", "TILT-PERIOD", "2000"];
 
@@ -126,7 +126,7 @@ impl Node {
         self.runs.store(true, Ordering::SeqCst);
     }
 
-    /// SIGSTOP: it keeps its connections, takes new ones, and answers nobody.
+    /// SIGSTOP: it keeps its connections, takes new ones, and answers no call.
     pub async fn freeze(&self) {
         self.runs.store(false, Ordering::SeqCst);
         self.server.signal(libc::SIGSTOP);

@@ -76,7 +76,7 @@ impl SentinelSet {
         self.agreed("another primary", |named| named.port() != old.port()).await
     }
 
-    /// Tells a sentinel to make a replica the primary although the old one is well; returns the new one.
+    /// Has a sentinel make a replica the primary although the old one is well; returns the new one.
     pub async fn fail_over(&self) -> &Node {
         let old = self.master().await;
         let sentinel = self.sentinels.iter().find(|sentinel| sentinel.runs()).expect("a sentinel that runs");

@@ -84,10 +84,10 @@ impl Buckets {
     /// Units in all buckets. Fails when anything is between two of them, or a shard does not add up.
     pub async fn left(&self, sale: &SaleId) -> i64 {
         let (mut left, mut between) = (0, 0);
-        let looks = (0..self.shards).map(|shard| async move {
+        let reads = (0..self.shards).map(|shard| async move {
             tokio::join!(self.store.transfers.bucket(sale, shard), self.store.transfers.pending(sale, shard))
         });
-        for (bucket, transfers) in join_all(looks).await {
+        for (bucket, transfers) in join_all(reads).await {
             let bucket = bucket.expect("redis").expect("a bucket");
             assert_eq!(transfers.expect("redis"), [], "no transfer is under way");
             assert!(bucket.stock >= 0, "{bucket:?}");

@@ -1,6 +1,6 @@
-//! The rule about what downstream systems were told: C12.
+//! The rule about what downstream systems got: C12.
 
-use super::super::read::{Destroyed, Flow, Grant, Payment, Told, Units};
+use super::super::read::{Destroyed, Flow, Grant, Payment, Published, Units};
 use super::{SampleRun, broken, verdict};
 
 impl SampleRun {
@@ -25,57 +25,62 @@ impl SampleRun {
         stock.value = (stock.value.parse::<i64>().expect("units") + quantity).to_string();
     }
 
-    /// Downstream systems are told what became of a request or an order.
-    pub fn tells(&mut self, rid: &str, status: &str) {
-        self.input.told.push(Told { rid: rid.into(), status: status.into(), ..Told::default() });
+    /// Downstream systems get what became of a request or an order.
+    pub fn publishes(&mut self, rid: &str, status: &str) {
+        self.input.published.push(Published { rid: rid.into(), status: status.into(), ..Published::default() });
     }
 }
 
-/// Forgets that something was told.
+/// Forgets that something was published.
 fn lost(run: &mut SampleRun, rid: &str, status: &str) {
-    let before = run.input.told.len();
-    run.input.told.retain(|told| told.rid != rid || told.status != status);
-    assert!(run.input.told.len() < before, "{status} of {rid} was told");
+    let before = run.input.published.len();
+    run.input.published.retain(|published| published.rid != rid || published.status != status);
+    assert!(run.input.published.len() < before, "{status} of {rid} was published");
 }
 
-/// An order that expired and was paid after that: its money has to go back. All of it is told, some of it twice.
-fn told_life(run: &mut SampleRun) -> String {
+/// An order that expired and was paid after that: its money has to go back. All of it is published, some of it twice.
+fn published_life(run: &mut SampleRun) -> String {
     let rid = run.bought("many", "b9", 1);
     run.ends(&rid, "EXPIRED");
     run.input.orders.last_mut().unwrap().version = 3;
     let (payment_id, request_id) = ("p".to_owned(), rid.clone());
     let (state, reason) = ("REFUND_NEEDED".to_owned(), Some("EXPIRED".to_owned()));
     run.input.payments.push(Payment { payment_id, request_id, amount_cents: 100, state, reason });
-    let attempt = run.told_of("p", &rid, "refund_needed");
+    let attempt = run.reported("p", &rid, "refund_needed");
     run.input.attempts.push(attempt);
     for (status, version, payment_id) in
         [("EXPIRED", 2, None), ("REFUND_NEEDED", 3, Some("p".to_owned())), ("EXPIRED", 2, None)]
     {
-        run.input.told.push(Told { rid: rid.clone(), status: status.into(), version: Some(version), payment_id });
+        run.input.published.push(Published {
+            rid: rid.clone(),
+            status: status.into(),
+            version: Some(version),
+            payment_id,
+        });
     }
     rid
 }
 
 #[test]
-fn c12_something_was_never_told() {
+fn c12_something_was_never_published() {
     let mut run = SampleRun::correct();
-    told_life(&mut run);
+    published_life(&mut run);
     assert!(verdict(&run).is_green(), "{:#?}", verdict(&run).violations);
     for (status, word) in [("CONFIRMED", "is CONFIRMED"), ("FAILED", "is FAILED")] {
         broken("C12", word, |run| {
-            let told = run.input.told.iter().find(|told| told.status == status).unwrap().clone();
-            lost(run, &told.rid, status);
+            let published = run.input.published.iter().find(|published| published.status == status).unwrap().clone();
+            lost(run, &published.rid, status);
         });
     }
     for (status, word) in [("EXPIRED", "is EXPIRED"), ("REFUND_NEEDED", "payment p is REFUND_NEEDED")] {
         broken("C12", word, |run| {
-            let rid = told_life(run);
+            let rid = published_life(run);
             lost(run, &rid, status);
         });
     }
-    // Its state is told, and something happened to it before or after that was not.
-    broken("C12", "versions [4] were never told", |run| {
-        told_life(run);
+    // Its state is published, and something happened to it before or after that was not.
+    broken("C12", "versions [4] were never published", |run| {
+        published_life(run);
         run.input.orders.last_mut().unwrap().version = 4;
     });
 }
@@ -86,11 +91,11 @@ fn c12_a_message_that_was_destroyed_excuses_its_outcome_and_nothing_else() {
     const DECIDED_MS: i64 = 1_762_855_200_000;
     let of = |began_ms: i64| {
         let mut run = SampleRun::correct();
-        let told = run.input.told.iter().find(|told| told.status == "CONFIRMED").unwrap().clone();
-        let outcome = run.input.outcomes.iter_mut().find(|outcome| outcome.request_id == told.rid).unwrap();
+        let published = run.input.published.iter().find(|published| published.status == "CONFIRMED").unwrap().clone();
+        let outcome = run.input.outcomes.iter_mut().find(|outcome| outcome.request_id == published.rid).unwrap();
         outcome.created_at = Some("2025-11-11 10:00:00.000".into());
         run.input.destroyed = vec![Destroyed { began_ms, healed_ms: began_ms + 10 }];
-        lost(&mut run, &told.rid, "CONFIRMED");
+        lost(&mut run, &published.rid, "CONFIRMED");
         verdict(&run)
     };
     // In the second case its consumer had lost its connection, and wrote on.
@@ -101,7 +106,7 @@ fn c12_a_message_that_was_destroyed_excuses_its_outcome_and_nothing_else() {
     for began_ms in [DECIDED_MS - 20_000, DECIDED_MS + 30_000] {
         assert_eq!(of(began_ms).rules(), ["C12"], "{began_ms}");
     }
-    // An event of an order's life is in the database until it is told.
+    // An event of an order's life is in the database until it is published.
     broken("C12", "is EXPIRED", |run| {
         run.input.destroyed = vec![Destroyed { began_ms: 0, healed_ms: i64::MAX }];
         let rid = run.bought("many", "b9", 1);

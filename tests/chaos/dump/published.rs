@@ -1,7 +1,7 @@
-//! What downstream systems were told: a queue on the events exchange, from before the first purchase on. It is a quorum queue, so
+//! What downstream systems got: a queue on the events exchange, from before the first purchase on. It is a quorum queue, so
 //! that it outlives the deaths of the broker, and no fault is aimed at it.
 //!
-//! Output: `told.jsonl`, a line for each event. The lines of a dump are written before their messages are acknowledged, and each dump
+//! Output: `published.jsonl`, a line for each event. The lines of a dump are written before their messages are acknowledged, and each dump
 //! writes behind the one before: an event may be there twice.
 
 use super::rabbit::open;
@@ -16,11 +16,11 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
 
-const LOOKS_MAX: u32 = 5;
-const LOOK_AGAIN_MS: u64 = 3000;
+const READS_MAX: u32 = 5;
+const READ_AGAIN_MS: u64 = 3000;
 
 fn queue(prefix: &str) -> String {
-    format!("{prefix}.told")
+    format!("{prefix}.published")
 }
 
 /// Subscribes: events from now on are kept.
@@ -41,14 +41,14 @@ pub async fn listen(url: &str, prefix: &str) {
 
 /// Writes what came since the last time. Without a queue the file stays away, and the checker says so.
 pub(super) async fn dump(url: &str, prefix: &str, dir: &Path) {
-    let mut looks = 1;
+    let mut reads = 1;
     while let Err(error) = take(url, &queue(prefix), dir).await {
-        eprintln!("chaos: look {looks} at what was told: {error}");
-        looks += 1;
-        if looks > LOOKS_MAX {
+        eprintln!("chaos: reading {reads} of what was published: {error}");
+        reads += 1;
+        if reads > READS_MAX {
             return;
         }
-        time_passes(LOOK_AGAIN_MS).await;
+        time_passes(READ_AGAIN_MS).await;
     }
 }
 
@@ -60,7 +60,7 @@ async fn take(url: &str, queue: &str, dir: &Path) -> Result<(), Error> {
         last = Some(got.delivery_tag());
         lines.extend(events(got.routing_key(), &body).iter().map(|event| format!("{event}\n")));
     }
-    let file = OpenOptions::new().create(true).append(true).open(dir.join("told.jsonl"));
+    let file = OpenOptions::new().create(true).append(true).open(dir.join("published.jsonl"));
     file.expect("a file").write_all(lines.as_bytes()).expect("written");
     if let Some(tag) = last {
         channel.basic_ack(BasicAckArguments::new(tag, true)).await?;
