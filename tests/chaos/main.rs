@@ -80,7 +80,9 @@ fn orders() -> run::Orders {
 fn settings(seed: u64) -> Vec<String> {
     let set: String = asked("CHAOS_SET").unwrap_or_default();
     let given = set.split(',').filter(|set| !set.is_empty()).map(str::to_owned);
-    std::iter::once(format!("redis.outbox={}", if seed % 2 == 0 { "list" } else { "stream" })).chain(given).collect()
+    std::iter::once(format!("redis.outbox={}", if seed.is_multiple_of(2) { "list" } else { "stream" }))
+        .chain(given)
+        .collect()
 }
 
 #[test]
