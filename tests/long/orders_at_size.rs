@@ -198,7 +198,7 @@ async fn steps(measured: &mut Measured, rows: u64) {
         .await
         .unwrap()
         .orders;
-    let id = |at: usize| orders[at].request_id;
+    let id = |at: usize| orders[at].row.request_id;
     measured.ask("a payment is started", 20, async |tables| tables.orders.start(id(0), None).await.map(|_| 1)).await;
     let payment = NewPayment {
         payment_id: "new-1".into(),
