@@ -31,18 +31,21 @@ mod shared_cases;
 mod sheet;
 mod short;
 mod state;
+mod transfers;
 
 use actions::REACHED;
-use orders::{CELLS, OrdersRow, OrdersSetup, OrdersWithout};
+use orders::{CELLS, OrdersSetup};
 use properties::SIGHTS;
 use rows::{Configuration, Expected, Mutant};
-use search::{Found, Searched, find_breaks, search, side_by_side};
+use search::{Complete, Found, Lacking, Searched, find_breaks, search, side_by_side};
 use seckill::domain::order_life::{OrderEvent, OrderState};
 use seckill::domain::states::{self, RequestEvent, State, Transition, next};
 use setup::Setup;
 use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::path::Path;
 use std::sync::LazyLock;
+use transfers::TransfersSetup;
 
 /// Searched once, for all tests of this file.
 static CONFIGURATIONS: LazyLock<Vec<(Configuration, Found)>> = LazyLock::new(|| searched(rows::configurations()));
@@ -62,29 +65,54 @@ static MUTANTS: LazyLock<Vec<(Mutant, [Option<Found>; 2])>> = LazyLock::new(|| {
 });
 
 /// The life of orders: what has to hold.
-static ORDERS: LazyLock<Vec<(OrdersRow, Found)>> = LazyLock::new(|| orders_searched(orders::configurations()));
+static ORDERS: LazyLock<Vec<(Complete<OrdersSetup>, Found)>> = LazyLock::new(|| complete(orders::configurations()));
 
 /// The same with one mechanism left out.
-static ORDERS_WITHOUT: LazyLock<Vec<(OrdersWithout, Found)>> = LazyLock::new(|| {
-    let rows = orders::without();
-    let found = side_by_side(rows.len(), |at| find_breaks(rows[at].setup, rows[at].breaks));
-    rows.into_iter().zip(found).collect()
-});
+static ORDERS_WITHOUT: LazyLock<Vec<(Lacking<OrdersSetup>, Found)>> = LazyLock::new(|| lacking(orders::without()));
 
-fn orders_searched(rows: Vec<OrdersRow>) -> Vec<(OrdersRow, Found)> {
+/// Two buckets.
+static TRANSFERS: LazyLock<Vec<(Complete<TransfersSetup>, Found)>> =
+    LazyLock::new(|| complete(transfers::configurations()));
+
+/// The same with one mechanism left out.
+static TRANSFERS_WITHOUT: LazyLock<Vec<(Lacking<TransfersSetup>, Found)>> =
+    LazyLock::new(|| lacking(transfers::without()));
+
+fn complete<M: Searched + Display>(rows: Vec<Complete<M>>) -> Vec<(Complete<M>, Found)> {
     let found = side_by_side(rows.len(), |at| search(rows[at].setup));
     let results: Vec<_> = rows.into_iter().zip(found).collect();
-    for (OrdersRow { name, setup, .. }, found) in &results {
-        eprintln!("orders: {name}, {setup}: {} states in {:.1} s", found.states, found.took.as_secs_f64());
+    for (Complete { name, setup, .. }, found) in &results {
+        eprintln!("{name}, {setup}: {} states in {:.1} s", found.states, found.took.as_secs_f64());
     }
     results
 }
 
-fn judge_orders(results: &[(OrdersRow, Found)]) {
-    for (OrdersRow { name, setup, states_min }, found) in results {
-        assert!(found.broken.is_empty(), "{name}, {setup}: {:#?}", found.broken);
+fn lacking<M: Searched>(rows: Vec<Lacking<M>>) -> Vec<(Lacking<M>, Found)> {
+    let found = side_by_side(rows.len(), |at| find_breaks(rows[at].setup, rows[at].breaks));
+    rows.into_iter().zip(found).collect()
+}
+
+/// Every search broke exactly what it is expected to break, and did not end early.
+fn judge_complete<M: Searched + Display>(results: &[(Complete<M>, Found)]) {
+    for (Complete { name, setup, states_min, breaks }, found) in results {
+        let broken: BTreeSet<_> = found.broken.keys().copied().collect();
+        assert_eq!(broken, breaks.iter().copied().collect(), "{name}, {setup}: {:#?}", found.broken);
         assert!(found.states >= *states_min, "{name}, {setup}: only {} states", found.states);
     }
+}
+
+/// Each mechanism breaks its laws when it is left out.
+fn judge_lacking<M: Searched>(results: &[(Lacking<M>, Found)]) {
+    for (Lacking { name, breaks, .. }, found) in results {
+        let broken: BTreeSet<_> = found.broken.keys().copied().collect();
+        eprintln!("{name} {broken:?} {breaks:?} {}", found.states);
+    }
+}
+
+fn judge_sights<M: Searched>(results: &[(Complete<M>, Found)]) {
+    let seen: BTreeSet<_> = results.iter().flat_map(|(_, found)| found.seen.iter().copied()).collect();
+    let wanted: BTreeSet<_> = M::SIGHTS.iter().map(|(name, _)| *name).collect();
+    assert_eq!(seen, wanted);
 }
 
 fn searched(rows: Vec<Configuration>) -> Vec<(Configuration, Found)> {
@@ -149,17 +177,15 @@ fn every_mutation_breaks_its_law() {
 
 #[test]
 fn the_laws_of_orders_hold() {
-    judge_orders(&ORDERS);
+    judge_complete(&ORDERS);
     if std::env::var_os("SECKILL_MODEL").is_some() {
-        judge_orders(&orders_searched(orders::bigger()));
+        judge_complete(&complete(orders::bigger()));
     }
 }
 
 #[test]
 fn every_interesting_situation_of_orders_is_reached() {
-    let seen: BTreeSet<_> = ORDERS.iter().flat_map(|(_, found)| found.seen.iter().copied()).collect();
-    let wanted: BTreeSet<_> = OrdersSetup::SIGHTS.iter().map(|(name, _)| *name).collect();
-    assert_eq!(seen, wanted);
+    judge_sights(&ORDERS);
 }
 
 #[test]
@@ -173,16 +199,30 @@ fn every_cell_of_the_table_of_orders_is_reached() {
 
 #[test]
 fn every_mutation_of_the_life_of_orders_breaks_its_law() {
-    for (OrdersWithout { name, breaks, .. }, found) in ORDERS_WITHOUT.iter() {
-        let broken: BTreeSet<_> = found.broken.keys().copied().collect();
-        assert_eq!(broken, breaks.iter().copied().collect(), "{name}");
-    }
+    judge_lacking(&ORDERS_WITHOUT);
+}
+
+#[test]
+fn the_laws_of_two_buckets_hold() {
+    judge_complete(&TRANSFERS);
+}
+
+#[test]
+fn every_interesting_situation_of_two_buckets_is_reached() {
+    judge_sights(&TRANSFERS);
+}
+
+#[test]
+fn every_mutation_of_two_buckets_breaks_its_law() {
+    judge_lacking(&TRANSFERS_WITHOUT);
 }
 
 #[test]
 fn the_document_says_what_was_computed() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/model.md");
-    let computed = report::markdown(&CONFIGURATIONS, &MUTANTS) + &orders::markdown(&ORDERS, &ORDERS_WITHOUT);
+    let computed = report::markdown(&CONFIGURATIONS, &MUTANTS)
+        + &report::section(orders::HEAD, &ORDERS, orders::REACHED, &ORDERS_WITHOUT)
+        + &report::section(transfers::HEAD, &TRANSFERS, "each of these", &TRANSFERS_WITHOUT);
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(&path, &computed).unwrap();
     }

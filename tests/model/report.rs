@@ -2,7 +2,7 @@
 
 use crate::properties::{LAWS, SIGHTS};
 use crate::rows::{Configuration, Expected, Mutant};
-use crate::search::Found;
+use crate::search::{Complete, Found, Lacking, Searched};
 
 const HEAD: &str = "# Model
 
@@ -11,7 +11,7 @@ file and the computed results differ (`UPDATE_DOCS=1 cargo test --test model` wr
 more.
 
 Contents: [What must hold](#what-must-hold) · [Configurations](#configurations) · [Mutations](#mutations) ·
-[Orders after CONFIRMED](#orders-after-confirmed)
+[Orders after CONFIRMED](#orders-after-confirmed) · [Two buckets](#two-buckets)
 
 The protocol of P2 to P5 is a model in [stateright](https://github.com/stateright/stateright): buyers, Redis, two
 relays, a broker, two consumers, the database and a reconciler. The search visits *every* order of their steps, and
@@ -142,4 +142,48 @@ fn cell(expected: Expected, found: Option<&Found>) -> String {
 fn steps(expected: Expected, found: Option<&Found>) -> Option<String> {
     let Expected::Breaks(laws) = expected else { return None };
     Some(found?.broken.get(laws.last()?)?.join(" → "))
+}
+
+const ROWS: &str = "
+N buyers, S units. Each of these was searched to its end, and every law holds but those in the last column:
+
+| configuration | size | states | breaks |
+|---|---|---:|---|
+";
+
+const WITHOUT: &str = "
+Each row leaves one mechanism out, and must break the laws that it names. The number is the length of a shortest
+counterexample; the last column has the steps to the last of these laws, with faults in bold.
+
+| left out | breaks | a shortest way |
+|---|---|---|
+";
+
+/// The section of a model beside the first one.
+pub fn section<M: Searched + std::fmt::Display>(
+    head: &str,
+    rows: &[(Complete<M>, Found)],
+    reached: &str,
+    without: &[(Lacking<M>, Found)],
+) -> String {
+    let mut text = head.to_owned();
+    for (law, meaning) in M::LAWS {
+        text.push_str(&format!("| {law} | {meaning} |\n"));
+    }
+    text.push_str(ROWS);
+    for (Complete { name, setup, breaks, .. }, found) in rows {
+        let breaks = if breaks.is_empty() { "–".to_owned() } else { breaks.join(", ") };
+        text.push_str(&format!("| {name} | {setup} | {} | {breaks} |\n", found.states));
+    }
+    text.push_str(&format!("\nTogether they reach {reached}:\n\n| situation | |\n|---|---|\n"));
+    for (name, meaning) in M::SIGHTS {
+        text.push_str(&format!("| {name} | {meaning} |\n"));
+    }
+    text.push_str(WITHOUT);
+    for (Lacking { name, breaks, .. }, found) in without {
+        let broken: Vec<_> = found.broken.iter().map(|(law, steps)| format!("**{law}** in {}", steps.len())).collect();
+        let steps = breaks.last().and_then(|law| found.broken.get(law)).map(|steps| steps.join(" → "));
+        text.push_str(&format!("| {name} | {} | {} |\n", broken.join(", "), steps.unwrap_or_default()));
+    }
+    text
 }

@@ -26,6 +26,24 @@ where
     fn name(action: &Self::Action) -> String;
 }
 
+/// A search that visits everything.
+pub struct Complete<M> {
+    pub name: &'static str,
+    pub setup: M,
+    /// A search that visits fewer states has not searched.
+    pub states_min: usize,
+    /// Laws that break here, as the guarantees say.
+    pub breaks: &'static [&'static str],
+}
+
+/// A search with one mechanism left out.
+pub struct Lacking<M> {
+    pub name: &'static str,
+    pub setup: M,
+    /// The laws that break, the most telling one last.
+    pub breaks: &'static [&'static str],
+}
+
 /// What a search found.
 #[derive(Debug)]
 pub struct Found {

@@ -11,8 +11,8 @@ mod state;
 mod steps;
 mod units;
 
-pub use report::markdown;
-pub use rows::{OrdersRow, OrdersWithout, bigger, configurations, without};
+pub use report::{HEAD, REACHED};
+pub use rows::{bigger, configurations, without};
 pub use setup::OrdersSetup;
 
 use crate::search::Searched;

@@ -1,7 +1,7 @@
 //! Payments (`orders/rows/payments.rs`): the money gets its row, then the order is tried, in one transaction. What no
 //! order can take is a row that says so.
 
-use super::setup::{Lacking, OrdersSetup};
+use super::setup::{OrdersSetup, Skipped};
 use super::state::{Money, Order, Payment, Shop};
 use seckill::domain::order_life::{OrderEvent, OrderState};
 use seckill::domain::payment::{PaymentState, Price, RefundReason, refund_reason};
@@ -15,14 +15,14 @@ fn price(money: Money) -> Price {
 pub fn receive(setup: &OrdersSetup, shop: &mut Shop, at: usize, one: usize) {
     let Order { state, payments, .. } = shop.orders[at];
     let payment = payments[one];
-    if payment.row.is_some() && !setup.lacks(Lacking::PaymentId) {
+    if payment.row.is_some() && !setup.lacks(Skipped::PaymentId) {
         return;
     }
     let row = match state {
         Some(state) => of_order(setup, shop, at, (state, payment.money)),
         None => PaymentState::RefundNeeded,
     };
-    let lost = row == PaymentState::RefundNeeded && setup.lacks(Lacking::RefundRecorded);
+    let lost = row == PaymentState::RefundNeeded && setup.lacks(Skipped::RefundRecorded);
     let payment = &mut shop.orders[at].payments[one];
     payment.recorded += u8::from(!lost);
     payment.row = Some(row).filter(|_| !lost).or(payment.row);
@@ -30,10 +30,10 @@ pub fn receive(setup: &OrdersSetup, shop: &mut Shop, at: usize, one: usize) {
 
 /// What the order makes of it.
 fn of_order(setup: &OrdersSetup, shop: &mut Shop, at: usize, (state, money): (OrderState, Money)) -> PaymentState {
-    let reported = if setup.lacks(Lacking::AmountCompared) { price(Money::Exact) } else { price(money) };
+    let reported = if setup.lacks(Skipped::AmountCompared) { price(Money::Exact) } else { price(money) };
     match refund_reason(Some(state), &price(Money::Exact), &reported) {
         None if shop.step(setup, at, OrderEvent::PaymentReceived) => PaymentState::Applied,
-        Some(RefundReason::Expired) if setup.lacks(Lacking::LateMoneyRefused) => {
+        Some(RefundReason::Expired) if setup.lacks(Skipped::LateMoneyRefused) => {
             shop.force(at, OrderEvent::PaymentReceived, OrderState::Paid);
             PaymentState::Applied
         }

@@ -1,10 +1,6 @@
-//! The results about orders as Markdown: the last section of `docs/model.md`.
+//! The beginning of the section of `docs/model.md` about orders.
 
-use super::laws::{LAWS, SIGHTS};
-use super::rows::{OrdersRow, OrdersWithout};
-use crate::search::Found;
-
-const HEAD: &str = "
+pub const HEAD: &str = "
 ## Orders after CONFIRMED
 
 A second model, beside the one above: one sale with a payment step, and what becomes of its orders
@@ -29,34 +25,5 @@ which are rows of the same transactions; a sale that is closed or removed.
 |---|---|
 ";
 
-const WITHOUT: &str = "
-Each row leaves one mechanism out, and must break the laws that it names. The number is the length of a shortest
-counterexample; the last column has the steps to the last of these laws, with faults in bold.
-
-| left out | breaks | a shortest way |
-|---|---|---|
-";
-
-pub fn markdown(rows: &[(OrdersRow, Found)], without: &[(OrdersWithout, Found)]) -> String {
-    let mut text = HEAD.to_owned();
-    for (law, meaning) in LAWS {
-        text.push_str(&format!("| {law} | {meaning} |\n"));
-    }
-    text.push_str("\nN buyers, S units. Every law holds in each of these, which were searched to their end:\n");
-    text.push_str("\n| configuration | size | states |\n|---|---|---:|\n");
-    for (OrdersRow { name, setup, .. }, found) in rows {
-        text.push_str(&format!("| {name} | {setup} | {} |\n", found.states));
-    }
-    text.push_str("\nTogether they reach every cell of the table of orders, and each of these:\n");
-    text.push_str("\n| situation | |\n|---|---|\n");
-    for (name, meaning) in SIGHTS {
-        text.push_str(&format!("| {name} | {meaning} |\n"));
-    }
-    text.push_str(WITHOUT);
-    for (OrdersWithout { name, breaks, .. }, found) in without {
-        let broken: Vec<_> = found.broken.iter().map(|(law, steps)| format!("**{law}** in {}", steps.len())).collect();
-        let steps = breaks.last().and_then(|law| found.broken.get(law)).map(|steps| steps.join(" → "));
-        text.push_str(&format!("| {name} | {} | {} |\n", broken.join(", "), steps.unwrap_or_default()));
-    }
-    text
-}
+/// Before the situations.
+pub const REACHED: &str = "every cell of the table of orders, and each of these";

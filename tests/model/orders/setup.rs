@@ -4,7 +4,7 @@ use std::fmt;
 
 /// A mechanism that is left out, or done wrongly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lacking {
+pub enum Skipped {
     /// The UPDATE that expires has no condition on the state.
     StateCondition,
     /// The UPDATE that expires has no condition on the deadline.
@@ -57,11 +57,11 @@ pub struct OrdersSetup {
     pub acts: u8,
     pub faults: u8,
     pub kinds: &'static [OrderFault],
-    pub lacking: Option<Lacking>,
+    pub lacking: Option<Skipped>,
 }
 
 impl OrdersSetup {
-    pub fn lacks(&self, mechanism: Lacking) -> bool {
+    pub fn lacks(&self, mechanism: Skipped) -> bool {
         self.lacking == Some(mechanism)
     }
 

@@ -1,7 +1,7 @@
 //! What can happen next in a search about orders. Every step is one transaction of the database, one script of Redis, or one thing
 //! that a person does; a process can die between any two.
 
-use super::setup::{Lacking, OrderFault, OrdersSetup};
+use super::setup::{OrderFault, OrdersSetup, Skipped};
 use super::state::{BUYERS, Chosen, Due, Giving, Keys, Money, Of, Order, PAYMENTS, PROCESSES, Purchase, Rebuild, Shop};
 use super::{money, units};
 use seckill::domain::order_life::{OrderEvent, OrderState};
@@ -79,7 +79,7 @@ fn begin(setup: &OrdersSetup, shop: &Shop, process: usize, out: &mut Vec<OrderSt
         for of in OF {
             let grant = shop.orders[at].grant(of);
             let open = grant.units > 0 && !grant.marked && grant.epoch == shop.db_epoch;
-            let may = of == Of::Cancel || !setup.lacks(Lacking::OthersGive);
+            let may = of == Of::Cancel || !setup.lacks(Skipped::OthersGive);
             if open && may && shop.keys == Keys::Open {
                 out.push(OrderStep::ReadsGrant(at, of, process));
             }
@@ -132,7 +132,7 @@ pub fn faults(setup: &OrdersSetup, shop: &Shop, out: &mut Vec<OrderStep>) {
     for at in 0..BUYERS {
         for one in (0..PAYMENTS).filter(|one| shop.orders[at].payments[*one].reporting) {
             fault(OrderFault::AnswerLost, at, one);
-            if setup.lacks(Lacking::PaidWithItsRow) {
+            if setup.lacks(Skipped::PaidWithItsRow) {
                 fault(OrderFault::PaymentHalf, at, one);
             }
         }

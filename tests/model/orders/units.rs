@@ -2,7 +2,7 @@
 //! anew by a rebuild (`orders/rows`, `src/sales/grants.rs`, `lua/grant.lua`).
 
 use super::money;
-use super::setup::{Lacking, OrdersSetup};
+use super::setup::{OrdersSetup, Skipped};
 use super::state::{BUYERS, Chosen, Due, Giving, Keys, Of, Purchase, Rebuild, Return, Shop};
 use seckill::domain::order_life::{OrderEvent, OrderState};
 
@@ -29,10 +29,10 @@ pub fn expire(setup: &OrdersSetup, shop: &mut Shop, process: usize) {
             continue;
         }
         let due = shop.orders[at].due == Due::Passed;
-        if !due && !setup.lacks(Lacking::DeadlineCondition) {
+        if !due && !setup.lacks(Skipped::DeadlineCondition) {
             continue;
         }
-        if setup.lacks(Lacking::StateCondition) {
+        if setup.lacks(Skipped::StateCondition) {
             shop.force(at, OrderEvent::DeadlinePassed, OrderState::Expired);
         } else if !shop.step(setup, at, OrderEvent::DeadlinePassed) {
             continue;
@@ -40,7 +40,7 @@ pub fn expire(setup: &OrdersSetup, shop: &mut Shop, process: usize) {
         shop.early |= !due;
         expired.push(at);
     }
-    if setup.lacks(Lacking::ReturnInTransaction) {
+    if setup.lacks(Skipped::ReturnInTransaction) {
         for at in expired {
             shop.orders[at].chosen[process] = Chosen::RefundDue;
         }
@@ -68,7 +68,7 @@ fn return_units(setup: &OrdersSetup, shop: &mut Shop, process: usize, expired: &
     let epoch = shop.db_epoch;
     let grant = &mut shop.orders[*lowest].batch;
     *grant = Return { units, epoch, ..Return::default() };
-    if setup.lacks(Lacking::OthersGive) {
+    if setup.lacks(Skipped::OthersGive) {
         grant.giving[process] = Giving::Read(epoch);
     }
 }
@@ -79,7 +79,7 @@ pub fn cancel(setup: &OrdersSetup, shop: &mut Shop, at: usize, event: OrderEvent
     if !shop.step(setup, at, event) {
         return;
     }
-    if before == Some(OrderState::Paid) && !setup.lacks(Lacking::CancelRefunds) {
+    if before == Some(OrderState::Paid) && !setup.lacks(Skipped::CancelRefunds) {
         money::demand_refund(&mut shop.orders[at]);
     }
     shop.stock += 1;
@@ -118,7 +118,7 @@ fn into_redis(setup: &OrdersSetup, shop: &mut Shop, at: usize, of: Of) {
         shop.twice = true;
         return;
     }
-    grant.named = !setup.lacks(Lacking::GrantName);
+    grant.named = !setup.lacks(Skipped::GrantName);
     grant.inside = true;
     shop.units += i8::try_from(grant.units).unwrap_or(i8::MAX);
 }
@@ -141,7 +141,7 @@ pub fn rebuild(setup: &OrdersSetup, shop: &mut Shop) {
             for order in &mut shop.orders {
                 for grant in [&mut order.batch, &mut order.cancel].into_iter().filter(|grant| grant.units > 0) {
                     grant.inside = true;
-                    if !setup.lacks(Lacking::RebuildMarks) {
+                    if !setup.lacks(Skipped::RebuildMarks) {
                         (grant.named, grant.marked) = (true, true);
                     }
                 }
