@@ -40,7 +40,7 @@ pub struct Complete<M> {
 pub struct Lacking<M> {
     pub name: &'static str,
     pub setup: M,
-    /// The laws that break, the most telling one last.
+    /// The laws that break, the most significant one last.
     pub breaks: &'static [&'static str],
 }
 

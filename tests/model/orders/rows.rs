@@ -58,11 +58,11 @@ pub fn without() -> Vec<Lacking<OrdersSetup>> {
         row("it has no condition on the deadline", Skipped::DeadlineCondition, small, &["O7"]),
         row("units return in a later transaction", Skipped::ReturnInTransaction, small, &["O2", "O4"]),
         row("Redis does not keep the name of a grant", Skipped::GrantName, of(3, 1, (0, 0), 0, DEATHS), &["O5", "O1"]),
-        row("nobody gives the grants of a sweep that died", Skipped::OthersGive, small, &["O5"]),
+        row("no other process gives the grants of a sweep that died", Skipped::OthersGive, small, &["O5"]),
         row("a rebuild leaves the grants that it counted open", Skipped::RebuildMarks, emptied, &["O5", "O1"]),
         row("a payment makes an expired order PAID", Skipped::LateMoneyRefused, small, &["O8", "O2"]),
         row("money that no order can take gets no row", Skipped::RefundRecorded, small, &["O6"]),
-        row("a payment that is told again is a new one", Skipped::PaymentId, small, &["O3", "O6"]),
+        row("a payment that is reported again is a new one", Skipped::PaymentId, small, &["O3", "O6"]),
         row(
             "the order is PAID before its payment has a row",
             Skipped::PaidWithItsRow,

@@ -15,8 +15,13 @@ that has too few ([B4](architecture.md#p2-reserve)). What two buckets say of eac
 - processes that die between two steps, calls that come late or never;
 - the fence of a server that was replaced, the audit that freezes a sale with units in two buckets, and rebuilds.
 
-It does not have: more than two transfers out of a bucket between two rebuilds; more than two shards; requests for several units; grants; a rebuild in its steps; audits that read the two
-servers at two moments (a unit test of `domain::transfer_marks` has every pair of moments).
+It does not have: more than two transfers out of a bucket between two rebuilds; more than two shards; requests for
+several units; grants; a rebuild in its steps; audits that read the two servers at two moments (a unit test of
+`domain::transfer_marks` has every pair of moments).
+
+B1 and B5 break where `redis.wait_replicas` is below the number of replicas and a server is replaced while units are on
+their way: the source has them again, and the gift still arrives (windows 15 and 122 of the [register](register.md)).
+The audit sees it (B2) and freezes the sale; the orders of those who bought too many fail in the database.
 
 | law | |
 |---|---|

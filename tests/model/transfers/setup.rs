@@ -1,4 +1,4 @@
-//! What one search about two buckets looks at: its size, which faults may happen, and which mechanism is left out.
+//! What one search about two buckets has: its size, which faults may happen, and which mechanism is left out.
 
 use std::fmt;
 

@@ -8,7 +8,7 @@ use super::state::{Happened, MOVERS, Moved, Mover, TwoBuckets, shares};
 pub enum TransferStep {
     /// Accepted, and written at once: what can happen in between is searched elsewhere.
     Buy(usize),
-    /// A process takes units out of this bucket, at least so many, or finds the record that is there.
+    /// A process takes units out of this bucket, at least this number, or finds the record that is there.
     Take(usize, usize, i8),
     Give(usize),
     Forget(usize),
