@@ -5,6 +5,9 @@
 //! database means Redis was rewound (an old file was restored, a lagging replica was promoted): the sale is frozen until P5
 //! has rebuilt it (window 17).
 //!
+//! Input: a shard whose server does not know the script. Output: the script loaded there, or a [`FenceFault`]. A crash leaves some sales
+//! frozen and the script not loaded: the next purchase compares again.
+//!
 //! With several Redis servers each has its own fence: sales on the others do not wait for it. A server is compared once, however
 //! many groups of its shards wait for it.
 
@@ -30,7 +33,7 @@ const DEADLINE_PER_CHECK: Duration = Duration::from_millis(10);
 /// Look-ups under way at once; the database's connections are also there for others.
 const CHECKS_AT_ONCE: usize = 8;
 /// Sales that ended longer ago are not compared: they sell nothing any more.
-const ENDED_MS: i64 = 7 * 86_400_000;
+const COMPARED_AFTER_END_MS: i64 = 7 * 86_400_000;
 
 /// Why the fence could not be passed. The reserve script stays unloaded and buyers get 503.
 #[derive(Debug, thiserror::Error)]
@@ -89,14 +92,15 @@ impl Fence {
     }
 
     /// Compares every live sale with what the server of `shard` has of it, freezes those that were rewound, then loads the
-    /// reserve script there. After an error the script is not loaded, or the next purchase compares again.
+    /// reserve script there. After an error the script is not loaded for this incarnation of the server, and buyers get 503; the next
+    /// purchase compares again.
     pub(crate) async fn pass(&self, shard: u16) -> Result<(), FenceFault> {
         let first = self.shards_beside(shard).into_iter().min().unwrap_or(shard);
         let _alone = match self.comparing.get(usize::from(first)) {
             Some(comparing) => Some(timeout(DEADLINE, comparing.lock()).await.map_err(|_| FenceFault::Slow(DEADLINE))?),
             None => None,
         };
-        // Another group has passed while this one waited: as safe as calling the script again, which comes next.
+        // Another group has passed the fence while this one waited.
         if self.redis.servers.was_passed(shard).await? { Ok(()) } else { self.compare_and_load(shard).await }
     }
 
@@ -116,6 +120,7 @@ impl Fence {
             return Err(FenceFault::RestartedMeanwhile);
         }
         self.redis.servers.load_script(shard, &incarnation).await?;
+        // The script sells nothing under another replication id. A restart that kept the id has the script: its data are compared now.
         if self.redis.servers.incarnation(shard).await? != incarnation {
             self.compare(&on_server).await?;
         }
@@ -129,16 +134,16 @@ impl Fence {
     }
 
     async fn compare(&self, shards: &[u16]) -> Result<(), FenceFault> {
-        let sales = self.sales.live_sales(now_ms() - ENDED_MS).await?;
+        let sales = self.sales.live_sales(now_ms() - COMPARED_AFTER_END_MS).await?;
         let pairs: Vec<(&Sale, u16)> =
             sales.iter().flat_map(|sale| shards.iter().map(move |shard| (sale, *shard))).collect();
         let checks = async {
-            for some in pairs.chunks(CHECKS_AT_ONCE) {
-                try_join_all(some.iter().map(|(sale, shard)| self.compare_one(sale, *shard))).await?;
+            for chunk in pairs.chunks(CHECKS_AT_ONCE) {
+                try_join_all(chunk.iter().map(|(sale, shard)| self.compare_one(sale, *shard))).await?;
             }
             if self.shards > 1 {
-                for some in sales.chunks(CHECKS_AT_ONCE) {
-                    try_join_all(some.iter().map(|sale| self.compare_transfers(sale, shards))).await?;
+                for chunk in sales.chunks(CHECKS_AT_ONCE) {
+                    try_join_all(chunk.iter().map(|sale| self.compare_transfers(sale, shards))).await?;
                 }
             }
             Ok::<(), FenceFault>(())
@@ -146,7 +151,12 @@ impl Fence {
         let count = u32::try_from(pairs.len()).unwrap_or(u32::MAX);
         let limit = DEADLINE + DEADLINE_PER_CHECK.saturating_mul(count);
         timeout(limit, checks).await.map_err(|_| FenceFault::Slow(limit))??;
-        tracing::info!(phase = "p2_reserve", ?shards, sales = sales.len(), "boot fence: every live sale was compared");
+        tracing::info!(
+            phase = "p2_reserve",
+            ?shards,
+            sales = sales.len(),
+            "boot fence: every live sale that can be read was compared"
+        );
         Ok(())
     }
 
@@ -154,7 +164,7 @@ impl Fence {
     async fn compare_one(&self, sale: &Sale, shard: u16) -> Result<(), FenceFault> {
         let mut sale = sale.clone();
         let judged_epoch = loop {
-            let Some(judged_epoch) = self.epoch_out_of_step(&sale, shard).await? else { return Ok(()) };
+            let Some(judged_epoch) = self.epoch_to_freeze(&sale, shard).await? else { return Ok(()) };
             // A rebuild may have ended since the sale was read: then Redis is in the next epoch, and as new as the database.
             let Some(now) = self.sales.get(&sale.sale_id).await? else { return Ok(()) };
             if now.epoch == sale.epoch {
@@ -170,9 +180,9 @@ impl Fence {
         Ok(())
     }
 
-    /// `None`: Redis is in the sale's epoch and has all numbers that the database has; also when the keys are lost or damaged, because
-    /// the script sells nothing then. Else the later epoch of the two.
-    async fn epoch_out_of_step(&self, sale: &Sale, shard: u16) -> Result<Option<u32>, FenceFault> {
+    /// The epoch up to which the sale has to be frozen: the later of Redis' and the database's. `None` if Redis is in the sale's epoch
+    /// and has all numbers that the database has, or if its keys are lost or damaged: the script sells nothing then.
+    async fn epoch_to_freeze(&self, sale: &Sale, shard: u16) -> Result<Option<u32>, FenceFault> {
         let highest = self.requests.highest_number(&sale.sale_id, shard, sale.epoch).await?;
         let Some(meta) = self.readable_meta(&sale.sale_id, shard).await? else { return Ok(None) };
         let in_step = meta.epoch == sale.epoch && meta.number >= highest;
@@ -203,11 +213,11 @@ impl Fence {
         Ok(())
     }
 
-    /// On all shards: units that moved between the buckets went back in time on the other shards too. The rewound shard first:
+    /// Freezes the sale on all shards: units that moved between the buckets went back in time on the other shards too. `first` before the others:
     /// another server may be down, and then this one stays behind its fence. Keys of a later epoch than was judged sell on.
-    pub(super) async fn freeze(&self, sale: &SaleId, rewound: u16, judged_epoch: u32) -> Result<(), RedisFault> {
-        let others = (0..self.shards).filter(|shard| *shard != rewound);
-        for shard in std::iter::once(rewound).chain(others) {
+    pub(super) async fn freeze(&self, sale: &SaleId, first: u16, judged_epoch: u32) -> Result<(), RedisFault> {
+        let others = (0..self.shards).filter(|shard| *shard != first);
+        for shard in std::iter::once(first).chain(others) {
             self.redis.sale_keys.freeze(sale, shard, judged_epoch).await?;
         }
         metrics::counter!("seckill_p2_reserve_frozen_total").increment(1);

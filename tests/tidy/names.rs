@@ -1,4 +1,4 @@
-//! Names: a type name means one thing in the whole tree, parameters that belong together have names, rooms form no circle,
+//! Names: a type name means one thing in a room, parameters that belong together have names, rooms form no circle,
 //! and imports go down.
 
 use super::{code, files, no_complaints, own_imports, shipped};
@@ -47,17 +47,18 @@ fn a_declaration_is_recognised() {
 }
 
 #[test]
-fn a_type_name_means_one_thing() {
-    let mut homes: BTreeMap<String, Vec<String>> = BTreeMap::new();
+fn a_type_name_means_one_thing_in_a_room() {
+    let mut homes: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
     for (file, text) in product() {
         for (at, line) in code(&text) {
             if let Some(name) = declared(line) {
-                homes.entry(name.to_owned()).or_default().push(format!("{file}:{at}"));
+                let room = file.trim_start_matches("src/").split(['/', '.']).next().unwrap_or_default();
+                homes.entry((room.to_owned(), name.to_owned())).or_default().push(format!("{file}:{at}"));
             }
         }
     }
     let twice = homes.into_iter().filter(|(_, homes)| homes.len() > 1);
-    no_complaints(&twice.map(|(name, homes)| format!("{name}: {}", homes.join(", "))).collect::<Vec<_>>());
+    no_complaints(&twice.map(|((_, name), homes)| format!("{name}: {}", homes.join(", "))).collect::<Vec<_>>());
 }
 
 /// The types of the outermost tuples among the parameters of a signature, whose text may be of several lines.

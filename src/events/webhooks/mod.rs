@@ -1,11 +1,14 @@
 //! Webhooks (L5): one process at a time sends the deliveries that wait in the database, some at once, each receiver by itself.
 //!
-//! Input: rows of `webhook_deliveries`, by the clock of the database. Output: signed HTTP calls, each event at least once, and the
-//! result of every try. A crash leaves what was under way due: the next leader sends it again, under the same id. Two leaders do no
+//! Input: rows of `webhook_deliveries`, by the clock of the database. Output: signed HTTP calls, each event at least once unless
+//! its tries run out (DEAD), and the result of every try. A crash leaves what was under way due: the next leader sends it again, under the same id. Two leaders do no
 //! harm but to send twice.
 //!
 //! A slow receiver holds its own places only. One that answers 410 gets nothing more until a replay opens it again, or another leader
 //! starts; its rows wait.
+//!
+//! Here is the sender; `endpoint` decides what follows from a try, `receiver` makes one HTTP call, `rows` has the tables, `deliveries` is
+//! what a person reads and repeats.
 
 mod cursor;
 pub mod deliveries;
@@ -69,11 +72,11 @@ pub struct WebhookSender {
     /// When this leader writes them; `None`: the database has them.
     subscribe_at: Option<Instant>,
     /// Whether it could not write them yet: their table is not there, or not for this account.
-    is_of_before: bool,
+    cannot_subscribe_yet: bool,
     /// Receivers that answered 410, which the database does not have yet.
     gone: Vec<String>,
-    /// When it is read again whether a replay has opened a receiver that answered 410.
-    opened_at: Instant,
+    /// When the leader reads again whether a replay has opened a receiver that answered 410.
+    next_replay_check: Instant,
 }
 
 impl WebhookSender {
@@ -108,9 +111,9 @@ impl WebhookSender {
             first: 0,
             subscriptions: settings.webhook_subscriptions(),
             subscribe_at: Some(Instant::now()),
-            is_of_before: false,
+            cannot_subscribe_yet: false,
             gone: Vec::new(),
-            opened_at: Instant::now(),
+            next_replay_check: Instant::now(),
         })
     }
 
@@ -119,7 +122,7 @@ impl WebhookSender {
         self.tries = JoinSet::new();
         self.unrecorded.clear();
         self.gone.clear();
-        (self.subscribe_at, self.is_of_before) = (Some(Instant::now()), false);
+        (self.subscribe_at, self.cannot_subscribe_yet) = (Some(Instant::now()), false);
         self.endpoints.iter_mut().for_each(WebhookEndpoint::stop_leading);
         self.gauges.stop_leading();
     }
@@ -240,7 +243,7 @@ impl Worker for WebhookSender {
         self.subscribe().await.map_err(Fault::back_off)?;
         self.collect(STEP_WAIT).await;
         self.record().await.map_err(Fault::back_off)?;
-        self.follow_replays().await.map_err(Fault::back_off)?;
+        self.sync_disabled().await.map_err(Fault::back_off)?;
         let begun = self.begin().await.map_err(Fault::back_off)?;
         let disabled = |endpoint: &&WebhookEndpoint| endpoint.is_disabled;
         let disabled: Vec<&str> = self.endpoints.iter().filter(disabled).map(|of| of.name.as_str()).collect();

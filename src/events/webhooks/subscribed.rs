@@ -7,7 +7,7 @@ use crate::store::mysql::DbError;
 use std::time::{Duration, Instant};
 
 /// Whether a replay has opened a receiver is read again after this time.
-const OPENED: Duration = Duration::from_millis(500);
+const REPLAY_CHECK_EVERY: Duration = Duration::from_millis(500);
 /// The subscriptions are written again after this time where the database, or the account, was of before their table.
 const SUBSCRIBE_AGAIN: Duration = Duration::from_secs(5);
 
@@ -21,12 +21,12 @@ impl WebhookSender {
             Err(error) if !webhooks::is_of_before(&error) => return Err(error),
             // A database or an account of before the table: each process writes by its own configuration, as it did.
             Err(error) => {
-                if !self.is_of_before {
+                if !self.cannot_subscribe_yet {
                     tracing::warn!(phase = "p6_webhooks", %error, "the subscriptions are not in the database yet");
                 }
-                (self.subscribe_at, self.is_of_before) = (Some(Instant::now() + SUBSCRIBE_AGAIN), true);
+                (self.subscribe_at, self.cannot_subscribe_yet) = (Some(Instant::now() + SUBSCRIBE_AGAIN), true);
             }
-            Ok(()) if self.is_of_before => {
+            Ok(()) if self.cannot_subscribe_yet => {
                 // Receivers that answered 410 to this leader stay closed: now it can be written down.
                 let disabled = self.endpoints.iter().filter(|endpoint| endpoint.is_disabled);
                 self.gone = disabled.map(|endpoint| endpoint.name.clone()).collect();
@@ -41,7 +41,7 @@ impl WebhookSender {
     }
 
     /// Writes down which receivers answered 410, and opens those again that a replay has opened.
-    pub(super) async fn follow_replays(&mut self) -> Result<(), DbError> {
+    pub(super) async fn sync_disabled(&mut self) -> Result<(), DbError> {
         while let Some(name) = self.gone.last() {
             match self.webhooks.disable(name).await {
                 Err(error) if !webhooks::is_of_before(&error) => return Err(error),
@@ -53,10 +53,10 @@ impl WebhookSender {
             self.gone.pop();
         }
         let now = Instant::now();
-        if now < self.opened_at || !self.endpoints.iter().any(|endpoint| endpoint.is_disabled) {
+        if now < self.next_replay_check || !self.endpoints.iter().any(|endpoint| endpoint.is_disabled) {
             return Ok(());
         }
-        self.opened_at = now + OPENED;
+        self.next_replay_check = now + REPLAY_CHECK_EVERY;
         let stored = self.webhooks.stored().await?;
         for endpoint in self.endpoints.iter_mut().filter(|endpoint| endpoint.is_disabled) {
             let row = stored.iter().find(|row| row.webhook == endpoint.name);

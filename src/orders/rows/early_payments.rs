@@ -61,7 +61,7 @@ impl OrderRows {
     /// # Errors
     /// [`DbError`]; repeating is safe.
     pub(crate) async fn recorded(&self, payment: &NewPayment) -> Result<Option<PaymentAnswer>, DbError> {
-        let row = self.by_id(&payment.payment_id).await?.filter(|row| payment.is_on_record_as(row));
+        let row = self.payment_by_id(&payment.payment_id).await?.filter(|row| payment.is_on_record_as(row));
         Ok(row.map(|row| PaymentAnswer { recorded: PaymentRecorded::Before, row }))
     }
 }

@@ -98,7 +98,7 @@ impl NewPayment {
 pub struct PaymentAnswer {
     /// Whether it was new.
     pub recorded: PaymentRecorded,
-    /// The payment. Its id is another one than was reported where another payment has that one.
+    /// The payment's row. Its id differs from the reported one if another payment already has that id.
     pub row: Payment,
 }
 
@@ -138,7 +138,7 @@ pub(super) async fn step(conn: &mut Conn, order: &LockedOrder, set: &str, condit
 }
 
 impl OrderRows {
-    pub(crate) async fn by_id(&self, payment_id: &str) -> Result<Option<Payment>, DbError> {
+    pub(crate) async fn payment_by_id(&self, payment_id: &str) -> Result<Option<Payment>, DbError> {
         self.db
             .run("payment_get", async |conn| {
                 let payment = payments::table.find(payment_id.as_bytes()).select(Payment::as_select());

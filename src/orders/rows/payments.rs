@@ -1,8 +1,10 @@
-//! Payments as a provider reports them (L3). The money is recorded first and in any case; then the order is tried.
+//! Payments as a provider reports them (L3). If the order exists, or is known never to come, the money is recorded in any case; while
+//! an order may still come, nothing is ([`OrderRows::receive`]).
 //!
-//! One transaction: the order is locked, the payment gets its row, the order becomes PAID or the row says why the money has to go
-//! back. Of an order that is still to be written nothing is recorded, see [`receive`]. The provider's id is unique, so a repeat finds what was decided; other money under the same id gets a row beside it. There is
-//! no check of the clock: as long as an order is UNPAID its units are held, and the sweep decides when they are not.
+//! Input: a payment. Output: its row, and the order PAID or the reason why the money has to go back, in one transaction. A crash leaves
+//! all of it or nothing; a repeat finds what was decided, because the provider's id is unique. Other money under the same id gets a row
+//! beside it. There is no check of the clock: while an order is UNPAID its units are held, and the sweep (`deadline.rs`) decides when
+//! they are not.
 
 use crate::domain::operator::OperatorAct;
 use crate::domain::payment::{PaymentState, RefundReason, id_beside};
@@ -37,14 +39,14 @@ impl OrderRows {
         act: Option<&OperatorAct>,
     ) -> Result<Option<PaymentAnswer>, DbError> {
         let reasons = Reasons { taken: None, orderless };
-        let Some(answer) = self.on_record(payment, reasons, act).await? else { return Ok(None) };
+        let Some(answer) = self.find_or_record(payment, reasons, act).await? else { return Ok(None) };
         if payment.is_on_record_as(&answer.row) {
             return Ok(Some(answer));
         }
         let payment_id = id_beside(&payment.payment_id, payment.request_id, &payment.price);
         let beside = NewPayment { payment_id, ..payment.clone() };
         let taken = Some(RefundReason::PaymentIdTaken);
-        let answer = self.on_record(&beside, Reasons { taken, orderless: taken }, act).await?;
+        let answer = self.find_or_record(&beside, Reasons { taken, orderless: taken }, act).await?;
         if let Some(answer) = answer.filter(|answer| beside.is_on_record_as(&answer.row)) {
             return Ok(Some(answer));
         }
@@ -67,20 +69,20 @@ struct Reasons {
 impl OrderRows {
     /// The payment that has this id: recorded now, or before; with `taken` it is money that goes back for that. `None`: there is no order,
     /// and no reason was given for that.
-    async fn on_record(
+    async fn find_or_record(
         &self,
         payment: &NewPayment,
         reasons: Reasons,
         act: Option<&OperatorAct>,
     ) -> Result<Option<PaymentAnswer>, DbError> {
-        let mut known = self.by_id(&payment.payment_id).await?;
+        let mut known = self.payment_by_id(&payment.payment_id).await?;
         let mut recorded = PaymentRecorded::Before;
         let is_new = known.is_none();
         if is_new || known.as_ref().is_some_and(|row| payment.came_too_early(row)) {
             let webhooks = self.subscriptions.wanted().await?;
             let step = retried!(self.db.run("payment_receive", async |conn| {
                 let work = async |conn: &mut Conn| match is_new {
-                    true => in_transaction(conn, (payment, reasons), act, &webhooks).await,
+                    true => record_new(conn, (payment, reasons), act, &webhooks).await,
                     false => again(conn, payment, act, &webhooks).await,
                 };
                 conn.transaction(work).await
@@ -95,14 +97,14 @@ impl OrderRows {
                 Err(error) => return Err(error),
             }
             crash_point!(PaymentCommitted);
-            known = self.by_id(&payment.payment_id).await?;
+            known = self.payment_by_id(&payment.payment_id).await?;
         }
         let row = known.ok_or_else(|| DbError::Other(format!("payment {} is not on record", payment.payment_id)))?;
         Ok(Some(PaymentAnswer { recorded, row }))
     }
 }
 
-async fn in_transaction(
+async fn record_new(
     conn: &mut Conn,
     (payment, reasons): (&NewPayment, Reasons),
     act: Option<&OperatorAct>,

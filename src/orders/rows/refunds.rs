@@ -70,7 +70,7 @@ impl OrderRows {
         if marked > 0 {
             crash_point!(RefundCommitted);
         }
-        let Some(row) = self.by_id(payment_id).await?.filter(|row| row.request_id == request_id) else {
+        let Some(row) = self.payment_by_id(payment_id).await?.filter(|row| row.request_id == request_id) else {
             return Ok(RefundMark::NoPayment);
         };
         Ok(match row.state {

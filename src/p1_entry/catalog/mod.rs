@@ -34,9 +34,9 @@ use slot::{ReadView, Slot};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Longest wait of an answer that decides for a view that is not too old. Redis and database have deadlines of their own.
+/// Longest wait for a view that is young enough to decide by. Redis and database have deadlines of their own.
 const READING_WAIT: Duration = Duration::from_secs(5);
-/// The same by an answer that can do without: what was known before is shown then.
+/// The same where an older view will do: what was known before is shown then.
 const SHOWN_WAIT: Duration = Duration::from_millis(500);
 /// A view is shown for this time while the sale cannot be read.
 const SHOWN_MAX: Duration = Duration::from_secs(600);
@@ -161,7 +161,8 @@ impl Catalog {
         self.lookup_within(id, READING_WAIT).await
     }
 
-    /// The same, with another wait for a sale that has to be read first.
+    /// The same with a wait of its own, for a sale that is known and has to be read again; the first reading has the deadlines of
+    /// the servers only.
     pub(crate) async fn lookup_within(&self, id: &SaleId, wait: Duration) -> CatalogLookup {
         if let Some(view) = near_views::get(self.number, id) {
             return CatalogLookup::Found(view);
@@ -176,8 +177,8 @@ impl Catalog {
                     return CatalogLookup::Found(view);
                 }
                 Some(view) if age <= self.stale_max => {
-                    // It goes on by itself.
-                    drop(self.reading(id, &slot));
+                    // Only this wait is dropped: the reading is a task of its own and goes on.
+                    drop(self.start_reading(id, &slot));
                     return CatalogLookup::Found(view);
                 }
                 // Boxed, here and below: a future of several kilobytes that nearly no request needs, and each would carry.
@@ -207,6 +208,7 @@ impl Catalog {
                     Some(view)
                 }
                 CatalogLookup::Missing => None,
+                // An error is not kept in the cache: the next request reads again.
                 other @ (CatalogLookup::Loading | CatalogLookup::Unavailable) => return Err(other),
             };
             Ok(Arc::new(Slot::new(view, read_at)))

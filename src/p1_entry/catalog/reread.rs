@@ -24,7 +24,7 @@ const CHECK_EVERY: Duration = Duration::from_millis(20);
 
 impl Catalog {
     /// The reading of a sale that is under way, or a new one.
-    pub(super) fn reading(&self, id: &SaleId, slot: &Arc<Slot>) -> Flight<CatalogLookup> {
+    pub(super) fn start_reading(&self, id: &SaleId, slot: &Arc<Slot>) -> Flight<CatalogLookup> {
         slot.reading(|| {
             let (catalog, id, slot) = (self.clone(), id.clone(), slot.clone());
             async move { catalog.read_into(&id, &slot).await }
@@ -33,7 +33,7 @@ impl Catalog {
 
     /// The sale of a slot whose view is too old to decide anything.
     pub(super) async fn read_anew(&self, id: &SaleId, slot: &Arc<Slot>, wait: Duration) -> CatalogLookup {
-        let (reading, until) = (self.reading(id, slot), Deadline::now() + wait);
+        let (reading, until) = (self.start_reading(id, slot), Deadline::now() + wait);
         loop {
             let read = timeout(CHECK_EVERY, reading.clone()).await;
             let view = slot.read();

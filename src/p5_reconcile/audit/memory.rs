@@ -49,7 +49,7 @@ impl AuditMemory {
         for (shard, gaps) in &judged.gaps {
             self.scans.remember_gaps(*shard, gaps.clone());
         }
-        judged.doubted.iter().for_each(|shard| self.scans.doubt(*shard));
+        judged.shards_to_rescan.iter().for_each(|shard| self.scans.doubt(*shard));
         if database.owned.is_new {
             self.owned.clone_from(&database.owned.differ);
         }

@@ -115,7 +115,7 @@ async fn audit_once(reader: AuditReader<'_>, memory: &mut AuditMemory) -> Result
                 memory.learn(&judged, &sides.database);
                 return Ok(judged.audit);
             }
-            Judgement::Moved => return Err(ReconcileError::Moved),
+            Judgement::ReadAgain => return Err(ReconcileError::Moved),
         }
     }
     Err(ReconcileError::Moved)

@@ -1,7 +1,7 @@
-//! The judge: three values in, an audit out. It reads no server and no clock; what it still wants to know it returns as
-//! questions, and is asked again with the answers in the sides.
+//! The judge: terms and three sides (Redis, database, elsewhere) in, an audit out. It reads no server and no clock; what it still wants
+//! to know it returns as questions, and is called again with the answers in the sides.
 //!
-//! Order of the files: `case` ← `questions`; `shards`, `open`, `numbers` (with `runs`), `totals`, `grants`,
+//! Order of the files: `case` is what `questions` and every part read; then `shards`, `open`, `numbers` (with `runs`), `totals`, `grants`,
 //! `transfers`, `owned_units`, each for one part of the verdict, in the order in which findings are listed.
 
 mod case;
@@ -35,7 +35,7 @@ pub(super) enum Judgement {
     /// The case is decided.
     Decided(Box<JudgedSale>),
     /// The sides are of different moments: everything has to be read again.
-    Moved,
+    ReadAgain,
 }
 
 /// The audit of a sale, and what the next one may remember.
@@ -45,7 +45,7 @@ pub(super) struct JudgedSale {
     /// The gaps of each shard whose ledger was scanned.
     pub gaps: Vec<(u16, KnownGaps)>,
     /// Shards whose ledger has a finding: it is scanned again.
-    pub doubted: Vec<u16>,
+    pub shards_to_rescan: Vec<u16>,
 }
 
 /// Judges a sale by what was read of it.
@@ -56,17 +56,17 @@ pub(super) fn judge(
     elsewhere: &Elsewhere,
 ) -> Judgement {
     let Some(snapshot) = &database.snapshot else {
-        return Judgement::Decided(Box::new(without_database(terms, redis, database, elsewhere)));
+        return Judgement::Decided(Box::new(of_unknown_sale(terms, redis, database, elsewhere)));
     };
     if snapshot.books.epoch != terms.sale.epoch {
-        return Judgement::Moved;
+        return Judgement::ReadAgain;
     }
     let case = SaleCase { terms, redis, database, elsewhere, snapshot };
     let questions = questions::open_questions(&case);
     if !questions.is_empty() {
         return Judgement::Asks(questions);
     }
-    decide(&case).map_or(Judgement::Moved, |judged| Judgement::Decided(Box::new(judged)))
+    decide(&case).map_or(Judgement::ReadAgain, |judged| Judgement::Decided(Box::new(judged)))
 }
 
 /// Decides a case that has no open question. `None`: the sides are of different moments.
@@ -76,7 +76,7 @@ fn decide(case: &SaleCase<'_>) -> Option<JudgedSale> {
         return None;
     }
     let mut found = FoundSoFar::new(terms.findings_max);
-    let mut doubted = shards::report(terms, redis, &database.before, &mut found);
+    let mut shards_to_rescan = shards::report(terms, redis, &database.before, &mut found);
     let open = open::sort(case, &mut found);
     open::report_leaks(case, &open.overdue, &mut found);
     let numbers = numbers::compare(case, &open.undecided, &mut found)?;
@@ -86,7 +86,7 @@ fn decide(case: &SaleCase<'_>) -> Option<JudgedSale> {
     let transfers = redis.transfers.as_ref();
     let sells_twice = transfers.is_some_and(|side| transfers::report(side, terms.sale.epoch, &mut found));
     owned_units::report(terms.sale, database.owned.differ.as_ref(), &mut found);
-    doubted.extend(&numbers.orphaned);
+    shards_to_rescan.extend(&numbers.orphaned);
     let audit = SaleAudit {
         examined_count: examined_count(redis),
         counted: sheet,
@@ -103,18 +103,18 @@ fn decide(case: &SaleCase<'_>) -> Option<JudgedSale> {
         findings_left_out_count: found.left_out_count,
         ..SaleAudit::new(terms.sale.sale_id.clone())
     };
-    Some(JudgedSale { audit, gaps: numbers.known, doubted })
+    Some(JudgedSale { audit, gaps: numbers.known, shards_to_rescan })
 }
 
-/// The audit of a sale that the database does not have: what Redis says by itself.
-fn without_database(
+/// The audit of a sale that the database does not have (no snapshot): what Redis says by itself.
+fn of_unknown_sale(
     terms: &AuditTerms<'_>,
     redis: &RedisSide,
     database: &DatabaseSide,
     elsewhere: &Elsewhere,
 ) -> JudgedSale {
     let mut found = FoundSoFar::new(terms.findings_max);
-    let doubted = shards::report(terms, redis, &database.before, &mut found);
+    let shards_to_rescan = shards::report(terms, redis, &database.before, &mut found);
     let audit = SaleAudit {
         examined_count: examined_count(redis),
         counted: totals::sheet_of_redis(redis, terms.sale.epoch),
@@ -123,7 +123,7 @@ fn without_database(
         findings_left_out_count: found.left_out_count,
         ..SaleAudit::new(terms.sale.sale_id.clone())
     };
-    JudgedSale { audit, gaps: Vec::new(), doubted }
+    JudgedSale { audit, gaps: Vec::new(), shards_to_rescan }
 }
 
 fn examined_count(redis: &RedisSide) -> u64 {

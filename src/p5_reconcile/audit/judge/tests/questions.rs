@@ -105,7 +105,7 @@ fn the_next_audit_remembers_gaps_and_scans_a_doubted_ledger_again() {
     assert_eq!(gaps, [(0, KnownGaps { runs: vec![(1, 1)], units: 2 })]);
     assert_eq!(doubted, [0]);
     assert_eq!((audit.counted.gaps, audit.counted.gaps_held), (2, 2));
-    assert!(judged(&mut AuditScene::open(10)).0.doubted.is_empty());
+    assert!(judged(&mut AuditScene::open(10)).0.shards_to_rescan.is_empty());
 }
 
 #[test]

@@ -65,7 +65,7 @@ impl AuditScene {
         for _ in 0..=super::super::super::ROUNDS {
             match judge(&terms, &sides.redis, &sides.database, &sides.elsewhere) {
                 Judgement::Decided(judged) => return Some((*judged, asked)),
-                Judgement::Moved => return None,
+                Judgement::ReadAgain => return None,
                 Judgement::Asks(questions) => {
                     questions.iter().for_each(|question| self.answer(&mut sides, question));
                     asked.extend(questions);
