@@ -41,12 +41,12 @@ one.
 comes from `seckill::domain::outcome::after_obstacle`. Everything else was written a second time, from `lua/` and
 `src/p2_reserve` to `src/p5_reconcile`; the integration tests compare the code with it.
 
-The model has one sale on one shard, one unit for each request, and two tries before an entry or a message is
-parked. It does not have: several shards and transfers ([a model of their own](#two-buckets)); several sales; cumulative limits; groups (one
-transaction for many messages); the copy of relay-DLQ entries in the register; more than two grants, one giver, two
-operator acts; a person who closes a refusal (only gaps are closed); time (a rebuild waits until no process holds a
-request: that stands for `quiet_ms`); a request that is repeated after Redis forgot it while its message is on its
-way; more faults than the number given. Two states with the same 64-bit hash would count as one.
+The model has one sale on one shard, one unit for each request, and two tries before an entry or a message is parked.
+It does not have: several shards and transfers ([a model of their own](#two-buckets)); several sales; cumulative
+limits; groups (one transaction for many messages); the copy of relay-DLQ entries in the register; more than two
+grants, one giver, two operator acts; a person who closes a refusal (only gaps are closed); time (a rebuild waits
+until no process holds a request: that stands for `quiet_ms`); a request that is repeated after Redis forgot it while
+its message is on its way; more faults than the number given. Two states with the same 64-bit hash would count as one.
 ";
 
 pub fn markdown(configurations: &[(Configuration, Found)], mutants: &[(Mutant, [Option<Found>; 2])]) -> String {

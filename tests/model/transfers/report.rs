@@ -4,9 +4,9 @@ pub const HEAD: &str = "
 ## Two buckets
 
 A third model: one sale on two servers, each with a bucket of units, and the transfers that bring units to the bucket
-that has too few ([B4](architecture.md#p2-reserve)). What two buckets say of each other is judged by the product's own
-`domain::transfer_marks::rewound`. Around it the model has, written a second time from `lua/transfer_*.lua`,
-`src/p2_reserve` and `src/p5_reconcile`:
+that has too few ([B4](architecture.md#several-buckets-stock-moves-to-the-buyer)). What two buckets say of each other
+is judged by the product's own `domain::transfer_marks::rewound`. Around it the model has, written a second time from
+`lua/transfer_*.lua`, `src/p2_reserve` and `src/p5_reconcile`:
 
 - buyers of one unit each at any bucket that sells, whose orders are written at once;
 - two processes that take, give and forget (the api, and P5 or a second api), and find each other's records;

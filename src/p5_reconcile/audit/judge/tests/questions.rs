@@ -101,9 +101,9 @@ fn the_next_audit_remembers_gaps_and_scans_a_doubted_ledger_again() {
     let lost = scene.accept(2);
     scene.buy(1);
     scene.redis_forgets(lost);
-    let (JudgedSale { gaps, doubted, audit }, _) = judged(&mut scene);
+    let (JudgedSale { gaps, shards_to_rescan, audit }, _) = judged(&mut scene);
     assert_eq!(gaps, [(0, KnownGaps { runs: vec![(1, 1)], units: 2 })]);
-    assert_eq!(doubted, [0]);
+    assert_eq!(shards_to_rescan, [0]);
     assert_eq!((audit.counted.gaps, audit.counted.gaps_held), (2, 2));
     assert!(judged(&mut AuditScene::open(10)).0.shards_to_rescan.is_empty());
 }
