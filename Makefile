@@ -37,9 +37,9 @@ test-long: deps-test ## What is long by nature: growth, strategies, every contro
 	scripts/in-memory.sh $(CARGO) test --locked --test long
 	SECKILL_MODEL=bigger $(CARGO) test --locked --test model -- --nocapture
 	CHAOS_CONTROLS=all $(CARGO) test --locked --test chaos a_run_without_a_mechanism_goes_red -- --nocapture
-	CHAOS_MINUTES=$(or $(MINUTES),10) CHAOS_SEED=$(SEED) $(CARGO) test --locked --test chaos \
+	CHAOS_MINUTES=$(or $(MINUTES),10) CHAOS_SEED=$(or $(SEED),random) $(CARGO) test --locked --test chaos \
 		a_short_chaos_run_loses_nothing -- --exact --nocapture
-	CHAOS_LOSS_FAULTS=$(or $(FAULTS),300) CHAOS_SEED=$(SEED) scripts/in-memory.sh $(CARGO) test --locked --test chaos \
+	CHAOS_LOSS_FAULTS=$(or $(FAULTS),300) CHAOS_SEED=$(or $(SEED),random) scripts/in-memory.sh $(CARGO) test --locked --test chaos \
 		data_that_go_back_or_vanish -- --nocapture
 
 upgrade: deps-test ## The version before beside this one: a rolling upgrade under load, and back; REV=d59404a4, SERVERS=newest|valkey
@@ -92,11 +92,11 @@ load: ## A crowd made by JMeter against a fresh stack, then the audit: BUYERS=20
 	@BUYERS=$(BUYERS) STOCK=$(STOCK) THREADS=$(THREADS) scripts/load.sh
 
 chaos: deps-test ## Faults on everything for MINUTES=…, from SEED=…; the report is target/chaos/report-SEED.md
-	$(ON_SERVERS) CHAOS_SEED=$(SEED) CHAOS_MINUTES=$(MINUTES) CHAOS_SECONDS=$(SECONDS) $(CARGO) test --locked --test chaos \
+	$(ON_SERVERS) CHAOS_SEED=$(or $(SEED),random) CHAOS_MINUTES=$(MINUTES) CHAOS_SECONDS=$(SECONDS) $(CARGO) test --locked --test chaos \
 		a_short_chaos_run_loses_nothing -- --exact --nocapture
 
 chaos-loss: deps-test ## Redis, database and broker lose data, FAULTS=300 times, from SEED=…; the report is target/chaos/loss-SEED.md
-	$(ON_SERVERS) CHAOS_SEED=$(SEED) CHAOS_LOSS_FAULTS=$(or $(FAULTS),300) scripts/in-memory.sh $(CARGO) test --locked --test chaos \
+	$(ON_SERVERS) CHAOS_SEED=$(or $(SEED),random) CHAOS_LOSS_FAULTS=$(or $(FAULTS),300) scripts/in-memory.sh $(CARGO) test --locked --test chaos \
 		data_that_go_back_or_vanish -- --nocapture
 
 controls: deps-test ## Chaos runs with one mechanism left out each; every one has to go red

@@ -6,8 +6,8 @@
 //! say that something is wrong, and not the same. The controls are part of each run: an audit that leaves out the bridge, and a
 //! wave in which nothing reads acceptance numbers, have to miss something.
 //!
-//! `CHAOS_SEED` repeats what was drawn, `CHAOS_LOSS_FAULTS` says how many faults have to hit at least, `CHAOS_SET` changes
-//! settings.
+//! The outbox is a stream here: a fault takes single entries out of it. `CHAOS_SEED` repeats what was drawn,
+//! `CHAOS_LOSS_FAULTS` says how many faults have to hit at least, `CHAOS_SET` changes settings.
 
 mod comparison;
 mod crowd;
@@ -20,7 +20,7 @@ mod report;
 mod testbed;
 mod wave;
 
-use crate::{asked, settings, time};
+use crate::{FIXED_SEEDS, asked, given_settings, seeds, time};
 use report::LossReport;
 use seckill::faults::Mechanism;
 use std::time::Instant;
@@ -32,11 +32,10 @@ const FEW: usize = 20;
 #[test]
 fn data_that_go_back_or_vanish_are_never_called_consistent() {
     time::run_waiting(async {
-        let (seed, asked_for) =
-            (asked("CHAOS_SEED").unwrap_or_else(rand::random), asked("CHAOS_LOSS_FAULTS").unwrap_or(FEW));
+        let (seed, asked_for) = (seeds(&[FIXED_SEEDS[0]])[0], asked("CHAOS_LOSS_FAULTS").unwrap_or(FEW));
         eprintln!("chaos with data loss: seed {seed}, {asked_for} faults or more");
         let begun = Instant::now();
-        let testbed = Testbed::start(&settings(seed)).await;
+        let testbed = Testbed::start(&given_settings()).await;
         let (mut plan, mut waves, mut hit) = (plan::Waves::of(seed), Vec::new(), 0);
         while hit < asked_for {
             let (wave, of_wave) = (plan.draw(), Instant::now());
