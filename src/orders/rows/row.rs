@@ -5,8 +5,10 @@
 //!
 //! 0.2.0 and earlier know no states. Beside this version, during an upgrade, such a process cancels an order by `cancelled_at` alone,
 //! and gives its unit back; a migration has filled in the states of those that were cancelled before, and cannot those. So
-//! [`OrderRow::lacks_its_state`] is asked where an order is changed and swept. The release after the one that has states needs it no
-//! more, nor its sisters in `cancel`, `deadline` and P5's `books/life`.
+//! [`OrderRow::lacks_its_state`] is asked where an order is changed and swept. The sweep (`deadline`) mends those that are UNPAID, and
+//! that part is needed no more by the release after the one that has states. The others (state NULL, PAID or EXPIRED) stay as they are
+//! until their sale is archived. Here, in `cancel` and in P5's `books/life` they are known until a later migration has set the state
+//! where `cancelled_at` is not NULL, or no such sale is left.
 
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::order_life::OrderState;

@@ -76,8 +76,8 @@ pub struct ShardCount {
     pub grants: u64,
     /// Settled ledger records that were forgotten in this epoch.
     pub trimmed: Trimmed,
-    /// Units ever accepted in this epoch; `None` for keys of 0.1, which did not count them: a closed sale
-    /// keeps its keys until it is archived.
+    /// Units ever accepted in this epoch; `None` where not all of them were counted. Keys of 0.1 have no such count, and a closed sale
+    /// keeps its keys until it is archived. And `count.lua` gives none once another version has accepted without counting.
     pub accepted: Option<i64>,
 }
 
