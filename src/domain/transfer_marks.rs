@@ -115,6 +115,18 @@ fn target_forgot(source: PairMarks, target: PairMarks) -> bool {
     target.given.zip(finished).is_some_and(|(given, finished)| given < finished)
 }
 
+/// Units that left a bucket, came to no other one and wait in no record: they are in no bucket. Below zero: units came to a bucket and
+/// left no other, they are in two. `between` is what all buckets sent, less what all received; `records` are the transfers that are
+/// not forgotten, each with the number of the last one that its target was given from there (`None`: it cannot be read). A record
+/// that was given waits for nothing but to be forgotten. All of one moment.
+#[must_use]
+pub fn units_missing(between: i64, records: impl IntoIterator<Item = (NumberedUnits, Option<u64>)>) -> i64 {
+    let waits =
+        |(record, last_given): &(NumberedUnits, Option<u64>)| last_given.is_none_or(|given| record.number > given);
+    let waiting: i64 = records.into_iter().filter(waits).map(|(record, _)| record.units).sum();
+    between - waiting
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

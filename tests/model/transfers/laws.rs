@@ -41,7 +41,7 @@ pub fn all() -> Vec<Property<TransfersSetup>> {
     let [b1, b2, b3, b4, b5] = LAWS.map(|(name, _)| name);
     let [s1, s2, s3, s4, s5, s6, s7, s8] = SIGHTS.map(|(name, _)| name);
     vec![
-        Property::always(b1, |_, buckets: &TwoBuckets| buckets.units_left >= 0),
+        Property::always(b1, |_, buckets: &TwoBuckets| !buckets.too_many),
         Property::always(b2, |setup, buckets: &TwoBuckets| {
             !buckets.is_open() || buckets.units_are_right() || buckets.has_finding(setup)
         }),

@@ -5,7 +5,7 @@ pub const HEAD: &str = "
 
 A third model: one sale on two servers, each with a bucket of units, and the transfers that bring units to the bucket
 that has too few ([B4](architecture.md#several-buckets-stock-moves-to-the-buyer)). What two buckets say of each other
-is judged by the product's own `domain::transfer_marks::rewound`. Around it the model has, written a second time from
+is judged by the product's own `domain::transfer_marks`. Around it the model has, written a second time from
 `lua/transfer_*.lua`, `src/p2_reserve` and `src/p5_reconcile`:
 
 - buyers of one unit each at any bucket that sells, whose orders are written at once;
@@ -15,8 +15,8 @@ is judged by the product's own `domain::transfer_marks::rewound`. Around it the 
 - processes that die between two steps, calls that come late or never;
 - the fence of a server that was replaced, the audit that freezes a sale with units in two buckets, and rebuilds.
 
-It does not have: more than two transfers out of a bucket between two rebuilds; more than two shards; requests for
-several units; grants; a rebuild in its steps; audits that read the two servers at two moments (a unit test of
+It does not have: more transfers out of a bucket between two rebuilds than the row says; more than two shards; requests
+for several units; grants; a rebuild in its steps; audits that read the two servers at two moments (a unit test of
 `domain::transfer_marks` has every pair of moments).
 
 B1 and B5 break where `redis.wait_replicas` is below the number of replicas and a server is replaced while units are on

@@ -30,7 +30,7 @@ pub fn configurations() -> Vec<Complete<TransfersSetup>> {
     let row = |name, setup, states_min, breaks| Complete { name, setup, states_min, breaks };
     vec![
         row("no server is replaced", of(2, 1, NO_FAIL_OVER), 10_000, &[]),
-        row("writes wait for the replicas", waits(of(2, 1, REPLACED)), 10_000, &[]),
+        row("writes wait for the replicas", waits(of(2, 2, REPLACED)), 10_000, &[]),
         row(
             "writes do not wait, a server is replaced between two transfers",
             calm(of(2, 1, ONLY_REPLACED)),
@@ -52,6 +52,9 @@ pub fn without() -> Vec<Lacking<TransfersSetup>> {
     let between = calm(of(2, 1, ONLY_REPLACED));
     vec![
         row("fence and audit see only the sum of what is missing", Absent::EachPairByItself, between, &["B1", "B2"]),
+        row("the audit compares pairs only", Absent::Sums, of(2, 1, ONLY_REPLACED), &["B2"]),
+        row("the sums count records that were given", Absent::GivenRecordsLeftOut, same, &["B3"]),
+        row("P5 gives no record that it finds", Absent::RecordsAreFinished, same, &["B4"]),
         row("the fence compares numbers only", Absent::PairsInFence, between, &["B1"]),
         row("a repeat gives again", Absent::GivenOnce, same, &["B3", "B1"]),
         row("a source keeps no record", Absent::Record, same, &["B3"]),

@@ -9,6 +9,12 @@ pub enum Absent {
     PairsInFence,
     /// Fence and audit see only units that are in no bucket, and only as a sum over all buckets.
     EachPairByItself,
+    /// The audit sums nothing: it compares pairs only.
+    Sums,
+    /// The sums count a record that was given as if its units were still on their way.
+    GivenRecordsLeftOut,
+    /// P5 does not give the records that it finds.
+    RecordsAreFinished,
     /// The target keeps no number: a repeat gives the units again.
     GivenOnce,
     /// The target keeps the number of the last gift, and not its units.
@@ -67,13 +73,9 @@ impl TransfersSetup {
 
 impl fmt::Display for TransfersSetup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { stock, movers, faults, .. } = self;
-        let of = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
-        write!(
-            f,
-            "S={stock}, {}, {}",
-            of(*movers, "process").replace("processs", "processes"),
-            of((*faults).into(), "fault")
-        )
+        let Self { stock, movers, takes, faults, .. } = self;
+        let movers = if *movers == 1 { "1 process".to_owned() } else { format!("{movers} processes") };
+        let plural = |count: u8| if count == 1 { "" } else { "s" };
+        write!(f, "S={stock}, {movers}, {takes} transfer{}, {faults} fault{}", plural(*takes), plural(*faults))
     }
 }

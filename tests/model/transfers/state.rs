@@ -1,7 +1,7 @@
 //! One moment of a sale on two servers: the bucket of each, its replica, the database, and what two processes have in memory.
 
 use super::setup::{Absent, TransfersSetup};
-use seckill::domain::transfer_marks::{NumberedUnits, PairMarks, Rewound, TransferMarks, rewound};
+use seckill::domain::transfer_marks::{NumberedUnits, PairMarks, Rewound, TransferMarks, rewound, units_missing};
 
 /// Processes that move units: the api, and P5 or a second api.
 pub const MOVERS: usize = 2;
@@ -58,7 +58,7 @@ pub struct TwoBuckets {
     pub fenced: [bool; 2],
     /// The highest number of this epoch in the database, by shard.
     pub landed: [i8; 2],
-    /// Units that the database has left, below zero if too many were accepted.
+    /// Units that the database has left.
     pub units_left: i8,
     pub epoch: u8,
     pub movers: [Mover; MOVERS],
@@ -66,6 +66,8 @@ pub struct TwoBuckets {
     pub faults_left: u8,
     /// A server went back in time.
     pub went_back: bool,
+    /// A request was accepted for which the database had no unit: it failed there.
+    pub too_many: bool,
     /// A record is gone whose units its target does not have.
     pub forgot_too_early: bool,
     pub happened: Option<Happened>,
@@ -96,6 +98,7 @@ impl TwoBuckets {
             late: Mover::Idle,
             faults_left: setup.faults,
             went_back: false,
+            too_many: false,
             forgot_too_early: false,
             happened: None,
         }
@@ -148,27 +151,33 @@ impl TwoBuckets {
         if setup.lacks(Absent::EachPairByItself) { Vec::new() } else { found }
     }
 
-    /// Units that left a bucket and are in no record that waits; below zero: that came to one and left none.
-    fn lost(&self) -> i8 {
+    /// What the audit's sums say of the transfers, read at one moment.
+    fn lost(&self, setup: &TransfersSetup) -> i64 {
+        if setup.lacks(Absent::Sums) {
+            return 0;
+        }
         let between: i8 = self.keys.iter().map(|keys| keys.sent - keys.received).sum();
-        between - (0..2).map(|shard| self.under_way(shard)).sum::<i8>()
+        let records = (0..2).filter_map(|source| {
+            let (number, units) = self.keys[source].record?;
+            let all = setup.lacks(Absent::GivenRecordsLeftOut);
+            let last_given = (!all).then(|| self.keys[1 - source].given.into());
+            Some((NumberedUnits { number: number.into(), units: units.into() }, last_given))
+        });
+        let lost = units_missing(between.into(), records);
+        if setup.lacks(Absent::EachPairByItself) { lost.max(0) } else { lost }
     }
 
-    /// Whether an audit of this moment has a finding. It knows what the processes know, and not the truth.
+    /// Whether an audit of this moment has a finding, by the keys and the database alone.
     pub fn has_finding(&self, setup: &TransfersSetup) -> bool {
         let between: i8 = self.keys.iter().map(|keys| keys.sent - keys.received).sum();
         let in_redis: i8 = self.keys.iter().map(|keys| keys.stock).sum();
         let balanced = self.units_left == in_redis + between;
-        let lost = if setup.lacks(Absent::EachPairByItself) { self.lost().max(0) } else { self.lost() };
-        !balanced || lost != 0 || !self.rewound(setup).is_empty()
+        !balanced || self.lost(setup) != 0 || !self.rewound(setup).is_empty()
     }
 
     /// What makes the audit freeze the sale.
     pub fn sells_twice(&self, setup: &TransfersSetup) -> bool {
-        if setup.lacks(Absent::EachPairByItself) {
-            return false;
-        }
-        self.lost() < 0 || self.rewound(setup).iter().any(|pair| pair.sells_twice())
+        self.lost(setup) < 0 || self.rewound(setup).iter().any(|pair| pair.sells_twice())
     }
 }
 

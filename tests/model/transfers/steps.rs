@@ -35,6 +35,7 @@ pub fn by_itself(setup: &TransfersSetup, buckets: &TwoBuckets, out: &mut Vec<Tra
             out.push(TransferStep::Fence(shard));
         }
         let finds = buckets.keys[shard].record.is_some() && !target_refuses(setup, buckets, shard);
+        let finds = finds && !setup.lacks(Absent::RecordsAreFinished);
         if let Some(mover) = free(setup, buckets).filter(|_| finds && buckets.is_open()) {
             out.push(TransferStep::Take(mover, shard, 0));
         }
@@ -117,7 +118,8 @@ pub fn apply(setup: &TransfersSetup, buckets: &mut TwoBuckets, step: TransferSte
             buckets.keys[shard].stock -= 1;
             buckets.keys[shard].accepted += 1;
             buckets.landed[shard] += 1;
-            buckets.units_left -= 1;
+            buckets.too_many |= buckets.units_left == 0;
+            buckets.units_left = (buckets.units_left - 1).max(0);
             if setup.waits {
                 buckets.replicas[shard] = buckets.keys[shard];
             }
@@ -147,9 +149,9 @@ pub fn apply(setup: &TransfersSetup, buckets: &mut TwoBuckets, step: TransferSte
         }
         TransferStep::Rebuild => {
             buckets.epoch += 1;
-            buckets.keys = shares(buckets.units_left.max(0), buckets.epoch);
+            buckets.keys = shares(buckets.units_left, buckets.epoch);
             buckets.landed = [0; 2];
-            buckets.forgot_too_early = false;
+            (buckets.forgot_too_early, buckets.went_back) = (false, false);
         }
         TransferStep::Fault(kind, at) => {
             buckets.faults_left -= 1;

@@ -9,7 +9,7 @@
 //! equal, nothing happened between them.
 
 use crate::domain::sale::MetaState;
-use crate::domain::transfer_marks::Rewound;
+use crate::domain::transfer_marks::{NumberedUnits, Rewound, units_missing};
 use crate::p5_reconcile::audit::finding::{FindingKind, FoundSoFar};
 use crate::p5_reconcile::audit::redis_side::{BucketsTwice, PendingTransfer, TransfersSide};
 use crate::store::redis::{Bucket, Transfer};
@@ -43,8 +43,11 @@ fn report_pairs(rewound: &[Rewound], found: &mut FoundSoFar) -> bool {
 }
 
 fn report_sums(buckets: &[Bucket], pending: &[PendingTransfer], found: &mut FoundSoFar) -> bool {
-    let recorded: i64 = pending.iter().map(|pending| pending.transfer.units).sum();
-    let lost = buckets.iter().map(|bucket| bucket.sent - bucket.received).sum::<i64>() - recorded;
+    let between = buckets.iter().map(|bucket| bucket.sent - bucket.received).sum();
+    let record = |PendingTransfer { transfer: Transfer { number, units, .. }, last_given }: &PendingTransfer| {
+        (NumberedUnits { number: *number, units: *units }, *last_given)
+    };
+    let lost = units_missing(between, pending.iter().map(record));
     if lost > 0 {
         let detail = format!(
             "{lost} units left a bucket and reached no other: a server was replaced by one that lacked them; `seckill sale rebuild` brings them back"

@@ -56,6 +56,21 @@ pub(super) const CASES: &[JudgeCase] = &[
         },
         finds: Nothing,
     },
+    JudgeCase {
+        name: "a record is given and not forgotten, and other units are on their way back",
+        shards: 2,
+        happens: |s| {
+            moved(s, 3, 3);
+            (s.shards[1].stock, s.shards[1].in_transit) = (6, -1);
+            let buckets = twice(s);
+            (buckets.after[1].stock, buckets.after[1].sent) = (6, 2);
+            buckets.before = buckets.after.clone();
+            recorded(s, 3, Some(1));
+            let back = Transfer { source: 1, target: 0, number: 1, units: 2, epoch: 1 };
+            twice(s).pending.push(PendingTransfer { transfer: back, last_given: Some(0) });
+        },
+        finds: Nothing,
+    },
     JudgeCase { name: "units are in no bucket", shards: 2, happens: |s| moved(s, 3, 0), finds: These(&[LOST]) },
     JudgeCase {
         name: "units move while the buckets are read",
