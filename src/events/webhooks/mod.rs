@@ -71,8 +71,8 @@ pub struct WebhookSender {
     subscriptions: WebhookSubscriptions,
     /// When this leader writes them; `None`: the database has them.
     subscribe_at: Option<Instant>,
-    /// Whether it could not write them yet: their table is not there, or not for this account.
-    cannot_subscribe_yet: bool,
+    /// How often this was refused in a row: their table is not there, or not for this account.
+    subscribe_refused: u32,
     /// Receivers that answered 410, which the database does not have yet.
     gone: Vec<String>,
     /// When the leader reads again whether a replay has opened a receiver that answered 410.
@@ -111,7 +111,7 @@ impl WebhookSender {
             first: 0,
             subscriptions: settings.webhook_subscriptions(),
             subscribe_at: Some(Instant::now()),
-            cannot_subscribe_yet: false,
+            subscribe_refused: 0,
             gone: Vec::new(),
             next_replay_check: Instant::now(),
         })
@@ -122,7 +122,7 @@ impl WebhookSender {
         self.tries = JoinSet::new();
         self.unrecorded.clear();
         self.gone.clear();
-        (self.subscribe_at, self.cannot_subscribe_yet) = (Some(Instant::now()), false);
+        (self.subscribe_at, self.subscribe_refused) = (Some(Instant::now()), 0);
         self.endpoints.iter_mut().for_each(WebhookEndpoint::stop_leading);
         self.gauges.stop_leading();
     }

@@ -1,7 +1,8 @@
 //! Events do not depend on who changes the order: the leader's webhooks are in the database (L5).
 
+use crate::support::basics::time::time_passes;
 use crate::support::buyers::orders::LONG;
-use crate::support::outside::hook_receiver::HookReceiver;
+use crate::support::outside::hook_receiver::{ALL_EVENTS, HookReceiver, SECRET, SOON, webhook};
 use crate::support::processes::programs::call;
 use crate::support::world::{World, eventually, run};
 use seckill::config::ServerUrl;
@@ -92,19 +93,37 @@ fn a_webhook_that_the_leader_has_no_more_gets_no_events_of_processes_without_it(
 #[test]
 fn orders_and_their_events_go_on_with_a_database_of_before_the_subscriptions() {
     run(async {
-        let receiver = HookReceiver::start().await;
-        let world = World::with_hook(&[Api, Relay], &[], &receiver).await;
+        let (receiver, gone) = (HookReceiver::start().await, HookReceiver::start().await);
+        gone.answers("410 Gone", "");
+        let hooks = [("shop", &receiver), ("gone", &gone)];
+        let text: String = hooks.map(|(name, at)| webhook(name, &at.url(), &[SECRET], &ALL_EVENTS)).concat();
+        let world = World::with_config(&[Api, Relay], &[SOON], &text).await;
         world.sql("RENAME TABLE webhook_subscriptions TO subscriptions_elsewhere").await;
-        let rest = world.extra_roles(&[Consumer, Reconcile], |_| {});
+        let consumer = world.extra_roles(&[Consumer], |_| {});
+        let leader = world.process("reconcile", "", &[SOON]);
+        let (disabled, faults) =
+            (r#"seckill_p6_webhook_disabled{webhook="gone"}"#, r#"seckill_faults_total{phase="p6_webhooks"}"#);
+        leader.until_metric(disabled, |value| value == 0.0).await;
+        let before = leader.metric(faults).await.expect("from the start");
         let sale = world.paying_sale("before", 10, Some(1), LONG).await;
         let alice = world.ordered(&sale, "alice").await;
         receiver.receives("order.confirmed", alice).await;
+        leader.until_metric(disabled, |value| value == 1.0).await;
         assert_eq!(world.cancel_mine("alice", alice).await.text("state"), "CANCELLED");
         receiver.receives("order.cancelled", alice).await;
+        // Several times that at which a leader asks whether a replay has opened the closed one.
+        time_passes(2_000).await;
+        assert_eq!(leader.metric(faults).await, Some(before), "it waits for no server");
+        assert_eq!(gone.calls().len(), 1, "what is closed stays closed");
         // The migration comes while the same leader leads.
         world.sql("RENAME TABLE subscriptions_elsewhere TO webhook_subscriptions").await;
-        eventually("the subscriptions", async || world.rows("webhook_subscriptions", "events <> ''").await == 1).await;
-        rest.stop().await;
+        let written = "events <> '' AND (disabled_at IS NULL) = (webhook = 'shop')";
+        eventually("the subscriptions", async || world.rows("webhook_subscriptions", written).await == 2).await;
+        let bob = world.ordered(&sale, "bob").await;
+        receiver.receives("order.confirmed", bob).await;
+        assert_eq!(gone.calls().len(), 1, "closed before, and closed now");
+        leader.kill();
+        consumer.stop().await;
         world.finish().await;
     });
 }
