@@ -11,9 +11,13 @@ use seckill::dev::ports::free_port;
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+
+/// A link listens on its port within this time.
+const LISTENS_WITHIN: Duration = Duration::from_secs(30);
 
 /// What becomes of a connection whose client has said a word.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -157,13 +161,15 @@ impl Drop for Link {
     }
 }
 
-/// A port that is ours may still be in its last connection's hands.
+/// A port that is ours may still be in its last connection's hands, but not for ever.
 async fn listen(port: u16) -> TcpListener {
+    let until = Instant::now() + LISTENS_WITHIN;
     loop {
         match TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await {
             Ok(listener) => return listener,
-            Err(_) => time_passes(5).await,
+            Err(error) => assert!(Instant::now() < until, "no link can listen on port {port}: {error}"),
         }
+        time_passes(5).await;
     }
 }
 
