@@ -16,7 +16,7 @@ use seckill::domain::ids::SaleId;
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
 use support::processes::fleet::{BEFORE, Fleet, THIS, build_before};
 use support::processes::programs::seckill;
-use support::world::{World, run};
+use support::world::{World, eventually, run};
 
 /// What a file of 0.2.0 may have: one order an entry. This version takes it, and writes and reads on.
 const OLD_FORM: &str = "redis.outbox_format=1";
@@ -46,17 +46,30 @@ fn migrate(world: &World) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// As docs/operations.md says, "Upgrade".
+/// An operator cancels an order with the version before, which may know no states of orders.
+async fn cancel_before(world: &World) {
+    const STANDING: &str = "cancelled_at IS NULL";
+    eventually("an order", async || world.rows("orders", STANDING).await > 0).await;
+    let order = format!("SELECT CAST(MIN(request_id) AS SIGNED) AS n FROM orders WHERE {STANDING}");
+    let order = world.number(&order).await.to_string();
+    before(world, &["order", "cancel", &order, "--reason", "a test"]);
+}
+
+/// As docs/operations.md says, "Upgrade". Orders that the version before cancels, on its tables and on those of this one, are
+/// cancelled for the books of this one, too.
 #[test]
 fn an_upgrade_under_load_loses_and_parks_nothing() {
     run(async {
         let (world, sale) = old_world("upgrade").await;
         let mut fleet = Fleet::start_version(world, &sale, 1, (&[OLD_FORM], BEFORE)).await;
+        cancel_before(&fleet.world).await;
         migrate(&fleet.world);
+        cancel_before(&fleet.world).await;
         fleet.sells_on().await;
         for role in [Consumer, Relay, Reconcile, Api] {
             fleet.replace(role, 0, THIS).await;
         }
+        assert_eq!(fleet.world.rows("orders", "cancelled_at IS NOT NULL").await, 2);
         fleet.finish_unnoticed().await;
     });
 }

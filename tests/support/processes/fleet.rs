@@ -36,6 +36,8 @@ pub const CONNECTIONS: u32 = 16;
 const RATE_PER_S: f64 = 100.0;
 /// Purchases that have to be accepted between two replacements.
 const BETWEEN: u64 = 40;
+/// Purchases of each crowd that a whole change is judged by.
+const ENOUGH: u64 = 300;
 
 struct Member {
     role: Role,
@@ -201,8 +203,11 @@ impl Fleet {
 
     /// The end of a change that no buyer may notice: every 202 is an order, nothing was parked on the way, the books balance.
     pub async fn finish_unnoticed(mut self) {
-        let reports = self.all_confirmed().await;
-        assert!(reports.iter().all(|report| report.accepted > 300), "too few to show anything");
+        // Quick replacements leave time for few.
+        for crowd in &self.crowds {
+            eventually("enough purchases", async || crowd.accepted.load(Relaxed) > ENOUGH).await;
+        }
+        self.all_confirmed().await;
         assert_eq!(self.world.mq_dlq().await, Vec::<String>::new());
         assert_eq!(parked(&self.world).await, 0);
         assert_eq!(self.world.rows("failed_request", "1 = 1").await, 0);
