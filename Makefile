@@ -42,9 +42,9 @@ test-long: deps-test ## What is long by nature: growth, strategies, every contro
 	CHAOS_LOSS_FAULTS=$(or $(FAULTS),300) CHAOS_SEED=$(or $(SEED),random) scripts/in-memory.sh $(CARGO) test --locked --test chaos \
 		data_that_go_back_or_vanish -- --nocapture
 
-upgrade: deps-test ## The version before beside this one: a rolling upgrade under load, and back; REV=d59404a4, SERVERS=newest|valkey
+upgrade: deps-test ## The version before beside this one: a rolling upgrade under load, and back; REV=ce132b6d, SERVERS=newest|valkey
 	$(CARGO) build --locked --features faults
-	$(ON_SERVERS) SECKILL_BEFORE="$$(CARGO="$(CARGO)" scripts/build-at.sh $(or $(REV),d59404a4))" \
+	$(ON_SERVERS) SECKILL_BEFORE="$$(CARGO="$(CARGO)" scripts/build-at.sh $(or $(REV),ce132b6d))" \
 		scripts/in-memory.sh $(CARGO) test --locked --test upgrade
 
 # Scenes by name, or with SEED= or MINUTES= faults at random. SCENES=power-cut,silent plays those whose name has one of these.
