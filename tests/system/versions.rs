@@ -5,6 +5,7 @@ use crate::support::processes::fleet::{CONNECTIONS, Fleet, NEXT, THIS};
 use crate::support::world::outbox_kinds::LIST;
 use crate::support::world::{World, eventually, run};
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
+use seckill::store::redis::OutboxEntry;
 
 /// The way up, the half of it back, and all of it back, in orders that are right and orders that are not.
 #[test]
@@ -43,7 +44,7 @@ fn two_versions_side_by_side_lose_nothing_on_the_way_up_and_on_the_way_back() {
     });
 }
 
-/// 1 was one order an entry. A process whose file has it still starts, and the version before reads what is written.
+/// 1 was one order an entry. A process whose file has it still starts, and writes lines, as without it.
 #[test]
 fn the_old_form_of_outbox_entries_is_asked_for_in_vain_and_a_warning_says_so() {
     run(async {
@@ -51,7 +52,18 @@ fn the_old_form_of_outbox_entries_is_asked_for_in_vain_and_a_warning_says_so() {
         let sale = world.sale("form", 1_000_000, Some(1)).await;
         let mut fleet = Fleet::start(world, &sale, 1, &["redis.outbox_format=1"]).await;
         fleet.until_logged(Api, "redis.outbox_format = 1 has no effect").await;
-        fleet.replace(Relay, 0, THIS).await;
+        // While no relay is there, entries stay.
+        let outbox = fleet.world.servers.redis.outbox.clone();
+        let mut entries = vec![];
+        let some = eventually("entries", async || {
+            entries = outbox.page(0, "-", 10).await.expect("redis");
+            !entries.is_empty()
+        });
+        tokio::join!(fleet.replace(Relay, 0, THIS), some);
+        let in_lines = |entry: &OutboxEntry| {
+            ["n", "o"].iter().all(|name| entry.field(name).is_some()) && entry.field("p").is_none()
+        };
+        assert!(entries.iter().all(in_lines), "{entries:?}");
         fleet.finish_unnoticed().await;
     });
 }
