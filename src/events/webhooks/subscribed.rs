@@ -20,21 +20,31 @@ impl WebhookSender {
         if self.subscribe_at.is_none_or(|at| Instant::now() < at) {
             return Ok(());
         }
-        match self.webhooks.subscribe(&self.subscriptions).await {
-            Err(error) if !webhooks::is_of_before(&error) => return Err(error),
-            Err(error) => self.subscribe_later(&error),
-            Ok(()) if self.subscribe_refused > 0 => {
-                // Receivers that answered 410 to this leader stay closed: now it can be written down.
-                let disabled = self.endpoints.iter().filter(|endpoint| endpoint.is_disabled);
-                self.gone = disabled.map(|endpoint| endpoint.name.clone()).collect();
-                self.subscribe_at = None;
-            }
-            Ok(()) => {
-                self.endpoints.iter_mut().for_each(|endpoint| endpoint.is_disabled = false);
-                self.subscribe_at = None;
-            }
+        let answer = self.webhooks.subscribe(&self.subscriptions).await;
+        let was_refused = self.subscribe_refused > 0;
+        if self.of_table(answer)?.is_none() {
+            return Ok(());
         }
+        if was_refused {
+            // Receivers that answered 410 to this leader stay closed: now it can be written down.
+            let disabled = self.endpoints.iter().filter(|endpoint| endpoint.is_disabled);
+            self.gone = disabled.map(|endpoint| endpoint.name.clone()).collect();
+        } else {
+            self.endpoints.iter_mut().for_each(|endpoint| endpoint.is_disabled = false);
+        }
+        self.subscribe_at = None;
         Ok(())
+    }
+
+    /// What the table answered; `None` where it, or the right to it, is not there: the subscriptions are written again later.
+    fn of_table<T>(&mut self, answer: Result<T, DbError>) -> Result<Option<T>, DbError> {
+        match answer {
+            Err(error) if webhooks::is_of_before(&error) => {
+                self.subscribe_later(&error);
+                Ok(None)
+            }
+            answer => answer.map(Some),
+        }
     }
 
     /// A database or an account of before the table: each process writes by its own configuration, as it did. Nothing is read or
@@ -56,14 +66,11 @@ impl WebhookSender {
             return Ok(());
         }
         while let Some(name) = self.gone.last() {
-            match self.webhooks.disable(name).await {
-                Err(error) if !webhooks::is_of_before(&error) => return Err(error),
-                Err(error) => {
-                    self.subscribe_later(&error);
-                    return Ok(());
-                }
-                Ok(()) => self.gone.pop(),
-            };
+            let answer = self.webhooks.disable(name).await;
+            if self.of_table(answer)?.is_none() {
+                return Ok(());
+            }
+            self.gone.pop();
         }
         self.subscribe_refused = 0;
         let now = Instant::now();
@@ -71,14 +78,8 @@ impl WebhookSender {
             return Ok(());
         }
         self.next_replay_check = now + REPLAY_CHECK_EVERY;
-        let stored = match self.webhooks.stored().await {
-            Err(error) if !webhooks::is_of_before(&error) => return Err(error),
-            Err(error) => {
-                self.subscribe_later(&error);
-                return Ok(());
-            }
-            Ok(stored) => stored,
-        };
+        let answer = self.webhooks.stored().await;
+        let Some(stored) = self.of_table(answer)? else { return Ok(()) };
         for endpoint in self.endpoints.iter_mut().filter(|endpoint| endpoint.is_disabled) {
             let row = stored.iter().find(|row| row.webhook == endpoint.name);
             endpoint.is_disabled = row.is_none_or(|row| row.disabled_at_ms.is_some());

@@ -151,27 +151,30 @@ impl TwoBuckets {
         if setup.lacks(Absent::EachPairByItself) { Vec::new() } else { found }
     }
 
+    /// Units that left a bucket, less those that came to one.
+    fn between(&self) -> i8 {
+        self.keys.iter().map(|keys| keys.sent - keys.received).sum()
+    }
+
     /// What the audit's sums say of the transfers, read at one moment.
     fn lost(&self, setup: &TransfersSetup) -> i64 {
         if setup.lacks(Absent::Sums) {
             return 0;
         }
-        let between: i8 = self.keys.iter().map(|keys| keys.sent - keys.received).sum();
         let records = (0..2).filter_map(|source| {
             let (number, units) = self.keys[source].record?;
             let all = setup.lacks(Absent::GivenRecordsLeftOut);
             let last_given = (!all).then(|| self.keys[1 - source].given.into());
             Some((NumberedUnits { number: number.into(), units: units.into() }, last_given))
         });
-        let lost = units_missing(between.into(), records);
+        let lost = units_missing(self.between().into(), records);
         if setup.lacks(Absent::EachPairByItself) { lost.max(0) } else { lost }
     }
 
     /// Whether an audit of this moment has a finding, by the keys and the database alone.
     pub fn has_finding(&self, setup: &TransfersSetup) -> bool {
-        let between: i8 = self.keys.iter().map(|keys| keys.sent - keys.received).sum();
         let in_redis: i8 = self.keys.iter().map(|keys| keys.stock).sum();
-        let balanced = self.units_left == in_redis + between;
+        let balanced = self.units_left == in_redis + self.between();
         !balanced || self.lost(setup) != 0 || !self.rewound(setup).is_empty()
     }
 
