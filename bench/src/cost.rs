@@ -18,6 +18,8 @@ use seckill::p1_entry::access_tokens::Authenticator;
 use seckill::roles;
 use seckill::runtime::Stopper;
 use seckill::token_issuer::TokenIssuer;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 
@@ -40,10 +42,38 @@ pub(super) fn us_each(usage: &CpuUsage, process: &str, count: u64) -> Option<f64
     usage.seconds.get(process).and_then(|seconds| us_of(*seconds, count))
 }
 
-/// Processor time of all processes but the load generator for each of `count` things, µs.
-pub(super) fn us_of_all(usage: &CpuUsage, count: u64) -> Option<f64> {
-    let all: f64 = usage.seconds.iter().filter(|(name, _)| name.as_str() != LOAD).map(|(_, seconds)| seconds).sum();
-    us_of(all, count).filter(|us| *us > 0.0)
+/// Processor time of an order, in all processes but the load generator.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct OrderCost {
+    /// µs by process.
+    by_process: BTreeMap<String, f64>,
+}
+
+impl OrderCost {
+    /// For each of `count` orders; `None` when nothing was measured.
+    pub fn of(usage: &CpuUsage, count: u64) -> Option<Self> {
+        let by_process = usage.seconds.iter().filter(|(name, _)| name.as_str() != LOAD);
+        let by_process =
+            by_process.filter_map(|(name, seconds)| Some((name.clone(), us_of(*seconds, count)?))).collect();
+        let cost = Self { by_process };
+        (cost.us() > 0.0).then_some(cost)
+    }
+
+    /// µs of all processes.
+    pub fn us(&self) -> f64 {
+        self.by_process.values().sum()
+    }
+
+    pub fn json(&self) -> Value {
+        json!(self.by_process)
+    }
+
+    /// For people: the dearest first.
+    pub fn note(&self) -> String {
+        let mut parts: Vec<_> = self.by_process.iter().filter(|(_, us)| **us >= 0.05).collect();
+        parts.sort_by(|one, other| other.1.total_cmp(one.1));
+        parts.iter().map(|(name, us)| format!("{name} {us:.1}")).collect::<Vec<_>>().join(", ")
+    }
 }
 
 /// The plain handler in a process of its own; killed when dropped.

@@ -67,14 +67,14 @@ impl<'a> MeasurementPlan<'a> {
     async fn end_to_end(&mut self) -> Result<Vec<Bar>, Failure> {
         let spinner = self.everything("end_to_end").await?;
         let accept = self.value("accept");
-        let crowd = async |on: &mut Environment| scenarios::end_to_end_us(on, self.sizes, &spinner).await;
-        let other_us = self.with_other_build(&spinner, crowd).await?.flatten();
+        let crowd = async |on: &mut Environment| scenarios::order_cost(on, self.sizes, &spinner).await;
+        let other = self.with_other_build(&spinner, crowd).await?.flatten();
         // On new servers, too: tables that other scenarios filled make an order dearer.
-        let us = match other_us {
+        let cost = match other {
             Some(_) => self.with_build(&program::program()?, &spinner, crowd).await?.flatten(),
             None => None,
         };
-        scenarios::end_to_end(self.environment, self.sizes, accept, us.zip(other_us), &spinner).await
+        scenarios::end_to_end(self.environment, self.sizes, accept, cost.zip(other), &spinner).await
     }
 
     async fn accept_rs256(&mut self) -> Result<Vec<Bar>, Failure> {

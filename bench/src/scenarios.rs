@@ -1,11 +1,12 @@
 //! A crowd that buys as fast as it is answered, the whole way to the order.
 
 use super::bar::Bar;
+use super::cost::OrderCost;
 use super::cpu::CpuMeter;
 use super::environment::Environment;
+use super::landing;
 use super::sizes::{Sizes, Spinner};
 use super::steady_crowd::{ENOUGH, crowd};
-use super::{cost, landing};
 use crate::lags;
 use crate::loadgen::{self, LoadReport};
 use seckill::cli::Failure;
@@ -51,7 +52,7 @@ pub(super) async fn end_to_end(
     environment: &mut Environment,
     sizes: &Sizes,
     accept_alone: Option<f64>,
-    pair: Option<(f64, f64)>,
+    pair: Option<(OrderCost, OrderCost)>,
     spinner: &Spinner,
 ) -> Result<Vec<Bar>, Failure> {
     let CrowdRun { sale, watch, report } = run_crowd(environment, "end-to-end", sizes, spinner).await?;
@@ -80,36 +81,44 @@ pub(super) async fn end_to_end(
     spinner.say("one transaction an order");
     let plain = landing::one_transaction_an_order(environment, sizes).await?;
     // What has not landed has not cost everything yet.
-    let cost = cost::us_of_all(&whole, report.accepted).filter(|_us| drained);
+    let cost = OrderCost::of(&whole, report.accepted).filter(|_cost| drained);
     let against_plain =
         format!("against one plain transaction an order on {} connections, nothing else", landing::CONNECTIONS);
     let mut bars = vec![
         Bar::rate("end_to_end", per_s).against(accept_alone, BAR_OF_ACCEPT).note(note).more(more),
         Bar::rate("end_to_end_plain", per_s).against(Some(plain), BAR_OF_PLAIN).note(against_plain),
     ];
-    let (us, other_us) = pair.map_or((cost, None), |(us, other_us)| (Some(us), Some(other_us)));
-    bars.extend(us.map(|us| cost_end_to_end(us, other_us, &whole.disturbed())));
+    let (cost, other) = pair.map_or((cost, None), |(cost, other)| (Some(cost), Some(other)));
+    bars.extend(cost.map(|cost| cost_end_to_end(&cost, other.as_ref(), &whole.disturbed())));
     Ok(bars)
 }
 
 /// Processor time of all roles and servers for an order, against another build (`--against`).
-fn cost_end_to_end(us: f64, other: Option<f64>, disturbed: &str) -> Bar {
+fn cost_end_to_end(cost: &OrderCost, other: Option<&OrderCost>, disturbed: &str) -> Bar {
+    let parts = cost.note();
     let note = match other {
-        Some(_) => {
-            "processor time of all roles and servers for an order, against the other build, both on new servers in the same run"
-        }
-        None => "processor time of all roles and servers for an order; --against PATH compares it with another build",
+        Some(other) => format!(
+            "processor time of all roles and servers for an order, against the other build, both on new servers in the same run: \
+             {parts}; the other build: {}",
+            other.note()
+        ),
+        None => format!(
+            "processor time of all roles and servers for an order: {parts}; --against PATH compares it with another build"
+        ),
     };
-    Bar::of("cost_end_to_end", us, "µs").cost_against(other, BAR_COST_END_TO_END).note(format!("{note}{disturbed}"))
+    Bar::of("cost_end_to_end", cost.us(), "µs")
+        .cost_against(other.map(OrderCost::us), BAR_COST_END_TO_END)
+        .note(format!("{note}{disturbed}"))
+        .more(json!({ "us_by_process": cost.json(), "us_by_process_of_other": other.map(OrderCost::json) }))
 }
 
-/// The same crowd on another environment; processor time for an order, µs.
-pub(super) async fn end_to_end_us(
+/// The same crowd on another environment.
+pub(super) async fn order_cost(
     environment: &mut Environment,
     sizes: &Sizes,
     spinner: &Spinner,
-) -> Result<Option<f64>, Failure> {
+) -> Result<Option<OrderCost>, Failure> {
     let CrowdRun { sale, watch, report } = run_crowd(environment, "end-to-end", sizes, spinner).await?;
     let drained = environment.drained(&sale, sizes.patience, &|_, _| ()).await?;
-    Ok(cost::us_of_all(&watch.end(), report.accepted).filter(|_us| drained))
+    Ok(OrderCost::of(&watch.end(), report.accepted).filter(|_cost| drained))
 }
