@@ -17,7 +17,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep_until};
 
 /// What a client gets whose head is too large.
 const TOO_LARGE: &[u8] =
@@ -106,7 +106,10 @@ pub(super) struct BoundedStream {
     state: Rc<ConnectionState>,
     bounds: ConnectionBounds,
     closed: Rc<ClosedConnections>,
-    timer: Option<(Awaited, Pin<Box<Sleep>>)>,
+    /// What the client has to do, and until when.
+    awaited: Option<(Awaited, Instant)>,
+    /// Wakes the connection at `awaited`, or before: a request that comes in time costs no change of it.
+    timer: Option<Pin<Box<Sleep>>>,
     /// Refused, or idle for too long: what comes is thrown away.
     refused: bool,
     thrown_away_bytes: usize,
@@ -116,55 +119,74 @@ impl BoundedStream {
     pub(super) fn new(stream: TcpStream, bounds: ConnectionBounds, closed: Rc<ClosedConnections>) -> Self {
         let framing = RefCell::new(Framing::new(bounds.body_bytes_max));
         let state = Rc::new(ConnectionState { framing, paused: RefCell::default() });
-        Self { stream, state, bounds, closed, timer: None, refused: false, thrown_away_bytes: 0 }
+        Self { stream, state, bounds, closed, awaited: None, timer: None, refused: false, thrown_away_bytes: 0 }
     }
 
     pub(super) const fn state(&self) -> &Rc<ConnectionState> {
         &self.state
     }
 
-    /// Starts the timer for `awaited`, if it does not run yet, and has it wake the connection.
+    /// Starts the time for `awaited`, if it does not run yet, and has its end wake the connection.
     fn await_client(&mut self, awaited: Awaited, context: &mut Context<'_>) -> Result<()> {
-        if self.timer.as_ref().is_none_or(|(of, _)| *of != awaited) {
+        if !self.awaits(awaited) {
             let time = match awaited {
                 Awaited::Taken => self.bounds.write_timeout,
                 Awaited::Head => self.bounds.head_timeout,
                 Awaited::Next => self.bounds.keep_alive,
                 Awaited::Gone => THROWN_AWAY_FOR,
             };
-            self.timer = Some((awaited, Box::pin(sleep(time))));
+            let until = Instant::now() + time;
+            self.awaited = Some((awaited, until));
+            match &mut self.timer {
+                Some(timer) if timer.deadline() <= until => {}
+                Some(timer) => timer.as_mut().reset(until),
+                None => self.timer = Some(Box::pin(sleep_until(until))),
+            }
         }
         self.in_time(context)
     }
 
+    fn awaits(&self, awaited: Awaited) -> bool {
+        self.awaited.is_some_and(|(of, _)| of == awaited)
+    }
+
     /// The client has done it.
     fn done(&mut self, awaited: Awaited) {
-        if self.timer.as_ref().is_some_and(|(of, _)| *of == awaited) {
-            self.timer = None;
+        if self.awaits(awaited) {
+            self.awaited = None;
         }
     }
 
     /// An error when the client's time is over. A client that did not begin another request is left without one: to what reads, the
     /// connection has ended.
     fn in_time(&mut self, context: &mut Context<'_>) -> Result<()> {
-        let Some((awaited, timer)) = &mut self.timer else { return Ok(()) };
-        if timer.as_mut().poll(context).is_pending() {
-            return Ok(());
+        while let Some(timer) = &mut self.timer {
+            if timer.as_mut().poll(context).is_pending() {
+                return Ok(());
+            }
+            match self.awaited {
+                Some((_, until)) if until > timer.deadline() => timer.as_mut().reset(until),
+                Some((awaited, _)) => return self.time_is_over(awaited),
+                None => self.timer = None,
+            }
         }
+        Ok(())
+    }
+
+    fn time_is_over(&mut self, awaited: Awaited) -> Result<()> {
         match awaited {
             Awaited::Taken => self.closed.write_timeout.increment(1),
             Awaited::Head => self.closed.head_timeout.increment(1),
             Awaited::Next | Awaited::Gone => {}
         }
-        let is_idle = *awaited == Awaited::Next;
-        self.timer = None;
+        (self.awaited, self.timer) = (None, None);
         self.refused = true;
-        if is_idle { Ok(()) } else { Err(ErrorKind::TimedOut.into()) }
+        if awaited == Awaited::Next { Ok(()) } else { Err(ErrorKind::TimedOut.into()) }
     }
 
     /// What the client has to do next, but for taking answers. Nothing while a call is under way; for the first head actix-http has a
     /// deadline.
-    fn awaited(&self) -> Option<Awaited> {
+    fn next_awaited(&self) -> Option<Awaited> {
         let framing = self.state.framing.borrow();
         match (framing.has_call(), framing.is_full() || framing.is_amid_head()) {
             (true, _) => None,
@@ -175,14 +197,14 @@ impl BoundedStream {
 
     /// Nothing more comes or goes for now, and what has come is under way: starts the timer for what the client has to do next.
     fn await_next(&mut self, context: &mut Context<'_>) -> Result<()> {
-        // A client that has to take answers first has a timer already.
-        if self.refused || self.timer.as_ref().is_some_and(|(of, _)| *of == Awaited::Taken) {
+        // The time of a client that has to take answers first runs already.
+        if self.refused || self.awaits(Awaited::Taken) {
             return Ok(());
         }
-        match self.awaited() {
+        match self.next_awaited() {
             Some(awaited) => self.await_client(awaited, context),
             None => {
-                self.timer = None;
+                self.awaited = None;
                 Ok(())
             }
         }
@@ -192,7 +214,7 @@ impl BoundedStream {
     fn refuse_head(&mut self, context: &mut Context<'_>) -> Poll<Result<()>> {
         self.closed.head_too_large.increment(1);
         self.refused = true;
-        if self.timer.take().is_some_and(|(of, _)| of == Awaited::Taken) {
+        if self.awaited.take().is_some_and(|(of, _)| of == Awaited::Taken) {
             return Poll::Ready(Ok(()));
         }
         drop(Pin::new(&mut self.stream).poll_write(context, TOO_LARGE));
@@ -204,7 +226,7 @@ impl BoundedStream {
     /// Reads of a client that was refused as if it had closed, once it has or was waited for.
     fn throw_away(&mut self, context: &mut Context<'_>) -> Poll<Result<()>> {
         let mut part = [0; 4096];
-        while self.timer.is_some() && self.thrown_away_bytes < THROWN_AWAY_BYTES_MAX {
+        while self.awaited.is_some() && self.thrown_away_bytes < THROWN_AWAY_BYTES_MAX {
             let mut rest = ReadBuf::new(&mut part);
             match Pin::new(&mut self.stream).poll_read(context, &mut rest) {
                 Poll::Pending if self.in_time(context).is_ok() => return Poll::Pending,

@@ -4,6 +4,7 @@
 //! wait. An empty line ends a head, unless it ends the chunks of a body. One within a body counts as a head, too, until the connection
 //! is idle: a client that sends many of them is closed, and no other one. Keeps nothing else; a crash loses it with the connection.
 
+use memchr::memchr;
 use std::collections::VecDeque;
 
 /// Longest head of a request, bytes.
@@ -111,7 +112,7 @@ impl Framing {
             self.waiting.clear();
             self.behind_bytes = 0;
         }
-        while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
+        while let Some(end) = memchr(b'\n', bytes) {
             let (line, rest) = bytes.split_at(end);
             let is_empty = match (self.line_bytes, line) {
                 (0, [] | [b'\r']) => true,
