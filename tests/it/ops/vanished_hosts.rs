@@ -1,9 +1,11 @@
 //! The host of a server vanishes without a word: connections that stand go dumb, and what is sent on them is still
 //! acknowledged. New ones go through, but where a test says otherwise. The roles must give up what is dumb by themselves.
 
+use crate::support::basics::database_kind::connection_ids;
 use crate::support::links::link::Link;
 use crate::support::processes::own_redis;
 use crate::support::processes::replicas::pair;
+use crate::support::world::database_sessions::Session;
 use crate::support::world::fault_injection::port_of;
 use crate::support::world::{SETTLE, World, eventually, pause, run, shared};
 use diesel_async::SimpleAsyncConnection;
@@ -182,8 +184,9 @@ fn a_count_ends_when_its_silent_database_is_given_up() {
         db.ping().await.expect("the first address");
         let counting = db.patient().run("test_count", async |conn| Ok(conn.batch_execute("DO SLEEP(59)").await?));
         let others = async {
-            let counts = "SELECT COUNT(*) AS n FROM information_schema.processlist WHERE INFO LIKE 'DO SLEEP(59)%'";
-            eventually("it counts", async || world.number(counts).await == 1).await;
+            let mut session = Session::open(&world).await;
+            let is_running = "INFO LIKE 'DO SLEEP(59)%'";
+            eventually("it counts", async || connection_ids(&mut session.0, is_running).await.len() == 1).await;
             hole.loses_answers(true);
             eventually("other calls are answered by the second server", async || db.ping().await.is_ok()).await;
         };

@@ -1,10 +1,11 @@
 //! The host of a consumer that has a sale's stock row in hand is frozen or gone: no packet reaches the database. The server ends
 //! the session by itself, and the sale's orders land with another consumer.
 
+use crate::support::basics::database_kind::connection_ids;
 use crate::support::world::database_sessions::{Session, drained, lands};
 use crate::support::world::parts::mysql_store::{fresh, url};
 use crate::support::world::{World, eventually, run};
-use diesel_async::{AsyncConnection, AsyncMysqlConnection, RunQueryDsl};
+use diesel_async::{AsyncConnection, AsyncMysqlConnection};
 use seckill::roles::Role::{Api, Consumer, Relay};
 
 /// Stops and continues a process, as a host does that is frozen and comes back.
@@ -44,12 +45,6 @@ fn a_frozen_consumer_gives_the_stock_row_back() {
     });
 }
 
-#[derive(diesel::QueryableByName)]
-struct Sessions {
-    #[diesel(sql_type = diesel::sql_types::BigInt)]
-    n: i64,
-}
-
 #[test]
 fn idle_sessions_are_closed_before_the_server_does_it_and_cost_no_call() {
     run(async {
@@ -58,9 +53,7 @@ fn idle_sessions_are_closed_before_the_server_does_it_and_cost_no_call() {
         for _ in 0..2 {
             db.ping().await.unwrap();
             eventually("no idle session", async || {
-                let query = "SELECT COUNT(*) AS n FROM information_schema.processlist \
-                             WHERE db = 'store_idle' AND id <> CONNECTION_ID()";
-                diesel::sql_query(query).get_result::<Sessions>(&mut other).await.unwrap().n == 0
+                connection_ids(&mut other, "db = 'store_idle' AND id <> CONNECTION_ID()").await.is_empty()
             })
             .await;
         }

@@ -1,5 +1,6 @@
 //! Rows that others have locked, a disk that is full: the consumer holds up what is concerned, and nothing else.
 
+use crate::support::basics::database_kind::connection_ids;
 use crate::support::world::database_sessions::{ROLES, Session, connections, drained, lands, stuck};
 use crate::support::world::parts::mysql_store::{
     accepted, assert_sound, config, fresh, rows, sale, sale_id, url, verdicts_when_unlocked,
@@ -205,11 +206,8 @@ fn a_row_that_is_busy_and_not_stuck_is_waited_for_after_a_while() {
             }));
         }
         eventually("both wait for it", async || {
-            let waiting = format!(
-                "SELECT COUNT(*) AS n FROM information_schema.processlist WHERE db = '{}' AND info LIKE 'UPDATE%y%'",
-                world.database()
-            );
-            world.number(&waiting).await == 2
+            let waiting = format!("db = '{}' AND info LIKE 'UPDATE%y%'", world.database());
+            connection_ids(&mut Session::open(&world).await.0, &waiting).await.len() == 2
         })
         .await;
         holder.run("ROLLBACK").await;

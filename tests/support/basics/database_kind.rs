@@ -3,6 +3,11 @@
 use diesel::QueryableByName;
 use diesel::sql_types::{BigInt, Text};
 use diesel_async::{AsyncMysqlConnection, RunQueryDsl};
+use std::time::Duration;
+
+/// How often a list of connections is asked for, and the rest between.
+const LISTED_TIMES_MAX: u32 = 200;
+const LISTED_AGAIN: Duration = Duration::from_millis(20);
 
 /// Where they differ, and the difference is the subject of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,9 +63,22 @@ pub async fn questions(session: &mut AsyncMysqlConnection) -> i64 {
     found.value.parse().expect("a number")
 }
 
+/// The ids of the connections that match, the newest last. MySQL refuses the whole list while the statement of any connection, another
+/// test's for example, has bytes that are no text: then it is asked again.
+pub async fn connection_ids(session: &mut AsyncMysqlConnection, matching: &str) -> Vec<i64> {
+    let query =
+        format!("SELECT CAST(id AS SIGNED) AS id FROM information_schema.processlist WHERE {matching} ORDER BY id");
+    for _ in 0..LISTED_TIMES_MAX {
+        match diesel::sql_query(&query).load::<Found>(session).await {
+            Ok(found) => return found.into_iter().map(|found| found.id).collect(),
+            Err(error) if error.to_string().contains("Cannot convert string") => tokio::time::sleep(LISTED_AGAIN).await,
+            Err(error) => panic!("{query}: {error}"),
+        }
+    }
+    panic!("{query}: there were bytes that are no text each time")
+}
+
 /// The connection that runs a statement like this, if there is one.
 pub async fn running(session: &mut AsyncMysqlConnection, like: &str) -> Option<i64> {
-    let query = format!("SELECT CAST(id AS SIGNED) AS id FROM information_schema.processlist WHERE info LIKE '{like}'");
-    let found: Vec<Found> = diesel::sql_query(query).load(session).await.expect("the list of connections");
-    found.into_iter().next().map(|found| found.id)
+    connection_ids(session, &format!("info LIKE '{like}'")).await.into_iter().next()
 }

@@ -2,6 +2,7 @@
 
 use super::fault_injection::sql;
 use super::{World, eventually};
+use crate::support::basics::database_kind::connection_ids;
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
 use seckill::domain::ids::{RequestId, SaleId};
 use seckill::roles::Role::{Api, Consumer, Relay};
@@ -29,12 +30,11 @@ impl Session {
     }
 }
 
-/// Connections to this world's database, other than the asking one, whose statement or state is like this.
+/// The newest connection to this world's database, other than the asking one, whose statement or state is like this; 0: none.
 pub async fn connections(world: &World, like: &str) -> i64 {
-    let of_world = format!("db = '{}' AND id <> CONNECTION_ID()", world.database());
-    let query =
-        format!("SELECT COALESCE(MAX(id), 0) AS n FROM information_schema.processlist WHERE {of_world} AND {like}");
-    world.number(&query).await
+    let matching = format!("db = '{}' AND id <> CONNECTION_ID() AND {like}", world.database());
+    let mut session = Session::open(world).await;
+    connection_ids(&mut session.0, &matching).await.last().copied().unwrap_or(0)
 }
 
 /// The connection that waits for the stock row.

@@ -5,6 +5,7 @@
 
 pub mod ages;
 pub mod closing;
+mod ends;
 pub mod given;
 pub mod journal;
 pub mod life;
@@ -14,6 +15,7 @@ pub mod void;
 
 use crate::p5_reconcile::rows::BookRows;
 pub use closing::Closed;
+use ends::ends_of_series;
 pub use given::GrantsSum;
 pub use journal::JournalSum;
 use journal::journal;
@@ -145,16 +147,9 @@ impl BookRows {
                     .select((sale_epochs::epoch, sale_epochs::shard, sale_epochs::number, sale_epochs::accepted))
                     .load(conn)
                     .await?;
-                // One lookup for each series, however long: its highest number is at its end of the index. With "=", or without
-                // the sale among the groups, MariaDB reads every number of the sale.
-                let counted: Vec<KnownRow> = diesel::sql_query(
-                    "/* books::known */ SELECT epoch, shard, MAX(number) AS number FROM request_outcome \
-                 WHERE sale_id >= ? AND sale_id <= ? GROUP BY sale_id, shard, epoch",
-                )
-                .bind::<Binary, _>(sale)
-                .bind::<Binary, _>(sale)
-                .load(conn)
-                .await?;
+                let numbers = ends_of_series("epoch, shard, MAX(number) AS number", sale_id);
+                let counted: Vec<KnownRow> =
+                    diesel::sql_query(format!("/* books::known */ {numbers}")).load(conn).await?;
                 Ok((ended, counted))
             })
             .await?;

@@ -2,9 +2,10 @@
 
 use crate::domain::ids::SaleId;
 use crate::p5_reconcile::rows::BookRows;
+use crate::p5_reconcile::rows::books::ends::{ends_of_series, of_sale};
 use crate::store::mysql::fault::DbError;
 use diesel::QueryableByName;
-use diesel::sql_types::{BigInt, Binary, Unsigned};
+use diesel::sql_types::{BigInt, Unsigned};
 use diesel_async::RunQueryDsl;
 use std::collections::HashMap;
 
@@ -51,34 +52,21 @@ impl BookRows {
     }
 
     /// The rows of one statement that has a part for each sale.
-    async fn newest(&self, sales: &[SaleId], part: fn(usize) -> String) -> Result<Vec<Newest>, DbError> {
-        let parts: Vec<String> = (0..sales.len()).map(part).collect();
+    async fn newest(&self, sales: &[SaleId], part: fn(usize, &SaleId) -> String) -> Result<Vec<Newest>, DbError> {
+        let parts: Vec<String> = sales.iter().enumerate().map(|(at, sale)| part(at, sale)).collect();
         let query = format!("/* books::movements */ {}", parts.join(" UNION ALL "));
-        self.db
-            .run("books_movements", async |conn| {
-                let mut query = diesel::sql_query(query.clone()).into_boxed();
-                for sale in sales {
-                    let sale = sale.as_str().as_bytes();
-                    query = query.bind::<Binary, _>(sale).bind::<Binary, _>(sale);
-                }
-                Ok(query.load(conn).await?)
-            })
-            .await
+        self.db.run("books_movements", async |conn| Ok(diesel::sql_query(query.clone()).load(conn).await?)).await
     }
 }
 
-/// The bounds instead of "=": see `series`.
-fn last_flow(at: usize) -> String {
+fn last_flow(at: usize, sale: &SaleId) -> String {
+    let of_sale = of_sale(sale);
     format!(
         "(SELECT {at} AS at, flow_id AS newest FROM stock_flow FORCE INDEX (ix_flow_sale) \
-         WHERE sale_id >= ? AND sale_id <= ? ORDER BY sale_id DESC, flow_id DESC LIMIT 1)"
+         WHERE {of_sale} ORDER BY sale_id DESC, flow_id DESC LIMIT 1)"
     )
 }
 
-/// As `known` reads them.
-fn last_numbers(at: usize) -> String {
-    format!(
-        "(SELECT {at} AS at, COALESCE(MAX(number), 0) AS newest FROM request_outcome \
-         WHERE sale_id >= ? AND sale_id <= ? GROUP BY sale_id, shard, epoch)"
-    )
+fn last_numbers(at: usize, sale: &SaleId) -> String {
+    format!("({})", ends_of_series(&format!("{at} AS at, COALESCE(MAX(number), 0) AS newest"), sale))
 }
