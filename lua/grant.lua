@@ -19,7 +19,7 @@ local FEW, AGAIN_S = 128, 30
 if redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) < 3 then return -1 end
 local meta = redis.call('HMGET', KEYS[1], 'epoch', 'state', 'granted')
 if meta[1] ~= ARGV[1] then return -2 end
-if meta[2] == 'frozen' then return -3 end
+if meta[2] == 'frozen' then return -3 end -- @slot grant_not_frozen
 if redis.call('HEXISTS', KEYS[3], ARGV[2]) == 1 then return 0 end
 -- Read before anything is written: a key of another type is refused here. A buyer may be among them more than once.
 local owned, firsts = {}, {}

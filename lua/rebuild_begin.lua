@@ -14,7 +14,7 @@
 
 local meta = redis.call('HMGET', KEYS[1], 'state', 'epoch', 'page')
 if tonumber(meta[2] or 0) >= tonumber(ARGV[1]) then return -1 end
-if (meta[2] or '0') ~= ARGV[6] or (meta[3] and '1' or '0') ~= ARGV[7] then return -1 end
+if (meta[2] or '0') ~= ARGV[6] or (meta[3] and '1' or '0') ~= ARGV[7] then return -1 end -- @slot judged_keys
 local present = redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5])
 if present == 5 and meta[1] ~= 'frozen' then return -1 end
 

@@ -12,7 +12,8 @@ local gone = {}
 for _, info in ipairs(redis.call('XINFO', 'CONSUMERS', KEYS[1], ARGV[1])) do
   local fields = {}
   for i = 1, #info, 2 do fields[info[i]] = info[i + 1] end
-  local silent = fields['pending'] == 0 and fields['idle'] >= tonumber(ARGV[3]) and fields['name'] ~= ARGV[2]
+  local silent = fields['idle'] >= tonumber(ARGV[3]) and fields['name'] ~= ARGV[2]
+  silent = silent and fields['pending'] == 0 -- @slot empty_names
   if silent and #gone < tonumber(ARGV[4]) then
     redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], fields['name'])
     gone[#gone + 1] = fields['name']

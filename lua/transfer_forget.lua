@@ -7,5 +7,5 @@
 --
 -- Only that very record: a late repeat must not take the next transfer's away. Allowed when memory is full, it shrinks.
 
-if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then return 0 end
+if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then return 0 end -- @slot that_record
 return redis.call('HDEL', KEYS[1], ARGV[1])

@@ -30,13 +30,13 @@ local meta = redis.call('HMGET', KEYS[1], 'state', 'epoch', mark, 'in', got)
 local last, total, stock = whole(meta[3] or '0'), whole(meta[4] or '0'), whole(redis.call('GET', KEYS[2]))
 local number, units = whole(ARGV[3]), whole(ARGV[4])
 if not (last and total and stock and number and units) then return -4 end
-if meta[2] ~= ARGV[1] then return -2 end
+if meta[2] ~= ARGV[1] then return -2 end -- @slot epoch_of_gift
 if meta[1] == 'frozen' then return -3 end
-if number < last then return -5 end
-if number == last then
+local before = number <= last -- @slot given_once
+if before then
   local of_number, of_units = string.match(meta[5] or '', '^(%d+) (%d+)$')
-  if of_number == ARGV[3] and of_units ~= ARGV[4] then return -5 end
-  return 0
+  if of_number == ARGV[3] and of_units ~= ARGV[4] then return -5 end -- @slot units_remembered
+  return number < last and -5 or 0
 end
 
 redis.call('INCRBY', KEYS[2], ARGV[4])

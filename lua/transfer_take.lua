@@ -39,7 +39,7 @@ if stock == 0 then return { 0, 0, 0 } end
 
 local units = math.min(stock, math.max(wanted, math.ceil(stock / 2)))
 local number_text, units_text = string.format('%.0f', number + 1), string.format('%.0f', units)
-redis.call('HSET', KEYS[3], target, number_text .. ' ' .. units_text .. ' ' .. epoch)
+redis.call('HSET', KEYS[3], target, number_text .. ' ' .. units_text .. ' ' .. epoch) -- @slot transfer_record
 redis.call('HSET', KEYS[1], 'to:' .. target, number_text, 'out', string.format('%.0f', out + units))
 redis.call('DECRBY', KEYS[2], units_text)
 return { 1, number + 1, units }

@@ -8,7 +8,7 @@
 //! `FAILPOINTS="F7=5*off->return;mandatory=return"` kills the process at its sixth pass through F7 and publishes without
 //! `mandatory`. Actions: `return` (die, or switched off), `off`, `sleep(ms)`, `panic`; `n*` limits how often.
 //! `next_version=return` has the process write the envelope of a version that is not there yet, and read both, for tests of two
-//! versions side by side; `slow_audit=return(ms)` makes an audit take its time.
+//! versions side by side; `slow_audit=return(ms)` makes an audit take its time. A [`Hold`] is a place where a process waits.
 
 #[cfg(all(feature = "faults", not(debug_assertions)))]
 compile_error!(
@@ -35,155 +35,23 @@ macro_rules! coded {
     };
 }
 
-coded! {
-    /// A line at which a process can die.
-    CrashPoint {
-        /// P2: the group is chosen, the script not yet called.
-        BeforeScript = "F1",
-        /// P2: the script has run, no buyer has been answered.
-        AfterScript = "F2",
-        /// P3: entries were read by XREADGROUP.
-        AfterRead = "F3",
-        /// P3: the next delivery tag is taken, the message not sent.
-        BeforePublish = "F4",
-        /// P3: the message is sent, not confirmed.
-        AfterPublish = "F5",
-        /// P3: the broker returned the message as unroutable.
-        AfterReturn = "F6",
-        /// P3: the broker confirmed, the entry is still there.
-        AfterConfirm = "F7",
-        /// P3: the entry is acknowledged and deleted.
-        AfterDone = "F8",
-        /// P3: attempts are spent, the entry not yet moved to the relay DLQ.
-        BeforePark = "F9",
-        /// P3: the entry is in the relay DLQ.
-        AfterPark = "F9a",
-        /// P3: entries of another relay were claimed.
-        AfterClaim = "F10",
-        /// P4: messages were delivered.
-        AfterDelivery = "F11",
-        /// P4: BEGIN, outcomes, orders and journal are sent to the database, not answered.
-        InsertsSent = "F12",
-        /// P4: they are inserted.
-        AfterOrder = "F13",
-        /// P4: the stock is taken.
-        AfterStock = "F14",
-        /// P4: COMMIT is on its way to the database, unanswered.
-        CommitSent = "F15",
-        /// P4: committed, not acknowledged to the broker.
-        AfterCommit = "F16",
-        /// P4: a refusal is committed, not acknowledged to the broker.
-        AfterFailedCommit = "F17",
-        /// P4: the copy for the retry queue or the MQ DLQ is confirmed, the original not acknowledged.
-        AfterRetryPublished = "F18",
-        /// P5: the ledger was read.
-        AfterLedgerRead = "F19",
-        /// P5: a missing order (or its failure) was written, the ledger not marked.
-        AfterCompensation = "F20",
-        /// P5: settled ledger records were forgotten.
-        AfterTrim = "F21",
-        /// DLQ replay: the entry is landed, the row of the act and the removal are to come.
-        ReplayTaken = "F22",
-        /// P1 warm-up, three times: Redis knows and the database does not; it does, its grant is not given; it is, unmarked. Every other
-        /// grant, of a top-up or of units that came back, once: it is given, unmarked.
-        ActivationHalf = "F23",
-        /// P5 rebuild, twice: the next epoch is begun; its records are loaded, its stock is not set.
-        RebuildHalf = "F24",
-        /// P6: overdue orders are chosen, nothing is written.
-        ExpiryChosen = "F27",
-        /// P6: they are expired, their units are back in the stock and in a grant; not committed.
-        ExpiryWritten = "F28",
-        /// P6: that is committed, Redis does not have the grant.
-        ExpiryCommitted = "F29",
-        /// P6: a payment and what it does are written, not committed.
-        PaymentWritten = "F30",
-        /// P6: that is committed, the caller has no answer.
-        PaymentCommitted = "F31",
-        /// P6: a cancellation is written, not committed.
-        CancelWritten = "F32",
-        /// P6: it is committed, Redis does not have its grant.
-        CancelCommitted = "F33",
-        /// P6: the start of a payment and its act are written, not committed.
-        PayingWritten = "F34",
-        /// P6: that is committed, the caller has no answer.
-        PayingCommitted = "F35",
-        /// P6: money is marked as sent back, with the act, not committed.
-        RefundWritten = "F36",
-        /// P6: that is committed, the caller has no answer.
-        RefundCommitted = "F37",
-        /// P4: the broker has the events that waited in the database, they are not deleted.
-        EventsConfirmed = "F38",
-        /// P6: due deliveries of a webhook are read, none is sent.
-        WebhookChosen = "F40",
-        /// P6: the receiver has answered, the result is not recorded.
-        WebhookAnswered = "F41",
-        /// P6: the result is recorded.
-        WebhookRecorded = "F42",
-        /// An operator's change of a sale is in the database, Redis does not have it.
-        SaleChanged = "F43",
-        /// A clone is in the database, with its first grant; its act is not recorded.
-        CloneWritten = "F39",
-        /// P6: deliveries wait again, the act that they were replayed by is not recorded.
-        WebhookReplayed = "F44",
-        /// P2: units are out of one bucket, in a transfer record, not in the other.
-        AfterTake = "F25",
-        /// P2: the units are in the other bucket, the record is not forgotten.
-        AfterGive = "F26",
-    }
-}
+mod crash_points;
+mod mechanisms;
 
-coded! {
-    /// A mechanism that a guarantee rests on.
-    Mechanism {
-        /// The reserve script reads a request id before it decides, and an unanswered call is looked up, not repeated.
-        ReplayCheck = "replay_check",
-        /// The ledger record written with the stock.
-        Ledger = "ledger",
-        /// Acceptance numbers are compared before the script is loaded after a restart.
-        BootFence = "boot_fence",
-        /// `mandatory` on what the relay publishes.
-        Mandatory = "mandatory",
-        /// An outbox entry is deleted after its confirm, not after its publish.
-        ConfirmFirst = "confirm_first",
-        /// A relay takes over what a dead one had read.
-        TakeOver = "take_over",
-        /// A relay reads its own unfinished entries again.
-        OwnPending = "own_pending",
-        /// The relay DLQ is written in the step that deletes the entry.
-        ParkAtomic = "park_atomic",
-        /// Dead-lettering at least once.
-        DeadLetterAtLeastOnce = "dead_letter_at_least_once",
-        /// The ack comes after the commit.
-        AckAfterCommit = "ack_after_commit",
-        /// The copy for the retry queue is confirmed before the original is acknowledged.
-        ConfirmedRetry = "confirmed_retry",
-        /// "Duplicate key" is success only if it is this request's own outcome.
-        OwnOutcome = "own_outcome",
-        /// A refusal is recorded before its message is acknowledged.
-        RecordedRefusal = "recorded_refusal",
-        /// Any error rolls the whole transaction back.
-        Rollback = "rollback",
-        /// A connection whose answer was not awaited is thrown away.
-        Discard = "discard",
-        /// Units of parked requests stay taken in Redis.
-        NoGiveBack = "no_give_back",
-        /// Only an unpaid order whose deadline has passed expires.
-        ExpiryCondition = "expiry_condition",
-        /// Redis takes a grant once, by its id.
-        GrantOnce = "grant_once",
-        /// The event of a change is written with the change.
-        OrderEventRow = "order_event_row",
-        /// The audit compares the units that Redis holds with those that the database calls unsold.
-        UnitBridge = "unit_bridge",
-        /// The audit searches acceptance numbers without an outcome.
-        NumberEquation = "number_equation",
-    }
-}
+pub use crash_points::CrashPoint;
+pub use mechanisms::Mechanism;
 
 /// A line at which an armed process dies; nothing elsewhere. `crash_point!(AfterConfirm);`
 macro_rules! crash_point {
     ($point:ident) => {
         $crate::faults::CrashPoint::$point.reach()
+    };
+}
+
+/// A place where an armed process waits; nothing elsewhere. `hold!(GiverRead);`
+macro_rules! hold {
+    ($hold:ident) => {
+        $crate::faults::Hold::$hold.wait().await
     };
 }
 
@@ -194,7 +62,25 @@ macro_rules! left_out {
     };
 }
 
-pub(crate) use {crash_point, left_out};
+pub(crate) use {crash_point, hold, left_out};
+
+coded! {
+    /// A place where a process can be held: as long as it is armed, `return(ms)` for that time.
+    Hold {
+        /// A giver has read the list of grants, and gives none yet.
+        GiverRead = "giver_read",
+        /// A rebuild has judged a sale, and has no epoch yet.
+        LeaderJudged = "leader_judged",
+        /// A rebuild has its epoch and has judged its keys; it replaces none yet.
+        LeaderNumbered = "leader_numbered",
+        /// A rebuild has loaded the records; it has not counted the units yet.
+        LeaderLoaded = "leader_loaded",
+        /// A rebuild has counted the units; it marks no grant yet.
+        LeaderCounted = "leader_counted",
+        /// A rebuild has marked the grants; it opens the sale next.
+        LeaderMarked = "leader_marked",
+    }
+}
 
 impl CrashPoint {
     /// Dies here, if armed; written as [`crash_point!`].
@@ -216,6 +102,53 @@ impl Mechanism {
         return armed::hit(self.code());
         #[cfg(not(feature = "faults"))]
         false
+    }
+}
+
+impl Hold {
+    /// Waits here, if armed; written as [`hold!`].
+    #[inline]
+    #[cfg_attr(not(feature = "faults"), allow(clippy::unused_async, reason = "an empty function without the feature"))]
+    pub(crate) async fn wait(self) {
+        #[cfg(feature = "faults")]
+        match armed::value(self.code()) {
+            Some(ms) => tokio::time::sleep(std::time::Duration::from_millis(ms)).await,
+            None => {
+                while armed::hit(self.code()) {
+                    tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+                }
+            }
+        }
+    }
+}
+
+/// Something that is armed in this process as long as this lives. For tests that run the product in their own process.
+#[cfg(feature = "faults")]
+#[derive(Debug)]
+pub struct Armed(&'static str);
+
+#[cfg(feature = "faults")]
+impl Drop for Armed {
+    fn drop(&mut self) {
+        fail::remove(self.0);
+    }
+}
+
+#[cfg(feature = "faults")]
+impl Mechanism {
+    /// Leaves it out in this process from now on.
+    #[must_use]
+    pub fn leave_out(self) -> Armed {
+        armed::always(self.code())
+    }
+}
+
+#[cfg(feature = "faults")]
+impl Hold {
+    /// Holds who comes by in this process from now on.
+    #[must_use]
+    pub fn hold(self) -> Armed {
+        armed::always(self.code())
     }
 }
 
@@ -245,6 +178,13 @@ mod armed {
     /// The number that the point's `return` action was given, if it fired.
     pub(super) fn value(name: &str) -> Option<u64> {
         fail::eval(name, |text| text.and_then(|text| text.parse().ok())).flatten()
+    }
+
+    /// Arms a point for good.
+    pub(super) fn always(name: &'static str) -> super::Armed {
+        let armed = fail::cfg(name, "return");
+        debug_assert!(armed.is_ok(), "`return` is an action");
+        super::Armed(name)
     }
 
     pub(super) fn die(name: &str) -> ! {
@@ -278,6 +218,7 @@ mod tests {
     #[test]
     fn codes_are_unique() {
         let codes = CrashPoint::ALL.iter().map(|p| p.code()).chain(Mechanism::ALL.iter().map(|m| m.code()));
+        let codes = codes.chain(Hold::ALL.iter().map(|hold| hold.code()));
         let codes: Vec<&str> = codes.collect();
         let unique: std::collections::HashSet<&str> = codes.iter().copied().collect();
         assert_eq!(unique.len(), codes.len(), "{codes:?}");

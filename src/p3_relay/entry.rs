@@ -3,6 +3,7 @@
 use crate::domain::ids::SaleId;
 use crate::domain::message::{OrderMessage, decode_lines, encode, request_ids_of_lines};
 use crate::domain::states::{P3Relay, RequestEvent, State};
+use crate::faults::left_out;
 use crate::store::redis::{OutboxEntry, ParkedOrder};
 use crate::telemetry::count;
 use crate::telemetry::traces::AttemptSpans;
@@ -70,7 +71,8 @@ impl RelayEntry {
         let orders = if self.in_lines { decode_lines(&self.payload).unwrap_or_default() } else { Vec::new() };
         let parked =
             |order: &OrderMessage| ParkedOrder { request_id: order.purchase.request_id, message: encode(order) };
-        orders.iter().map(parked).collect()
+        let count = if left_out!(ParkEachOrder) { 1 } else { orders.len() };
+        orders.iter().take(count).map(parked).collect()
     }
 
     /// Moves the state by the table and counts the new one.

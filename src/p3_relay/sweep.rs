@@ -30,7 +30,8 @@ impl Relay {
         if Instant::now() < self.claim_at || left_out!(TakeOver) {
             return 0;
         }
-        let taken = self.take_over().await + self.take_orphans().await;
+        let orphans = if left_out!(OrphanSearch) { 0 } else { self.take_orphans().await };
+        let taken = self.take_over().await + orphans;
         self.forget_names().await;
         if !self.shards_in_turn().is_empty() {
             self.claim_at = Instant::now() + Duration::from_millis(self.settings.claim_idle_ms / 4);

@@ -21,6 +21,7 @@ use crate::domain::fault::{Fault, Progress};
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::policy::PurchasePolicy;
 use crate::domain::sale::{Sale, SaleStatus};
+use crate::faults::left_out;
 use crate::runtime::{Worker, now_ms};
 use crate::sales::grants;
 use crate::store::mysql::leader_election::LeaderElection;
@@ -227,7 +228,9 @@ impl Reconcile {
         context.check_shards(&sale.sale_id).await?;
         let retention_ms = self.retention_ms();
         // A frozen sale is given its grants by the rebuild.
-        grants::apply_open(&context.rows.giving, &context.redis.of_sale(), context.shards, &sale.sale_id).await?;
+        if !left_out!(OthersGive) {
+            grants::apply_open(&context.rows.giving, &context.redis.of_sale(), context.shards, &sale.sale_id).await?;
+        }
         finish_transfers(&context.redis.transfers, context.shards, sale).await?;
         let started_at_ms = now_ms();
         let window = AuditOptions::from(Window::Ms(self.settings.window_ms));

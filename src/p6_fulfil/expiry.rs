@@ -13,6 +13,7 @@ use crate::config;
 use crate::domain::fault::{Fault, Progress};
 use crate::domain::ids::SaleId;
 use crate::domain::states::{P6Fulfil, State};
+use crate::faults::left_out;
 use crate::runtime::Worker;
 use crate::store::mysql::DbError;
 use crate::store::mysql::leader_election::LeaderElection;
@@ -199,7 +200,7 @@ impl Worker for Expiry {
         if started_at < self.next_at {
             return Ok(Progress::Idle);
         }
-        if !self.begun {
+        if !self.begun && !left_out!(OthersGive) {
             let open = self.context.rows.grants.sales_with_unapplied().await.map_err(Fault::back_off)?;
             self.ungiven.extend(open);
         }

@@ -9,7 +9,7 @@ use super::handles::SaleHandles;
 use crate::domain::ids::SaleId;
 use crate::domain::sale::SaleStatus;
 use crate::domain::shard::{home_shard, share};
-use crate::faults::{crash_point, left_out};
+use crate::faults::{crash_point, hold, left_out};
 use crate::sales::rows::{GrantRows, SaleRows, grants};
 use crate::store::mysql::DbError;
 use crate::store::redis::{Granted, RedisFault};
@@ -81,6 +81,11 @@ pub(crate) async fn apply_open(
         if open.is_empty() {
             break;
         }
+        hold!(GiverRead);
+        let epoch = match left_out!(EpochBeforeList) {
+            true => selling_epoch(&rows.sales, id).await?.unwrap_or(epoch),
+            false => epoch,
+        };
         for grant in open {
             match apply(&rows.grants, redis, (shards, epoch), &grant).await? {
                 GrantProgress::Done(count) => finished += count,

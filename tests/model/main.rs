@@ -17,6 +17,7 @@ mod laws_of_the_books;
 mod operator;
 mod orders;
 mod persist;
+mod product;
 mod properties;
 mod rebuild;
 mod reconcile;
@@ -222,7 +223,8 @@ fn the_document_says_what_was_computed() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/model.md");
     let computed = report::markdown(&CONFIGURATIONS, &MUTANTS)
         + &report::section(orders::HEAD, &ORDERS, orders::REACHED, &ORDERS_WITHOUT)
-        + &report::section(transfers::HEAD, &TRANSFERS, "each of these", &TRANSFERS_WITHOUT);
+        + &report::section(transfers::HEAD, &TRANSFERS, "each of these", &TRANSFERS_WITHOUT)
+        + &product::section();
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(&path, &computed).unwrap();
     }

@@ -11,7 +11,8 @@ file and the computed results differ (`UPDATE_DOCS=1 cargo test --test model` wr
 more.
 
 Contents: [What must hold](#what-must-hold) · [Configurations](#configurations) · [Mutations](#mutations) ·
-[Orders after CONFIRMED](#orders-after-confirmed) · [Two buckets](#two-buckets)
+[Orders after CONFIRMED](#orders-after-confirmed) · [Two buckets](#two-buckets) ·
+[Mutations of the product](#mutations-of-the-product)
 
 The protocol of P2 to P5 is a model in [stateright](https://github.com/stateright/stateright): buyers, Redis, two
 relays, a broker, two consumers, the database and a reconciler. The search visits *every* order of their steps, and

@@ -8,6 +8,7 @@ use crate::domain::policy::PurchasePolicy;
 use crate::domain::webhook::WebhookSubscriptions;
 use crate::events::published::{PublishedEvent, WaitingEvents};
 use crate::events::webhooks::rows::DeliveryRows;
+use crate::faults::left_out;
 use crate::orders::persist::sale_facts::SaleFacts;
 use crate::store::mysql::codes::{PersistSource, datetime, outcome_columns};
 use crate::store::mysql::fault::DbError;
@@ -126,6 +127,9 @@ impl<'a> WritePlan<'a> {
             }
         }
         let mut opening = [OPEN, &outcomes.finish(), &orders.finish(), &flows(&shares)].join("; ");
+        if left_out!(OutcomeKey) {
+            opening = opening.replace("INSERT INTO", "INSERT IGNORE INTO");
+        }
         deliveries.append_to(&mut opening);
         Ok(Ok(Self { opening, events, shares, unpaid_count }))
     }

@@ -20,7 +20,7 @@ use crate::orders::rows::units::{ReturnedUnits, give_back};
 use crate::runtime::now_ms;
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Conn;
-use diesel_async::{AsyncConnection, RunQueryDsl};
+use diesel_async::{AsyncConnection, RunQueryDsl, SimpleAsyncConnection};
 
 /// Most orders of one transaction: bounds its locks and what a replica has to follow.
 pub const BATCH_MAX: u16 = 1000;
@@ -107,7 +107,10 @@ fn due_condition() -> String {
     if left_out!(ExpiryCondition) {
         return "TRUE".to_owned();
     }
-    format!("state IN {} AND expire_at <= NOW(3) AND cancelled_at IS NULL", movable(OrderEvent::DeadlinePassed))
+    let state = format!("state IN {} AND cancelled_at IS NULL", movable(OrderEvent::DeadlinePassed));
+    let state = if left_out!(ExpiryState) { "TRUE" } else { &state };
+    let deadline = if left_out!(ExpiryDeadline) { "TRUE" } else { "expire_at <= NOW(3)" };
+    format!("{state} AND {deadline}")
 }
 
 /// An order that is cancelled and is still marked unpaid, in SQL.
@@ -163,6 +166,10 @@ async fn write(
         limits: &limits,
         counted_by_buyer: terms.limited,
     };
+    if left_out!(ReturnWithExpiry) {
+        conn.batch_execute("COMMIT; BEGIN").await?;
+        crash_point!(ExpiryWritten);
+    }
     give_back(conn, &returned).await?;
     crash_point!(ExpiryWritten);
     Ok(Some(ExpiredBatch { orders: orders.len(), units, grant_id }))

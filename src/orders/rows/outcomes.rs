@@ -168,3 +168,13 @@ impl RequestRows {
         Ok(decided.max(closed).unwrap_or(0))
     }
 }
+
+#[cfg(feature = "faults")]
+impl RequestRows {
+    /// What `Mechanism::FailedIsFinal` forbids: a failure makes room for an order.
+    pub(crate) async fn forget_outcome(&self, request_id: RequestId) -> Result<(), DbError> {
+        let outcome = request_outcome::table.find(request_id.get());
+        self.db.run("forget_outcome", async |conn| Ok(diesel::delete(outcome).execute(conn).await?)).await?;
+        Ok(())
+    }
+}

@@ -7,6 +7,7 @@ use crate::domain::ids::RequestId;
 use crate::domain::order_life::{OrderEvent, OrderState};
 use crate::domain::payment::{PaymentState, Price, RefundReason, refund_reason};
 use crate::events::published::PublishedEvent;
+use crate::faults::left_out;
 use crate::orders::rows::handles::{OrderRows, RequestRows};
 use crate::orders::rows::locked::{LockedOrder, movable, moved_away};
 use crate::store::mysql::columns::{ByteText, UnixMs};
@@ -89,7 +90,19 @@ impl NewPayment {
     /// Why this order cannot take it.
     pub(super) fn refused_by(&self, order: &LockedOrder) -> Option<RefundReason> {
         let asked = Price { amount_cents: order.row.amount_cents, currency: order.terms.currency.clone() };
-        refund_reason(order.row.state, &asked, &self.price)
+        let reason = refund_reason(order.row.state, &asked, &self.price)?;
+        let is_taken = match reason {
+            RefundReason::Expired => left_out!(LateMoneyRefused),
+            RefundReason::OtherAmount => left_out!(AmountCompared),
+            RefundReason::NoOrder
+            | RefundReason::RequestFailed
+            | RefundReason::NoPaymentStep
+            | RefundReason::AlreadyPaid
+            | RefundReason::Cancelled
+            | RefundReason::OtherCurrency
+            | RefundReason::PaymentIdTaken => false,
+        };
+        (!is_taken).then_some(reason)
     }
 }
 
@@ -114,7 +127,10 @@ pub(crate) enum PaymentStep {
 
 /// The order is paid.
 pub(super) async fn pay<'a>(conn: &mut Conn, order: &'a LockedOrder) -> Result<PublishedEvent<'a>, DbError> {
-    let condition = format!("state IN {}", movable(OrderEvent::PaymentReceived));
+    let condition = match left_out!(LateMoneyRefused) {
+        true => "TRUE".to_owned(),
+        false => format!("state IN {}", movable(OrderEvent::PaymentReceived)),
+    };
     step(conn, order, "state = 'PAID', state_at = NOW(3), ", &condition).await?;
     Ok(order.state_event(OrderState::Paid))
 }

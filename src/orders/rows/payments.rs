@@ -9,18 +9,19 @@
 use crate::domain::operator::OperatorAct;
 use crate::domain::payment::{PaymentState, RefundReason, id_beside};
 use crate::domain::webhook::WebhookSubscriptions;
+use crate::events::published::PublishedEvent;
 use crate::events::rows::order as events;
-use crate::faults::crash_point;
+use crate::faults::{crash_point, left_out};
 use crate::orders::rows::acts::{self, OrderActResult};
 use crate::orders::rows::early_payments::again;
 use crate::orders::rows::handles::OrderRows;
-use crate::orders::rows::locked::{lock, refund_event, retried};
+use crate::orders::rows::locked::{LockedOrder, lock, refund_event, retried};
 use crate::orders::rows::payment::{NewPayment, PaymentAnswer, PaymentRecorded, PaymentStep, is_written, pay, step};
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Conn;
 use crate::store::mysql::schema::payments;
 use diesel::prelude::*;
-use diesel_async::{AsyncConnection, RunQueryDsl};
+use diesel_async::{AsyncConnection, RunQueryDsl, SimpleAsyncConnection};
 
 impl OrderRows {
     /// Records a payment and tries its order, with the act that it is. Repeating is safe, and is no act. An id that another payment has, for
@@ -38,6 +39,7 @@ impl OrderRows {
         orderless: Option<RefundReason>,
         act: Option<&OperatorAct>,
     ) -> Result<Option<PaymentAnswer>, DbError> {
+        let payment = &if left_out!(PaymentId) { under_a_new_id(payment) } else { payment.clone() };
         let reasons = Reasons { taken: None, orderless };
         let Some(answer) = self.find_or_record(payment, reasons, act).await? else { return Ok(None) };
         if payment.is_on_record_as(&answer.row) {
@@ -55,6 +57,11 @@ impl OrderRows {
             payment.payment_id, beside.payment_id
         )))
     }
+}
+
+/// What `Mechanism::PaymentId` forbids: a payment is another one each time it is reported.
+fn under_a_new_id(payment: &NewPayment) -> NewPayment {
+    NewPayment { payment_id: format!("{}-{:016x}", payment.payment_id, rand::random::<u64>()), ..payment.clone() }
 }
 
 /// Why money goes back that an order could take otherwise.
@@ -99,6 +106,13 @@ impl OrderRows {
             crash_point!(PaymentCommitted);
             known = self.payment_by_id(&payment.payment_id).await?;
         }
+        #[cfg(feature = "faults")]
+        if left_out!(RefundRecorded)
+            && let Some(refused) = known.as_ref().filter(|row| row.state == PaymentState::RefundNeeded)
+        {
+            let row = payments::table.find(refused.payment_id.as_bytes());
+            self.db.run("payment_forget", async |conn| Ok(diesel::delete(row).execute(conn).await?)).await?;
+        }
         let row = known.ok_or_else(|| DbError::Other(format!("payment {} is not on record", payment.payment_id)))?;
         Ok(Some(PaymentAnswer { recorded, row }))
     }
@@ -129,10 +143,15 @@ async fn record_new(
         payments::state.eq(state.code()),
         payments::reason.eq(reason.map(RefundReason::code)),
     );
+    let paid_before = match &order {
+        Some(order) if reason.is_none() && left_out!(PaidWithItsRow) => Some(pay_before(conn, order).await?),
+        Some(_) | None => None,
+    };
     diesel::insert_into(payments::table).values(row).execute(conn).await?;
-    let event = match (reason, &order) {
-        (None, Some(order)) => pay(conn, order).await?,
-        (reason, order) => {
+    let event = match (paid_before, reason, &order) {
+        (Some(event), ..) => event,
+        (None, None, Some(order)) => pay(conn, order).await?,
+        (None, reason, order) => {
             if let Some(order) = order {
                 step(conn, order, "", "TRUE").await?;
             }
@@ -147,4 +166,12 @@ async fn record_new(
     acts::write(conn, act, order.as_ref(), done).await?;
     crash_point!(PaymentWritten);
     Ok(PaymentStep::Decided)
+}
+
+/// What `Mechanism::PaidWithItsRow` forbids: the order is paid in a transaction of its own.
+async fn pay_before<'a>(conn: &mut Conn, order: &'a LockedOrder) -> Result<PublishedEvent<'a>, DbError> {
+    let event = pay(conn, order).await?;
+    conn.batch_execute("COMMIT; BEGIN").await?;
+    crash_point!(PaymentWritten);
+    Ok(event)
 }

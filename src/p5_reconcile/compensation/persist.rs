@@ -6,7 +6,7 @@ use crate::domain::ids::RequestId;
 use crate::domain::message::OrderMessage;
 use crate::domain::outcome::{Outcome, Verdict};
 use crate::domain::states::{P5Reconcile, Phase, State};
-use crate::faults::crash_point;
+use crate::faults::{crash_point, left_out};
 use crate::p5_reconcile::audit::{SaleAudit, count_false_alarms};
 use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
 use crate::store::mysql::codes::{PersistSource, Reporter};
@@ -51,7 +51,7 @@ async fn compensate_and(
             let request_id = accepted.purchase.request_id;
             let verdict = match verdict {
                 // Another request has its number: Redis went back. The request gets an outcome all the same.
-                Ok(Verdict::Conflict) => {
+                Ok(Verdict::Conflict) if !left_out!(ReusedNumberFails) => {
                     let reused = context.rows.persister.fail_reused(accepted, Reporter::Audit, "reconcile").await?;
                     reused.unwrap_or(Verdict::Conflict)
                 }

@@ -5,7 +5,7 @@ use super::quiescence::QuiescenceTimer;
 use super::{ends, load};
 use crate::domain::sale::{MetaState, Sale, SaleStatus};
 use crate::domain::shard::share;
-use crate::faults::crash_point;
+use crate::faults::{crash_point, hold, left_out};
 use crate::p5_reconcile::audit::{AuditOptions, Window, audit_sale};
 use crate::p5_reconcile::compensation::compensate_before_rebuild;
 use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
@@ -54,7 +54,7 @@ pub(in crate::p5_reconcile) async fn broken_epoch(
             continue;
         };
         judged_epoch = judged_epoch.max(meta.epoch);
-        let in_step = meta.state != MetaState::Frozen && meta.epoch == sale.epoch;
+        let in_step = meta.state != MetaState::Frozen && (meta.epoch == sale.epoch || left_out!(EpochsCompared));
         is_broken = is_broken || !in_step || !context.redis.sale_keys.are_complete(&sale.sale_id, shard).await?;
     }
     Ok(is_broken.then_some(judged_epoch))
@@ -68,6 +68,12 @@ pub(in crate::p5_reconcile) async fn rebuild(
     options: RebuildOptions<'_>,
 ) -> Result<bool, ReconcileError> {
     let id = &sale.sale_id;
+    let no_dead_letters = MqDlqContents { unseen_count: Some(0), ..MqDlqContents::default() };
+    let options = RebuildOptions {
+        mq_dlq: if left_out!(DeadLettersCount) { &no_dead_letters } else { options.mq_dlq },
+        quiescent_for: if left_out!(QuietTime) { Duration::ZERO } else { options.quiescent_for },
+        ..options
+    };
     for shard in 0..context.shards {
         context.redis.sale_keys.freeze(id, shard, options.judged_epoch).await?;
     }
@@ -143,6 +149,7 @@ async fn rebuild_now(
         return Ok(RebuildAttempt::Waits(WaitsFor::DeadLetters));
     }
     let began_at_ms = context.rows.decided.now_ms().await?;
+    hold!(LeaderJudged);
     let Some(epoch) = next_epoch(context, sale).await? else { return Ok(RebuildAttempt::Overtaken) };
     let next = Sale { epoch, ..sale.clone() };
     // Checked once more, now that no other process can build this epoch: a process that slept since its first check has lost it.
@@ -153,12 +160,17 @@ async fn rebuild_now(
     if judged.iter().any(|keys| keys.epoch > sale.epoch) {
         return Ok(RebuildAttempt::Overtaken);
     }
-    if let Some(reason) = waits_for(context, &next, options).await? {
+    if !left_out!(EpochBeforeJudging)
+        && let Some(reason) = waits_for(context, &next, options).await?
+    {
         return Ok(RebuildAttempt::Waits(reason));
     }
+    hold!(LeaderNumbered);
     ends::write(context, sale, options.mq_dlq).await?;
     for (shard, judged) in (0..context.shards).zip(judged) {
-        if !context.redis.rebuild.begin(&next, shard, options.backlog_max, judged).await? {
+        // Only without `OwnEpoch`: an attempt in this epoch has begun them.
+        let begun = judged.epoch == epoch;
+        if !begun && !context.redis.rebuild.begin(&next, shard, options.backlog_max, judged).await? {
             return Ok(RebuildAttempt::Overtaken);
         }
         crash_point!(RebuildHalf);
@@ -167,6 +179,7 @@ async fn rebuild_now(
         return Ok(RebuildAttempt::Overtaken);
     }
     crash_point!(RebuildHalf);
+    hold!(LeaderLoaded);
     let Some((units, given)) = fix_units(context, &next, options, began_at_ms).await? else {
         return Ok(RebuildAttempt::Overtaken);
     };
@@ -190,9 +203,14 @@ async fn read_all(context: &ReconcileContext, contents: &mut MqDlqContents) -> R
 /// The epoch to build, which is this attempt's alone; `None` when another process was quicker, or when the database is behind
 /// Redis: the database gets Redis' epoch, and the next round begins again.
 async fn next_epoch(context: &ReconcileContext, sale: &Sale) -> Result<Option<u32>, ReconcileError> {
-    let mut newest = sale.epoch;
+    let (mut newest, mut building) = (sale.epoch, true);
     for shard in 0..context.shards {
-        newest = newest.max(context.redis.rebuild.replaceable(&sale.sale_id, shard).await?.epoch);
+        let keys = context.redis.rebuild.replaceable(&sale.sale_id, shard).await?;
+        newest = newest.max(keys.epoch);
+        building &= keys.building && keys.epoch == sale.epoch;
+    }
+    if building && left_out!(OwnEpoch) {
+        return Ok(Some(sale.epoch));
     }
     let to = if newest > sale.epoch { newest } else { sale.epoch + 1 };
     let moved =
@@ -209,9 +227,12 @@ async fn fix_units(
     began_at_ms: i64,
 ) -> Result<Option<(i64, Vec<String>)>, ReconcileError> {
     let counted = audit_sale(context, next, options.audit()).await?.counted;
-    let units = (counted.database_stock - counted.failed_held - counted.gaps_held).max(0);
+    let gaps_held = if left_out!(GapsHeld) { 0 } else { counted.gaps_held };
+    let units = (counted.database_stock - counted.failed_held - gaps_held).max(0);
     let (stock, held) = (counted.database_stock, counted.failed_held);
     let opening = Opening { epoch: next.epoch, stock, held, units, began_at_ms };
+    hold!(LeaderCounted);
     let given = context.rows.decided.open(&next.sale_id, &opening).await?;
-    Ok(given.map(|given| (units, given)))
+    hold!(LeaderMarked);
+    Ok(given.map(|given| (units, if left_out!(GrantIds) { Vec::new() } else { given })))
 }

@@ -7,6 +7,7 @@
 //! A delivery may be a bundle: it is settled once all of its orders are.
 
 use crate::domain::message::BUNDLE_MAX;
+use crate::faults::left_out;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An order of a delivery: its tag, and its place in the message, from 0 and below [`BUNDLE_MAX`].
@@ -66,6 +67,9 @@ impl AckTracker {
     /// # Errors
     /// The tag of the first one that was not given out, is settled already or stands in `parts` twice; nothing has changed then.
     pub(super) fn ack(&mut self, parts: &[OrderPart]) -> Result<Vec<AckFrame>, u64> {
+        if left_out!(AckAfterLastOrder) {
+            return self.ack_with_first(parts);
+        }
         let mut by_tag: BTreeMap<u64, u64> = BTreeMap::new();
         for (tag, part) in parts {
             let bit = 1_u64.checked_shl(u32::from(*part)).unwrap_or(0);
@@ -89,6 +93,13 @@ impl AckTracker {
         let above = group.split_off(&(self.floor + 1));
         let below = group.last().map(|tag| AckFrame { tag: *tag, multiple: group.len() > 1 });
         Ok(below.into_iter().chain(above.into_iter().map(|tag| AckFrame { tag, multiple: false })).collect())
+    }
+
+    /// What `Mechanism::AckAfterLastOrder` forbids: the first order acknowledges the delivery, and the others find it settled.
+    fn ack_with_first(&mut self, parts: &[OrderPart]) -> Result<Vec<AckFrame>, u64> {
+        let tags = parts.iter().map(|(tag, _)| *tag).filter(|tag| self.held.contains_key(tag));
+        let tags: BTreeSet<u64> = tags.collect();
+        tags.into_iter().map(|tag| self.settle(tag).map(|()| AckFrame { tag, multiple: false })).collect()
     }
 }
 

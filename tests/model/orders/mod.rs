@@ -13,7 +13,7 @@ mod units;
 
 pub use report::{HEAD, REACHED};
 pub use rows::{bigger, configurations, without};
-pub use setup::OrdersSetup;
+pub use setup::{OrdersSetup, Skipped};
 
 use crate::search::Searched;
 use seckill::domain::order_life::{OrderEvent, OrderState};

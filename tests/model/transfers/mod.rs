@@ -11,7 +11,7 @@ mod steps;
 
 pub use report::HEAD;
 pub use rows::{configurations, without};
-pub use setup::TransfersSetup;
+pub use setup::{Absent, TransfersSetup};
 
 use crate::search::Searched;
 use setup::TransferFault;

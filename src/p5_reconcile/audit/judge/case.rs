@@ -1,6 +1,6 @@
 //! What a judge has before it: the sale and the three sides. Values only.
 
-use crate::domain::sale::Sale;
+use crate::domain::sale::{MetaState, Sale};
 use crate::faults::left_out;
 use crate::p5_reconcile::audit::database_side::{DatabaseSide, SaleSnapshot};
 use crate::p5_reconcile::audit::elsewhere::Elsewhere;
@@ -42,6 +42,11 @@ impl<'a> SaleCase<'a> {
     /// Whether both servers are in one epoch, with all shards: their units can be compared.
     pub(super) fn is_bridged(&self) -> bool {
         self.redis.is_in_step(self.terms.sale.epoch) && self.redis.is_whole() && !left_out!(UnitBridge)
+    }
+
+    /// Whether Redis sells: no rebuild is under way.
+    pub(super) fn sells(&self) -> bool {
+        self.redis.counted().all(|(_, counted)| counted.counts.meta.state != MetaState::Frozen)
     }
 
     /// Whether the units between the servers are compared grant by grant and bucket by bucket.

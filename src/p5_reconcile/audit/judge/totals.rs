@@ -4,6 +4,7 @@ use super::case::SaleCase;
 use super::numbers::NumbersCompared;
 use super::open::SortedRequests;
 use crate::domain::balance::{BalanceSheet, Equation};
+use crate::faults::left_out;
 use crate::p5_reconcile::audit::finding::{FindingKind, FoundSoFar};
 use crate::p5_reconcile::audit::redis_side::RedisSide;
 
@@ -24,7 +25,7 @@ pub(super) fn sheet(case: &SaleCase<'_>, open: &SortedRequests, numbers: &Number
     let (epoch, books, orders) = (case.terms.sale.epoch, &case.snapshot.books, case.snapshot.orders);
     let of_redis = sheet_of_redis(case.redis, epoch);
     let (mut accepted, mut all_ordered, mut landed_since, mut failed_since) = (0, 0, 0, 0);
-    let (mut ordered_now, mut failed_now) = (0, 0);
+    let (mut ordered_now, mut failed_now, mut held_now) = (0, 0, 0);
     for (series, counted) in &case.snapshot.series {
         all_ordered += counted.tally.ordered + counted.above.ordered;
         if let Some(shard) = case.current(*series) {
@@ -33,6 +34,7 @@ pub(super) fn sheet(case: &SaleCase<'_>, open: &SortedRequests, numbers: &Number
             failed_now += counted.tally.failed;
             landed_since += counted.above.ordered;
             failed_since += counted.above.held;
+            held_now += counted.tally.held + counted.above.held;
         }
     }
     let closed = |code: &'static str| books.closed.iter().filter(move |closed| closed.code == code);
@@ -52,7 +54,7 @@ pub(super) fn sheet(case: &SaleCase<'_>, open: &SortedRequests, numbers: &Number
         gaps: numbers.gaps,
         gaps_held: numbers.gaps_held,
         written_off: numbers.written_off,
-        failed_held: books.held - failed_since,
+        failed_held: if left_out!(FailuresOfAllEpochs) && case.sells() { held_now } else { books.held } - failed_since,
         refused: (books.refused - refused).max(0),
         correction,
         landed_since,

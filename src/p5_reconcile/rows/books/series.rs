@@ -1,6 +1,7 @@
 //! Outcomes counted along their acceptance numbers, in pieces of [`PIECE`] on `uk_acceptance`: no query grows with the sale.
 
 use crate::domain::ids::SaleId;
+use crate::faults::left_out;
 use crate::p5_reconcile::rows::BookRows;
 use crate::store::mysql::codes::reasons_with_unit;
 use crate::store::mysql::fault::DbError;
@@ -214,7 +215,16 @@ impl SaleSeries<'_> {
     }
 
     async fn tally(&self, conn: &mut Conn, range: NumberRange) -> Result<Tally, DbError> {
-        let row: TallyRow = of_series(tally(), self.sale, self.series)
+        let mut query = tally();
+        // All that is above the count.
+        let is_above = range.to == u64::MAX;
+        if is_above && left_out!(CancelledAbove) {
+            query = query.replace("SUM(o.quantity)", "SUM(IF(o.cancelled_at IS NULL, o.quantity, 0))");
+        }
+        if is_above && left_out!(ReclaimedAbove) {
+            query = query.replace("IF(f.reason IN", "IF(f.reclaimed_by IS NULL AND f.reason IN");
+        }
+        let row: TallyRow = of_series(query, self.sale, self.series)
             .bind::<Unsigned<BigInt>, _>(range.after)
             .bind::<Unsigned<BigInt>, _>(range.to)
             .get_result(conn)

@@ -5,6 +5,7 @@
 
 use super::GrantRows;
 use crate::domain::ids::SaleId;
+use crate::faults::left_out;
 use crate::sales::rows::acts;
 use crate::sales::rows::error::SaleError;
 use crate::sales::rows::grants::{NotOffered, write};
@@ -40,8 +41,7 @@ impl GrantRows {
                     let claim = |query: &str| {
                         diesel::sql_query(query).bind::<Binary, _>(grant_id.as_bytes()).bind::<Binary, _>(sale)
                     };
-                    let failures = format!("{CLAIM_FAILURES} ({})", reasons_with_unit());
-                    let requests = claim(&failures).execute(conn).await?;
+                    let requests = claim(&claim_failures()).execute(conn).await?;
                     claim(CLAIM_WRITTEN_OFF).execute(conn).await?;
                     let units: Units = claim(CLAIMED)
                         .bind::<Binary, _>(sale)
@@ -49,6 +49,9 @@ impl GrantRows {
                         .bind::<Binary, _>(sale)
                         .get_result(conn)
                         .await?;
+                    if left_out!(ReclaimMarks) {
+                        claim(CLAIM_FORGOTTEN).execute(conn).await?;
+                    }
                     if units.claimed == 0 {
                         return Ok(None);
                     }
@@ -81,6 +84,16 @@ impl GrantRows {
     }
 }
 
+/// Marks the failures whose units are there.
+fn claim_failures() -> String {
+    let of_sale = "/* grants::reclaim */ UPDATE failed_request SET reclaimed_by = ? WHERE sale_id = ? \
+        AND status = 'failed_final' AND reclaimed_by IS NULL";
+    if left_out!(ReclaimWithUnit) {
+        return of_sale.to_owned();
+    }
+    format!("{of_sale} AND reason IN ({})", reasons_with_unit())
+}
+
 /// What a reclaim offers again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reclaimed {
@@ -100,10 +113,11 @@ struct Units {
     waiting: i64,
 }
 
-const CLAIM_FAILURES: &str = "/* grants::reclaim */ UPDATE failed_request SET reclaimed_by = ? WHERE sale_id = ? \
-    AND status = 'failed_final' AND reclaimed_by IS NULL AND reason IN";
 const CLAIM_WRITTEN_OFF: &str = "/* grants::reclaim */ UPDATE closed_findings SET reclaimed_by = ? WHERE sale_id = ? \
     AND code = 'P5-RC4' AND reclaimed_by IS NULL AND units > 0";
+/// What `Mechanism::ReclaimMarks` forbids.
+const CLAIM_FORGOTTEN: &str =
+    "/* grants::reclaim */ UPDATE failed_request SET reclaimed_by = NULL WHERE reclaimed_by = ? AND sale_id = ?";
 /// What was claimed, and what other grants have been promised and Redis has not been given.
 const CLAIMED: &str = "/* grants::reclaim */ SELECT CAST(\
     (SELECT COALESCE(SUM(quantity), 0) FROM failed_request WHERE reclaimed_by = ? AND sale_id = ?) + \

@@ -29,11 +29,12 @@ pub(super) async fn call(
     args: Vec<Value>,
 ) -> Result<Replicated, RedisFault> {
     let key = keys.first().cloned().unwrap_or_default();
-    let call = evalsha(&script.sha, keys, args);
+    let (source, sha) = script.here();
+    let call = evalsha(&sha, keys, args);
     for _ in 0..LOAD_TRIES {
         match connection.send(done_when, "EVALSHA", KEY_AT, call.clone()).await {
             // It did not run, so loading and calling again is not a repeat.
-            Err(RedisFault::NoScript) => load(&*connection.node_of(&key)?, script.source).await?,
+            Err(RedisFault::NoScript) => load(&*connection.node_of(&key)?, &source).await?,
             done => return done,
         }
     }

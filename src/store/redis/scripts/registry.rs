@@ -1,12 +1,25 @@
 //! The scripts of `lua/`, each with its SHA-1.
 
 use fred::util::sha1_hash;
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 /// One script of `lua/`.
 pub(in crate::store::redis) struct Script {
     pub(super) source: &'static str,
     pub(super) sha: LazyLock<String>,
+}
+
+impl Script {
+    /// Its source and its SHA-1 in this process, which in a test build may leave out a mechanism.
+    pub(super) fn here(&self) -> (Cow<'static, str>, Cow<'_, str>) {
+        #[cfg(feature = "faults")]
+        if let Some(source) = super::slots::with_left_out(self.source) {
+            let sha = sha1_hash(&source);
+            return (source.into(), sha.into());
+        }
+        (self.source.into(), self.sha.as_str().into())
+    }
 }
 
 macro_rules! scripts {

@@ -8,7 +8,7 @@
 //! present one. That holds in every mode: one name in front of two servers is `single`, too.
 
 use super::registry::RESERVE;
-use super::slots::assemble;
+use super::slots::{assemble, left_out};
 use super::{KEY_AT, evalsha, load};
 use crate::config::OutboxKind;
 use crate::store::redis::connection::{
@@ -35,6 +35,7 @@ impl AssembledReserve {
             "system" => Some(format!("-- {prefix}")),
             "outbox" => Some(format!("local OUTBOX = '{}'", redis_type_of(outbox))),
             "replication_id" => Some(format!("local REPLICATION_ID = '{replication_id}'")),
+            "head" => played_head(),
             other => left_out(other),
         });
         Self { sha: sha1_hash(&source), source }
@@ -49,19 +50,14 @@ const fn redis_type_of(outbox: OutboxKind) -> &'static str {
     }
 }
 
-/// What stands in the slot of a mechanism that this process was configured to leave out. Test builds only.
+/// The line of the envelope that this process plays to write: that of a version which is not there yet. Test builds only.
 #[cfg(feature = "faults")]
-fn left_out(slot: &str) -> Option<String> {
-    match slot {
-        "replay_check" => crate::faults::left_out!(ReplayCheck).then(|| "local record = nil".to_owned()),
-        "ledger" => crate::faults::left_out!(Ledger).then(String::new),
-        "head" => crate::domain::message::next_version_head_in_lua(),
-        _ => None,
-    }
+fn played_head() -> Option<String> {
+    crate::domain::message::next_version_head_in_lua()
 }
 
 #[cfg(not(feature = "faults"))]
-const fn left_out(_slot: &str) -> Option<String> {
+const fn played_head() -> Option<String> {
     None
 }
 

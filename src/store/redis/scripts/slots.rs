@@ -3,6 +3,9 @@
 //! A line that ends in `-- @slot <name>` is a slot. The line itself is the default, so that the file is a complete script; a
 //! filling takes the place of the whole line.
 
+#[cfg(feature = "faults")]
+use crate::faults::Mechanism;
+
 const MARK: &str = "-- @slot ";
 
 /// The name of the slot on a line, if there is one.
@@ -24,9 +27,30 @@ pub(super) fn assemble(script: &str, fill: impl Fn(&str) -> Option<String>) -> S
 }
 
 /// The names of all slots of a script, in their order.
-#[cfg(test)]
+#[cfg(any(test, feature = "faults"))]
 pub(super) fn slots_in(script: &str) -> Vec<&str> {
     script.lines().filter_map(slot_of).collect()
+}
+
+/// What stands in the slot of a mechanism that this process leaves out: nothing, or another rule. Test builds only.
+#[cfg(feature = "faults")]
+pub(super) fn left_out(slot: &str) -> Option<String> {
+    let mechanism = Mechanism::ALL.iter().find(|mechanism| mechanism.code() == slot)?;
+    let other_rules = [(Mechanism::ReplayCheck, "local record = nil"), (Mechanism::GivenOnce, "local before = false")];
+    let rule = other_rules.into_iter().find(|(of, _)| of == mechanism).map_or("", |(_, rule)| rule);
+    mechanism.is_off().then(|| rule.to_owned())
+}
+
+#[cfg(not(feature = "faults"))]
+pub(super) const fn left_out(_slot: &str) -> Option<String> {
+    None
+}
+
+/// The script without the mechanisms that this process leaves out, if there are such in it.
+#[cfg(feature = "faults")]
+pub(super) fn with_left_out(script: &str) -> Option<String> {
+    let is_whole = slots_in(script).into_iter().all(|slot| left_out(slot).is_none());
+    (!is_whole).then(|| assemble(script, left_out))
 }
 
 #[cfg(test)]

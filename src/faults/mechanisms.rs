@@ -1,0 +1,149 @@
+//! The mechanisms that a test build can leave out.
+
+coded! {
+    /// A mechanism that a guarantee rests on. `docs/model.md` names the mutation of the models that each is.
+    Mechanism {
+        /// The reserve script reads a request id before it decides, and an unanswered call is looked up, not repeated.
+        ReplayCheck = "replay_check",
+        /// The ledger record written with the stock.
+        Ledger = "ledger",
+        /// Acceptance numbers are compared before the script is loaded after a restart.
+        BootFence = "boot_fence",
+        /// `mandatory` on what the relay publishes.
+        Mandatory = "mandatory",
+        /// An outbox entry is deleted after its confirm, not after its publish.
+        ConfirmFirst = "confirm_first",
+        /// A relay takes over what a dead one had read.
+        TakeOver = "take_over",
+        /// A relay reads its own unfinished entries again.
+        OwnPending = "own_pending",
+        /// A relay searches entries that are in no pending list.
+        OrphanSearch = "orphan_search",
+        /// Only the name of a relay that holds nothing is removed.
+        EmptyNames = "empty_names",
+        /// The relay DLQ is written in the step that deletes the entry.
+        ParkAtomic = "park_atomic",
+        /// Each order of an entry gets a dead letter of its own.
+        ParkEachOrder = "park_each_order",
+        /// Dead-lettering at least once.
+        DeadLetterAtLeastOnce = "dead_letter_at_least_once",
+        /// The ack comes after the commit.
+        AckAfterCommit = "ack_after_commit",
+        /// A message is acknowledged with the last of its orders.
+        AckAfterLastOrder = "ack_after_last_order",
+        /// The copy for the retry queue is confirmed before the original is acknowledged.
+        ConfirmedRetry = "confirmed_retry",
+        /// "Duplicate key" is success only if it is this request's own outcome.
+        OwnOutcome = "own_outcome",
+        /// A request that has an outcome is not written again: the keys of the three INSERTs say so.
+        OutcomeKey = "outcome_key",
+        /// A message of a request that failed for good changes nothing.
+        FailedIsFinal = "failed_is_final",
+        /// A refusal is recorded before its message is acknowledged.
+        RecordedRefusal = "recorded_refusal",
+        /// Any error rolls the whole transaction back.
+        Rollback = "rollback",
+        /// A connection whose answer was not awaited is thrown away.
+        Discard = "discard",
+        /// Units of parked requests stay taken in Redis.
+        NoGiveBack = "no_give_back",
+        /// A request whose acceptance number is another's gets an outcome from P5.
+        ReusedNumberFails = "reused_number_fails",
+        /// Only an unpaid order whose deadline has passed expires.
+        ExpiryCondition = "expiry_condition",
+        /// The UPDATE that expires has a condition on the state.
+        ExpiryState = "expiry_state",
+        /// It has a condition on the deadline.
+        ExpiryDeadline = "expiry_deadline",
+        /// Units come back in the transaction that expires their orders.
+        ReturnWithExpiry = "return_with_expiry",
+        /// A payment of an expired order has to go back.
+        LateMoneyRefused = "late_money_refused",
+        /// The amount of a payment is compared with its order's.
+        AmountCompared = "amount_compared",
+        /// Money that no order can take gets a row.
+        RefundRecorded = "refund_recorded",
+        /// A payment that is reported again is found by its id.
+        PaymentId = "payment_id",
+        /// An order becomes PAID in the transaction that writes its payment's row.
+        PaidWithItsRow = "paid_with_its_row",
+        /// The payment of a cancelled order has to go back.
+        CancelRefunds = "cancel_refunds",
+        /// Redis takes a grant once, by its id.
+        GrantOnce = "grant_once",
+        /// Frozen keys take no grant.
+        GrantNotFrozen = "grant_not_frozen",
+        /// Who gives grants reads the sale's epoch before the list.
+        EpochBeforeList = "epoch_before_list",
+        /// Grants that another process has left open are given.
+        OthersGive = "others_give",
+        /// A reclaim marks the failures whose units it offers again.
+        ReclaimMarks = "reclaim_marks",
+        /// A reclaim offers units of those failures only that had one.
+        ReclaimWithUnit = "reclaim_with_unit",
+        /// The event of a change is written with the change.
+        OrderEventRow = "order_event_row",
+        /// A rebuild waits for what is in the outbox and in the queues.
+        NothingOnItsWay = "nothing_on_its_way",
+        /// A rebuild waits until nothing was decided for a while.
+        QuietTime = "quiet_time",
+        /// A rebuild counts the requests that only a dead-letter queue has.
+        DeadLettersCount = "dead_letters_count",
+        /// P5 compares the epochs of an open sale, and rebuilds it if they differ.
+        EpochsCompared = "epochs_compared",
+        /// A rebuild judges once more what is on its way when it has its epoch.
+        EpochBeforeJudging = "epoch_before_judging",
+        /// A rebuild replaces the very keys that it has judged.
+        JudgedKeys = "judged_keys",
+        /// Each attempt to rebuild has an epoch of its own.
+        OwnEpoch = "own_epoch",
+        /// The units of a rebuild and the marks of its grants are of one moment.
+        OneSnapshot = "one_snapshot",
+        /// A rebuild that was overtaken marks no grants.
+        SnapshotEpoch = "snapshot_epoch",
+        /// A rebuild marks the grants that it has counted.
+        RebuildMarks = "rebuild_marks",
+        /// The ids of grants that were not given are written into the new keys.
+        GrantIds = "grant_ids",
+        /// A rebuild keeps the units of gaps back.
+        GapsHeld = "gaps_held",
+        /// The audit compares the units that Redis holds with those that the database calls unsold.
+        UnitBridge = "unit_bridge",
+        /// The audit compares grants by their names, not only by their sum.
+        GrantsByName = "grants_by_name",
+        /// The audit compares the grants that are marked as given with Redis.
+        MarksCompared = "marks_compared",
+        /// The audit counts the units of failures of former epochs as held.
+        FailuresOfAllEpochs = "failures_of_all_epochs",
+        /// The audit adds orders that came after its count, cancelled or not.
+        CancelledAbove = "cancelled_above",
+        /// The audit takes away failures that came after its count, reclaimed or not.
+        ReclaimedAbove = "reclaimed_above",
+        /// The audit searches acceptance numbers without an outcome.
+        NumberEquation = "number_equation",
+        /// A transfer is written down in its source with the units that it takes.
+        TransferRecord = "transfer_record",
+        /// Units are given when the replicas have the take.
+        TakeReplicated = "take_replicated",
+        /// The target of a transfer takes each number once.
+        GivenOnce = "given_once",
+        /// The target remembers the units of the last number.
+        UnitsRemembered = "units_remembered",
+        /// The target of a transfer compares the epoch.
+        EpochOfGift = "epoch_of_gift",
+        /// A record is forgotten when the replicas have the gift.
+        GiftReplicated = "gift_replicated",
+        /// Only the very record that was given is forgotten.
+        ThatRecord = "that_record",
+        /// P5 gives the records that it finds.
+        RecordsFinished = "records_finished",
+        /// The fence compares both sides of each transfer.
+        PairsInFence = "pairs_in_fence",
+        /// Fence and audit compare each pair of buckets by itself.
+        EachPair = "each_pair",
+        /// The audit compares the sums of all transfers.
+        TransferSums = "transfer_sums",
+        /// The sums leave records out that were given.
+        GivenRecords = "given_records",
+    }
+}
