@@ -44,12 +44,12 @@ pub(super) fn us_each(usage: &CpuUsage, process: &str, count: u64) -> Option<f64
 
 /// Processor time of an order, in all processes but the load generator.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct OrderCost {
+pub(super) struct EndToEndCost {
     /// µs by process.
     by_process: BTreeMap<String, f64>,
 }
 
-impl OrderCost {
+impl EndToEndCost {
     /// For each of `count` orders; `None` when nothing was measured.
     pub fn of(usage: &CpuUsage, count: u64) -> Option<Self> {
         let by_process = usage.seconds.iter().filter(|(name, _)| name.as_str() != LOAD);

@@ -1,7 +1,7 @@
 //! A crowd that buys as fast as it is answered, the whole way to the order.
 
 use super::bar::Bar;
-use super::cost::OrderCost;
+use super::cost::EndToEndCost;
 use super::cpu::CpuMeter;
 use super::environment::Environment;
 use super::landing;
@@ -52,7 +52,7 @@ pub(super) async fn end_to_end(
     environment: &mut Environment,
     sizes: &Sizes,
     accept_alone: Option<f64>,
-    pair: Option<(OrderCost, OrderCost)>,
+    pair: Option<(EndToEndCost, EndToEndCost)>,
     spinner: &Spinner,
 ) -> Result<Vec<Bar>, Failure> {
     let CrowdRun { sale, watch, report } = run_crowd(environment, "end-to-end", sizes, spinner).await?;
@@ -81,7 +81,7 @@ pub(super) async fn end_to_end(
     spinner.say("one transaction an order");
     let plain = landing::one_transaction_an_order(environment, sizes).await?;
     // What has not landed has not cost everything yet.
-    let cost = OrderCost::of(&whole, report.accepted).filter(|_cost| drained);
+    let cost = EndToEndCost::of(&whole, report.accepted).filter(|_cost| drained);
     let against_plain =
         format!("against one plain transaction an order on {} connections, nothing else", landing::CONNECTIONS);
     let mut bars = vec![
@@ -94,7 +94,7 @@ pub(super) async fn end_to_end(
 }
 
 /// Processor time of all roles and servers for an order, against another build (`--against`).
-fn cost_end_to_end(cost: &OrderCost, other: Option<&OrderCost>, disturbed: &str) -> Bar {
+fn cost_end_to_end(cost: &EndToEndCost, other: Option<&EndToEndCost>, disturbed: &str) -> Bar {
     let parts = cost.note();
     let note = match other {
         Some(other) => format!(
@@ -107,9 +107,9 @@ fn cost_end_to_end(cost: &OrderCost, other: Option<&OrderCost>, disturbed: &str)
         ),
     };
     Bar::of("cost_end_to_end", cost.us(), "µs")
-        .cost_against(other.map(OrderCost::us), BAR_COST_END_TO_END)
+        .cost_against(other.map(EndToEndCost::us), BAR_COST_END_TO_END)
         .note(format!("{note}{disturbed}"))
-        .more(json!({ "us_by_process": cost.json(), "us_by_process_of_other": other.map(OrderCost::json) }))
+        .more(json!({ "us_by_process": cost.json(), "us_by_process_of_other": other.map(EndToEndCost::json) }))
 }
 
 /// The same crowd on another environment.
@@ -117,8 +117,8 @@ pub(super) async fn order_cost(
     environment: &mut Environment,
     sizes: &Sizes,
     spinner: &Spinner,
-) -> Result<Option<OrderCost>, Failure> {
+) -> Result<Option<EndToEndCost>, Failure> {
     let CrowdRun { sale, watch, report } = run_crowd(environment, "end-to-end", sizes, spinner).await?;
     let drained = environment.drained(&sale, sizes.patience, &|_, _| ()).await?;
-    Ok(OrderCost::of(&watch.end(), report.accepted).filter(|_cost| drained))
+    Ok(EndToEndCost::of(&watch.end(), report.accepted).filter(|_cost| drained))
 }

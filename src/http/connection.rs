@@ -7,6 +7,7 @@
 //! takes heads of 128 KB and keeps their memory, and reads as many waiting requests as fit in that. The time of an idle connection is
 //! here, too: actix-http's runs from when an answer is ready, and would end one that its client is still to take.
 
+use super::client_deadline::{Awaited, ClientDeadline};
 use super::framing::{Framing, TooMuch, WAITING_REQUESTS_MAX};
 use metrics::Counter;
 use std::cell::RefCell;
@@ -17,7 +18,6 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::time::{Instant, Sleep, sleep_until};
 
 /// What a client gets whose head is too large.
 const TOO_LARGE: &[u8] =
@@ -87,29 +87,13 @@ impl ConnectionState {
     }
 }
 
-/// What the client has to do before the timer ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Awaited {
-    /// Take something of the answers.
-    Taken,
-    /// Finish the head that it has begun.
-    Head,
-    /// Begin another request.
-    Next,
-    /// Read that it was refused, and go.
-    Gone,
-}
-
 /// A client's connection.
 pub(super) struct BoundedStream {
     stream: TcpStream,
     state: Rc<ConnectionState>,
     bounds: ConnectionBounds,
     closed: Rc<ClosedConnections>,
-    /// What the client has to do, and until when.
-    awaited: Option<(Awaited, Instant)>,
-    /// Wakes the connection at `awaited`, or before: a request that comes in time costs no change of it.
-    timer: Option<Pin<Box<Sleep>>>,
+    deadline: ClientDeadline,
     /// Refused, or idle for too long: what comes is thrown away.
     refused: bool,
     thrown_away_bytes: usize,
@@ -119,7 +103,15 @@ impl BoundedStream {
     pub(super) fn new(stream: TcpStream, bounds: ConnectionBounds, closed: Rc<ClosedConnections>) -> Self {
         let framing = RefCell::new(Framing::new(bounds.body_bytes_max));
         let state = Rc::new(ConnectionState { framing, paused: RefCell::default() });
-        Self { stream, state, bounds, closed, awaited: None, timer: None, refused: false, thrown_away_bytes: 0 }
+        Self {
+            stream,
+            state,
+            bounds,
+            closed,
+            deadline: ClientDeadline::default(),
+            refused: false,
+            thrown_away_bytes: 0,
+        }
     }
 
     pub(super) const fn state(&self) -> &Rc<ConnectionState> {
@@ -128,60 +120,27 @@ impl BoundedStream {
 
     /// Starts the time for `awaited`, if it does not run yet, and has its end wake the connection.
     fn await_client(&mut self, awaited: Awaited, context: &mut Context<'_>) -> Result<()> {
-        if !self.awaits(awaited) {
-            let time = match awaited {
-                Awaited::Taken => self.bounds.write_timeout,
-                Awaited::Head => self.bounds.head_timeout,
-                Awaited::Next => self.bounds.keep_alive,
-                Awaited::Gone => THROWN_AWAY_FOR,
-            };
-            let until = Instant::now() + time;
-            self.awaited = Some((awaited, until));
-            match &mut self.timer {
-                Some(timer) if timer.deadline() <= until => {}
-                Some(timer) => timer.as_mut().reset(until),
-                None => self.timer = Some(Box::pin(sleep_until(until))),
-            }
-        }
+        let time = match awaited {
+            Awaited::Taken => self.bounds.write_timeout,
+            Awaited::Head => self.bounds.head_timeout,
+            Awaited::Next => self.bounds.keep_alive,
+            Awaited::Gone => THROWN_AWAY_FOR,
+        };
+        self.deadline.begin(awaited, time);
         self.in_time(context)
-    }
-
-    fn awaits(&self, awaited: Awaited) -> bool {
-        self.awaited.is_some_and(|(of, _)| of == awaited)
-    }
-
-    /// The client has done it.
-    fn done(&mut self, awaited: Awaited) {
-        if self.awaits(awaited) {
-            self.awaited = None;
-        }
     }
 
     /// An error when the client's time is over. A client that did not begin another request is left without one: to what reads, the
     /// connection has ended.
     fn in_time(&mut self, context: &mut Context<'_>) -> Result<()> {
-        while let Some(timer) = &mut self.timer {
-            if timer.as_mut().poll(context).is_pending() {
-                return Ok(());
-            }
-            match self.awaited {
-                Some((_, until)) if until > timer.deadline() => timer.as_mut().reset(until),
-                Some((awaited, _)) => return self.time_is_over(awaited),
-                None => self.timer = None,
-            }
-        }
-        Ok(())
-    }
-
-    fn time_is_over(&mut self, awaited: Awaited) -> Result<()> {
-        match awaited {
+        let Poll::Ready(missed) = self.deadline.poll_missed(context) else { return Ok(()) };
+        match missed {
             Awaited::Taken => self.closed.write_timeout.increment(1),
             Awaited::Head => self.closed.head_timeout.increment(1),
             Awaited::Next | Awaited::Gone => {}
         }
-        (self.awaited, self.timer) = (None, None);
         self.refused = true;
-        if awaited == Awaited::Next { Ok(()) } else { Err(ErrorKind::TimedOut.into()) }
+        if missed == Awaited::Next { Ok(()) } else { Err(ErrorKind::TimedOut.into()) }
     }
 
     /// What the client has to do next, but for taking answers. Nothing while a call is under way; for the first head actix-http has a
@@ -198,13 +157,13 @@ impl BoundedStream {
     /// Nothing more comes or goes for now, and what has come is under way: starts the timer for what the client has to do next.
     fn await_next(&mut self, context: &mut Context<'_>) -> Result<()> {
         // The time of a client that has to take answers first runs already.
-        if self.refused || self.awaits(Awaited::Taken) {
+        if self.refused || self.deadline.awaits(Awaited::Taken) {
             return Ok(());
         }
         match self.next_awaited() {
             Some(awaited) => self.await_client(awaited, context),
             None => {
-                self.awaited = None;
+                self.deadline.end();
                 Ok(())
             }
         }
@@ -214,7 +173,9 @@ impl BoundedStream {
     fn refuse_head(&mut self, context: &mut Context<'_>) -> Poll<Result<()>> {
         self.closed.head_too_large.increment(1);
         self.refused = true;
-        if self.awaited.take().is_some_and(|(of, _)| of == Awaited::Taken) {
+        let awaits_taken = self.deadline.awaits(Awaited::Taken);
+        self.deadline.end();
+        if awaits_taken {
             return Poll::Ready(Ok(()));
         }
         drop(Pin::new(&mut self.stream).poll_write(context, TOO_LARGE));
@@ -226,7 +187,7 @@ impl BoundedStream {
     /// Reads of a client that was refused as if it had closed, once it has or was waited for.
     fn throw_away(&mut self, context: &mut Context<'_>) -> Poll<Result<()>> {
         let mut part = [0; 4096];
-        while self.awaited.is_some() && self.thrown_away_bytes < THROWN_AWAY_BYTES_MAX {
+        while self.deadline.runs() && self.thrown_away_bytes < THROWN_AWAY_BYTES_MAX {
             let mut rest = ReadBuf::new(&mut part);
             match Pin::new(&mut self.stream).poll_read(context, &mut rest) {
                 Poll::Pending if self.in_time(context).is_ok() => return Poll::Pending,
@@ -258,7 +219,7 @@ impl AsyncRead for BoundedStream {
             this.state.framing.borrow_mut().drained();
             return Poll::Pending;
         }
-        this.done(Awaited::Next);
+        this.deadline.done(Awaited::Next);
         let read = buffer.filled().get(before..).unwrap_or_default();
         let taken = this.state.framing.borrow_mut().take(read);
         match taken {
@@ -286,7 +247,7 @@ impl AsyncWrite for BoundedStream {
                 Poll::Pending
             }
             Poll::Ready(written) => {
-                this.done(Awaited::Taken);
+                this.deadline.done(Awaited::Taken);
                 Poll::Ready(written)
             }
         }

@@ -8,6 +8,7 @@ mod answers;
 pub(crate) mod bad_form;
 mod call_under_way;
 pub(crate) mod client;
+mod client_deadline;
 mod connection;
 pub(crate) mod cursors;
 pub(crate) mod extract;

@@ -1,13 +1,12 @@
 //! MariaDB and MySQL: which of the two answers, and statements that both take where the obvious one is of MariaDB only.
 
+use super::time::pause;
 use diesel::QueryableByName;
 use diesel::sql_types::{BigInt, Text};
 use diesel_async::{AsyncMysqlConnection, RunQueryDsl};
-use std::time::Duration;
 
-/// How often a list of connections is asked for, and the rest between.
+/// How often a list of connections is asked for.
 const LISTED_TIMES_MAX: u32 = 200;
-const LISTED_AGAIN: Duration = Duration::from_millis(20);
 
 /// Where they differ, and the difference is the subject of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,9 +70,9 @@ pub async fn connection_ids(session: &mut AsyncMysqlConnection, matching: &str) 
     for _ in 0..LISTED_TIMES_MAX {
         match diesel::sql_query(&query).load::<Found>(session).await {
             Ok(found) => return found.into_iter().map(|found| found.id).collect(),
-            Err(error) if error.to_string().contains("Cannot convert string") => tokio::time::sleep(LISTED_AGAIN).await,
-            Err(error) => panic!("{query}: {error}"),
+            Err(error) => assert!(error.to_string().contains("Cannot convert string"), "{query}: {error}"),
         }
+        pause().await;
     }
     panic!("{query}: there were bytes that are no text each time")
 }
