@@ -33,7 +33,7 @@ const PROTOCOL: &[(Mutation, InProduct)] = &[
     (Mutation::AckBeforeConfirm, caught(Mechanism::ConfirmFirst, "an_entry_deleted_before_its_confirm_is_lost")),
     (
         Mutation::NoAutoclaim,
-        caught(Mechanism::TakeOver, "entries_of_a_dead_relay_stay_for_ever_when_nobody_takes_over_or_reads_its_own"),
+        caught(Mechanism::TakeOver, "entries_of_a_dead_relay_stay_for_ever_when_no_relay_takes_over_or_reads_its_own"),
     ),
     (Mutation::DlqAfterDelete, caught(Mechanism::ParkAtomic, "an_entry_parked_in_two_steps_is_lost_between_them")),
     (Mutation::NotMandatory, caught(Mechanism::Mandatory, "without_mandatory_what_no_queue_takes_is_lost")),

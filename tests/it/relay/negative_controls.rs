@@ -66,7 +66,7 @@ fn an_entry_parked_in_two_steps_is_lost_between_them() {
 }
 
 #[test]
-fn entries_of_a_dead_relay_stay_for_ever_when_nobody_takes_over_or_reads_its_own() {
+fn entries_of_a_dead_relay_stay_for_ever_when_no_relay_takes_over_or_reads_its_own() {
     run(async {
         for outbox in OUTBOX_KINDS {
             for (name, failpoints, node) in
