@@ -12,7 +12,7 @@
 //! | 2 | [`config`] | settings in layers, checked |
 //! | 2 | [`runtime`] | the one endless loop, stops, pauses; the batcher, which collects single calls into groups |
 //! | 2 | [`telemetry`] | logs, metrics, request ids of HTTP calls, traces |
-//! | 2 | [`faults`] | fault points of test builds: `crash_point!` and `left_out!` do nothing in a release |
+//! | 2 | [`faults`], `trace_points` | fault points and trace lines of test builds: `crash_point!`, `left_out!` and `trace_point!` do nothing in a release |
 //! | 2 | [`jwt`], [`token_issuer`], [`allocator`], [`bench_program`], [`build_info`] | how tokens are signed and issued; memory; where the benchmark's program is; which build this is |
 //! | 3 | [`store`] | Redis, RabbitMQ, MySQL: one folder each, the only importers of their clients |
 //! | 4 | [`http`], [`sales`] | what two HTTP servers share, and the client for other machines; a sale's own life |
@@ -60,3 +60,4 @@ pub mod sales;
 pub mod store;
 pub mod telemetry;
 pub mod token_issuer;
+pub(crate) mod trace_points;

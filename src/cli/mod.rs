@@ -143,6 +143,7 @@ pub fn main_of<Words: Parser, Work: Future<Output = Result<u8, Failure>>>(
     work: impl FnOnce(Words) -> Work,
 ) -> ExitCode {
     crate::faults::arm();
+    crate::trace_points::open();
     let command = Words::command().version(crate::build_info::version());
     let words = match command.try_get_matches().and_then(|matches| Words::from_arg_matches(&matches)) {
         Ok(words) => words,

@@ -8,7 +8,7 @@
 //! Who waits for the replies: `Reserve::ask`, on the thread of an HTTP worker (`thread_queue.rs`).
 
 use super::replies::{Reply, ReplyBundles};
-use super::{Decision, ReserveContext};
+use super::{Decision, ReserveContext, traced};
 use crate::domain::ids::SaleId;
 use crate::domain::request::Purchase;
 use crate::domain::reserve::Reserved;
@@ -70,10 +70,12 @@ impl GroupReserve {
             let (of_epoch, others) = parted(waiting, |one| one.epoch == epoch);
             waiting = others;
             let purchases: Vec<&Purchase> = of_epoch.iter().map(|waiting| &waiting.purchase).collect();
+            traced::asks((&self.sale, self.shard, epoch), &purchases);
             crash_point!(BeforeScript);
             let tokens = TokensOfGroup::of(of_epoch.iter().map(|waiting| waiting.has_token));
             let answer = self.call_script(epoch, &purchases, &tokens).await;
             crash_point!(AfterScript);
+            traced::answer(&purchases, &answer);
             let decisions = self.decisions(&purchases, answer).await;
             reply(of_epoch, decisions);
         }
@@ -142,18 +144,21 @@ impl GroupReserve {
     async fn look_up(&self, purchases: &[&Purchase], otherwise: &Decision) -> Vec<Decision> {
         let request_ids: Vec<_> = purchases.iter().map(|purchase| purchase.request_id).collect();
         match self.context.redis.ledger.lookup_replicated(&self.sale, self.shard, &request_ids).await {
-            Ok((records, replicated)) => records
-                .into_iter()
-                .zip(purchases)
-                .map(|(record, purchase)| match record {
-                    Some(record) if record.user_id == purchase.user_id && replicated => {
-                        Decision::Decided(Reserved::Replayed)
-                    }
-                    Some(record) if record.user_id == purchase.user_id => Decision::Unknown,
-                    Some(_) => Decision::Decided(Reserved::Conflict),
-                    None => otherwise.clone(),
-                })
-                .collect(),
+            Ok((records, replicated)) => {
+                traced::looked_up(purchases, &records);
+                records
+                    .into_iter()
+                    .zip(purchases)
+                    .map(|(record, purchase)| match record {
+                        Some(record) if record.user_id == purchase.user_id && replicated => {
+                            Decision::Decided(Reserved::Replayed)
+                        }
+                        Some(record) if record.user_id == purchase.user_id => Decision::Unknown,
+                        Some(_) => Decision::Decided(Reserved::Conflict),
+                        None => otherwise.clone(),
+                    })
+                    .collect()
+            }
             Err(_) => vec![otherwise.clone(); purchases.len()],
         }
     }

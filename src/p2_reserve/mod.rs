@@ -18,6 +18,7 @@ mod places;
 mod rebalance;
 mod replies;
 mod thread_queue;
+mod traced;
 
 pub use fence::{Fence, FenceHandles};
 pub use guard::DurabilityGuard;

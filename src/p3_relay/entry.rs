@@ -1,7 +1,7 @@
 //! An outbox entry that this relay has read, and how its state moves.
 
 use crate::domain::ids::SaleId;
-use crate::domain::message::{OrderMessage, decode_lines, encode, request_ids_of_lines};
+use crate::domain::message::{OrderMessage, decode, decode_lines, encode, request_ids_of_lines};
 use crate::domain::states::{P3Relay, RequestEvent, State};
 use crate::faults::left_out;
 use crate::store::redis::{OutboxEntry, ParkedOrder};
@@ -75,6 +75,15 @@ impl RelayEntry {
         orders.iter().take(count).map(parked).collect()
     }
 
+    /// Its orders, for the trace of a test build; none where they cannot be read.
+    pub(super) fn traced_orders(&self) -> Vec<OrderMessage> {
+        if self.in_lines {
+            decode_lines(&self.payload).unwrap_or_default()
+        } else {
+            decode(&self.payload).into_iter().collect()
+        }
+    }
+
     /// Moves the state by the table and counts the new one.
     pub(super) fn happened(&mut self, event: RequestEvent) {
         match State::P3(self.state).after(event) {
@@ -105,7 +114,6 @@ impl RelayEntry {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::domain::message::decode;
 
     /// An entry that can be read.
     pub(crate) fn readable(shard: u16, id: &str) -> RelayEntry {

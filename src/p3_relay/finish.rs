@@ -1,7 +1,7 @@
 //! What follows in Redis from the broker's answers: entries are deleted, counted or parked; and those of the window are kept.
 
 use super::in_flight::{EntryKey, EntryState, InFlightWindow};
-use super::{IDS_MAX, Leaving, Relay};
+use super::{IDS_MAX, Leaving, Relay, traced};
 use crate::domain::states::RequestEvent;
 use crate::faults::crash_point;
 use crate::runtime::exponential_backoff;
@@ -88,6 +88,7 @@ impl Relay {
     fn gone(&mut self, keys: Vec<LaneKey>) {
         for (queue, key) in keys {
             let Some(mut entry) = self.window_of(queue).and_then(|window| window.remove(key)) else { continue };
+            traced::done(&entry);
             entry.happened(RequestEvent::Confirmed);
             tracing::debug!(phase = "p3_relay", request_id = %entry.request_id, "the broker has it");
         }
@@ -127,6 +128,7 @@ impl Relay {
         let reason = window.failure(key).unwrap_or_default().to_owned();
         let Some(entry) = window.get_mut(key) else { return Ok(()) };
         let request_id = entry.request_id.clone();
+        traced::counted(entry, attempts);
         if attempts == 0 {
             tracing::debug!(phase = "p3_relay", %request_id, %reason, "failed here, but another relay has it by now");
             window.remove(key);
@@ -138,11 +140,13 @@ impl Relay {
             window.set_state(key, EntryState::Waiting(Instant::now() + pause));
         } else {
             let (shard, id, orders) = (entry.shard, entry.id.clone(), entry.parked_orders());
+            traced::parked(entry, None);
             crash_point!(BeforePark);
             // After an error it stays failed: counted once more, and parked then.
             let why = ParkReason { reason: &reason, attempts };
             let parking = self.outbox.park_orders(shard, &self.consumer, &id, (why, &orders)).await?;
             crash_point!(AfterPark);
+            traced::parked(entry, Some(parking));
             match (parking, window.remove(key)) {
                 (Parking::Moved, Some(mut entry)) => {
                     entry.happened(RequestEvent::PublishSpent);

@@ -5,6 +5,7 @@
 
 use super::Relay;
 use super::entry::{RelayEntry, UnreadableEntry};
+use super::traced;
 use crate::domain::shard::order_queue_index;
 use crate::domain::states::{P3Relay, State};
 use crate::faults::{crash_point, left_out};
@@ -170,6 +171,7 @@ impl Relay {
             match RelayEntry::read(shard, entry) {
                 Ok(entry) => {
                     tracing::debug!(phase = "p3_relay", request_id = %entry.request_id, entry = %entry.id, "read");
+                    traced::read(&self.consumer, &entry);
                     self.admit(entry);
                 }
                 Err(unreadable) => poison.push(unreadable),

@@ -21,6 +21,7 @@ mod send;
 mod set_aside;
 mod shard_trouble;
 mod sweep;
+mod traced;
 
 use crate::config;
 use crate::domain::fault::{Fault, Progress};

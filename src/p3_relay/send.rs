@@ -5,6 +5,7 @@ use super::entry::RelayEntry;
 use super::in_flight::{EntryKey, EntryState};
 use super::publisher_session::Published;
 use super::queue_lane::QueueLane;
+use super::traced;
 use crate::faults::{crash_point, left_out};
 use crate::store::rabbit::{Outgoing, PublishEvent, PublishResult, PublishRoute, Publisher, RabbitError, may_share};
 use std::collections::BTreeMap;
@@ -119,6 +120,7 @@ impl QueueLane {
             // A header that an older consumer does not know and has to keep.
             message = message.header("x-seckill-of-tomorrow", crate::store::rabbit::HeaderValue::Int(1));
         }
+        traced::publish(&entries);
         crash_point!(BeforePublish);
         match publisher.publish(message).await {
             Ok(tag) => {
@@ -185,6 +187,7 @@ impl QueueLane {
 
     fn failed(&mut self, keys: &[EntryKey], reason: &str) {
         for key in keys {
+            traced::answer(self.window.get(*key), "FAILED");
             self.window.set_state(*key, EntryState::Failed(reason.to_owned()));
         }
     }
@@ -246,6 +249,7 @@ impl QueueLane {
             match verdict {
                 PublishResult::Confirmed => {
                     for key in keys {
+                        traced::answer(self.window.get(key), "CONFIRMED");
                         self.window.set_state(key, EntryState::Confirmed);
                     }
                 }

@@ -18,6 +18,7 @@ use crate::store::mysql::DbError;
 use crate::store::rabbit::{DeliveryId, RabbitError, Topology};
 use crate::telemetry::count;
 use crate::telemetry::traces::{self, SpanResult};
+use crate::trace_points::trace_point;
 use std::collections::HashMap;
 use std::time::{Duration, SystemTime};
 
@@ -102,6 +103,9 @@ impl Persist {
     }
 
     pub(super) async fn ack(&mut self, ids: &[DeliveryId]) -> Result<(), RabbitError> {
+        for id in ids {
+            trace_point!(Ack { tag: id.traced() });
+        }
         if ids.is_empty() { Ok(()) } else { self.intake.ack(ids).await }
     }
 

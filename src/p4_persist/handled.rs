@@ -8,6 +8,7 @@ use crate::domain::outcome::Verdict;
 use crate::domain::states::{P3Relay, P4Persist, RequestEvent, State};
 use crate::store::mysql::DbError;
 use crate::store::rabbit::Delivery;
+use crate::trace_points::trace_point;
 
 /// Why a message is sent back: a stable code and words for a person.
 #[derive(Debug, Clone)]
@@ -57,6 +58,14 @@ pub(super) fn log_retried(group: &[HandledDelivery]) {
     }
 }
 
+/// Lines for the trace of a test build: these were delivered.
+pub(super) fn trace_deliveries(deliveries: &[Delivery], orders: &[OrderMessage]) {
+    for (delivery, order) in deliveries.iter().zip(orders) {
+        let (tag, attempts) = (delivery.id.traced(), delivery.attempts);
+        trace_point!(Delivered, order, { tag: tag, attempts: attempts, again: delivery.redelivered });
+    }
+}
+
 /// A delivery with its new state.
 pub(super) struct HandledDelivery {
     pub delivery: Delivery,
@@ -92,6 +101,17 @@ impl HandledDelivery {
                 Self { delivery, state: P4Persist::MqDlq, reason, has_waited: false }
             }
         }
+    }
+
+    /// A line for the trace of a test build: what it came to.
+    pub(super) fn trace(&self, order: &OrderMessage) {
+        let attempts = self.delivery.attempts + u32::from(!self.has_waited);
+        trace_point!(Handled, order, { tag: self.delivery.id.traced(), state: self.state.code(), attempts: attempts });
+    }
+
+    /// The same of one that cannot be read.
+    pub(super) fn trace_unreadable(&self) {
+        trace_point!(Handled { tag: self.delivery.id.traced(), state: self.state.code() });
     }
 
     /// What is sent back needs its order again.

@@ -169,6 +169,8 @@ impl Persist {
             self.ack_early(&ids).await?;
         }
         let DecodedGroup { deliveries, items, unreadable } = DecodedGroup::new(group, self.settings.attempts_max);
+        handled::trace_deliveries(&deliveries, &items);
+        unreadable.iter().for_each(HandledDelivery::trace_unreadable);
         let (persister, begun) = (self.persister.clone(), traces::now());
         let transaction = async {
             let verdicts = transact(&persister, &items).await;
@@ -199,6 +201,7 @@ impl Persist {
                 continue;
             }
             let handled = HandledDelivery::decided(delivery, accepted, verdict, self.settings.attempts_max);
+            handled.trace(accepted);
             if let Some(begun) = begun {
                 after_commit::trace(&handled, accepted.purchase.request_id, begun);
             }

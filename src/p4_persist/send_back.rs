@@ -14,6 +14,7 @@ use crate::store::rabbit::{
     ATTEMPT_HEADER, Delivery, DeliveryId, HeaderValue, Outgoing, PublishRoute, RabbitError, Topology, WAIT_HEADER,
     waits,
 };
+use crate::trace_points::trace_point;
 use std::time::{Duration, Instant};
 
 /// Pause before the same messages are sent back again.
@@ -73,6 +74,9 @@ impl Persist {
         }
         crash_point!(AfterRetryPublished);
         let sent = std::mem::take(&mut self.unsent_copies);
+        for UnsentCopy { handled, .. } in &sent {
+            trace_point!(Copied { tag: handled.delivery.id.traced() });
+        }
         let ids: Vec<DeliveryId> =
             sent.iter().filter(|unsent| !unsent.acked_early).map(|unsent| unsent.handled.delivery.id).collect();
         self.ack(&ids).await

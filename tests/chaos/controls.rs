@@ -23,6 +23,9 @@ const SEEN_AT_RANDOM: [Mechanism; 9] = [
     Mechanism::GrantOnce,
     Mechanism::OrderEventRow,
 ];
+/// What the lines of the processes show by themselves: each run has to break one of these rules of `tests/traces`.
+const SEEN_IN_TRACES: [(Mechanism, &[&str]); 2] =
+    [(Mechanism::ConfirmFirst, &["T2"]), (Mechanism::AckAfterCommit, &["T2"])];
 /// Always run.
 const BY_DEFAULT: [Mechanism; 1] = [Mechanism::AckAfterCommit];
 /// Length of one run, and how many a control may take.
@@ -46,10 +49,15 @@ async fn search(off: Mechanism) -> Option<String> {
         let finished = run::run(orders).await;
         eprintln!("{}: {}", off.code(), finished.summary());
         let red = !finished.verdict.is_green();
+        let traced = finished.traces.rules();
+        for (_, rules) in SEEN_IN_TRACES.iter().filter(|(of, _)| *of == off) {
+            assert!(rules.iter().all(|rule| traced.contains(rule)), "{}: the lines show only {traced:?}", off.code());
+        }
         let found = format!(
-            "| `{}` | {} | {attempt} | {} | {} |",
+            "| `{}` | {} | {} | {attempt} | {} | {} |",
             off.code(),
             finished.verdict.rules().join(", "),
+            traced.join(", "),
             begun.elapsed().as_secs(),
             finished.verdict.violations.len()
         );
@@ -66,7 +74,7 @@ async fn search(off: Mechanism) -> Option<String> {
 fn a_run_without_a_mechanism_goes_red() {
     time::run_waiting(async {
         let mut table =
-            "| left out | rules broken | runs | seconds of the last | findings |\n|---|---|---|---|---|\n".to_owned();
+            "| left out | rules broken | by its lines | runs | seconds of the last | findings |\n|---|---|---|---|---|---|\n".to_owned();
         let mut missed = Vec::new();
         for off in wanted() {
             match search(off).await {

@@ -43,6 +43,10 @@ mod support {
     }
 }
 
+#[allow(dead_code, reason = "each binary uses a part of it")]
+#[path = "../traces/checker/mod.rs"]
+mod traces;
+
 use seckill::faults::Mechanism;
 use support::basics::{database_kind, files, raw_commands, time};
 use support::processes::wrong_clock;

@@ -72,6 +72,8 @@ pub struct Recipe {
     pub env: Vec<RoleEnv>,
     /// Output of all its lives.
     pub log: PathBuf,
+    /// The folder for its lines, in a run that is traced.
+    pub traces: Option<PathBuf>,
     /// Its admin listener.
     pub admin_port: u16,
     /// Its public listener; 0 for none.
@@ -241,6 +243,9 @@ impl Process {
         let args: Vec<&str> = self.recipe.args.iter().map(String::as_str).collect();
         let mut command = seckill(&args);
         command.env_remove("FAILPOINTS");
+        if let Some(traces) = &self.recipe.traces {
+            command.env("SECKILL_TRACE", traces);
+        }
         let of_life = self.recipe.env.iter().filter(|env| !env.first_life_only || self.lives() == 0);
         let mut failpoints: Vec<String> = self.armed.lock().expect("not poisoned").take().into_iter().collect();
         for env in of_life {

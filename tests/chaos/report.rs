@@ -43,6 +43,7 @@ fn text(run: &Finished) -> String {
     traffic(run, &mut out);
     faults(run, &mut out);
     crash_points(run, &mut out);
+    traces(run, &mut out);
     notes(run, &mut out);
     surroundings(run, &mut out);
     if !run.is_green() {
@@ -138,6 +139,12 @@ fn crash_points(run: &Finished, out: &mut String) {
     }
     let deaths: Vec<String> = deaths.iter().map(|(point, times)| format!("{point} × {times}")).collect();
     writeln!(out, "Deaths at crash points: {}.\n", deaths.join(", ")).expect("text");
+}
+
+/// Whether each line that the processes wrote was allowed.
+fn traces(run: &Finished, out: &mut String) {
+    let (summary, table) = (run.traces.summary(), run.traces.cells.table());
+    writeln!(out, "## Traces\n\n{summary}.\n\n{table}").expect("text");
 }
 
 /// Why faults did not hit, and what else was special.

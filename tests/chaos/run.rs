@@ -12,6 +12,7 @@ use crate::probe::{self, Probe};
 use crate::process::{End, RoleEnv};
 use crate::sampler::Sampler;
 use crate::time::pause;
+use crate::traces::{self, TraceVerdict};
 use seckill::faults::Mechanism;
 use seckill::roles::Role;
 use seckill::runtime::now_ms;
@@ -60,6 +61,8 @@ pub struct Finished {
     pub states: Counts,
     /// The checker's word.
     pub verdict: Verdict,
+    /// Whether every line that the processes wrote is explained.
+    pub traces: TraceVerdict,
     /// Processes that ended without an order to.
     pub ends: Vec<End>,
     /// Why peace did not come, if it did not.
@@ -73,7 +76,7 @@ pub struct Finished {
 impl Finished {
     /// Whether nothing was lost and everything came to rest.
     pub fn is_green(&self) -> bool {
-        self.verdict.is_green() && self.unrest.is_none()
+        self.verdict.is_green() && self.traces.is_green() && self.unrest.is_none()
     }
 
     /// What there was too little of.
@@ -84,7 +87,7 @@ impl Finished {
     /// What is wrong.
     pub fn complaints(&self) -> String {
         let violations = self.verdict.violations.iter().map(|found| format!("{}: {}", found.rule, found.detail));
-        let mut lines: Vec<String> = violations.chain(self.unrest.clone()).collect();
+        let mut lines: Vec<String> = violations.chain(self.traces.complaints()).chain(self.unrest.clone()).collect();
         lines.push(format!("replay with: {}", self.command()));
         lines.join("\n")
     }
@@ -103,10 +106,11 @@ impl Finished {
         let injected = self.faults.iter().filter(|fault| fault.injected).count();
         let Totals { sent, accepted, unknown, .. } = self.totals;
         format!(
-            "seed {}: {injected} faults in {} s; {sent} sent, {accepted} accepted, {unknown} unknown; {} violations",
+            "seed {}: {injected} faults in {} s; {sent} sent, {accepted} accepted, {unknown} unknown; {} violations; {}",
             self.orders.seed,
             self.orders.length_ms / 1000,
-            self.verdict.violations.len()
+            self.verdict.violations.len(),
+            self.traces.summary()
         )
     }
 }
@@ -140,7 +144,7 @@ fn left_out(off: Mechanism) -> [RoleEnv; 4] {
 pub async fn run(orders: Orders) -> Finished {
     let Orders { seed, length_ms, repairs, .. } = orders;
     eprintln!("chaos: seed {seed}, {} s", length_ms / 1000);
-    let mut options = Options { set: orders.set.clone(), ..Options::default() };
+    let mut options = Options { set: orders.set.clone(), traced: true, ..Options::default() };
     options.set.push(format!("admin.token={ADMIN_TOKEN}"));
     options.env.extend(orders.off.into_iter().flat_map(left_out));
     options.set.extend((!repairs).then(|| "p5_reconcile.compensate=manual".to_owned()));
@@ -188,10 +192,11 @@ pub async fn run(orders: Orders) -> Finished {
     let Ok(probe) = Arc::try_unwrap(probe) else { panic!("a probe is under way") };
     write_rest(&probe, drain_ms, &destroyed(&faults, begun_ms), &dir);
     let verdict = judge(&deployment, patience, &dir).await;
+    let traces = traces::check(deployment.traces().expect("a run that is traced"), false);
     let ends = deployment.processes.iter().flat_map(|process| process.unordered_ends()).collect();
     let versions = deployment.versions().await;
     let Ok(deployment) = Arc::try_unwrap(deployment) else { panic!("a fault is under way") };
-    Finished { orders, deployment, faults, totals, states, verdict, ends, unrest, drain_ms, versions }
+    Finished { orders, deployment, faults, totals, states, verdict, traces, ends, unrest, drain_ms, versions }
 }
 
 /// When messages of the broker were destroyed, Unix milliseconds, as the checker reads it.

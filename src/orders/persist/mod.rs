@@ -14,6 +14,7 @@ mod one;
 mod plan;
 mod refused;
 mod sale_facts;
+pub(crate) mod traced;
 mod write;
 
 use crate::domain::ids::SaleId;
@@ -112,6 +113,7 @@ impl Persister {
     /// Persists requests and gives each its own exact verdict, in input order. One request's error does not touch the others,
     /// unless the database as a whole is the problem ([`DbError::is_outage`]): then nothing more is tried.
     pub async fn persist_all(&self, items: &[OrderMessage], source: PersistSource) -> Vec<Result<Verdict, DbError>> {
+        traced::decide(items, source.code());
         let known = self.locked.among(items.iter().map(|accepted| &accepted.purchase.sale_id), Instant::now());
         let mut round = PersistCall {
             persister: self,
@@ -148,7 +150,9 @@ impl Persister {
             round.persist_alone(index).await;
         }
         let missing = || Err(DbError::Other("a request of the group was not examined".to_owned()));
-        round.verdicts.into_iter().map(|verdict| verdict.unwrap_or_else(missing)).collect()
+        let verdicts: Vec<_> = round.verdicts.into_iter().map(|verdict| verdict.unwrap_or_else(missing)).collect();
+        items.iter().zip(&verdicts).for_each(|(accepted, verdict)| traced::decided(accepted, source.code(), verdict));
+        verdicts
     }
 }
 

@@ -19,6 +19,7 @@ use crate::store::mysql::codes::cut;
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Conn;
 use crate::store::mysql::schema::{orders, payments};
+use crate::trace_points::trace_point;
 use diesel::prelude::*;
 use diesel::sql_types::{Bool, Text};
 use diesel_async::{AsyncConnection, RunQueryDsl};
@@ -98,6 +99,11 @@ impl OrderRows {
                     None if request.buyer.is_some() => return Ok(Cancelled::Refused(order.row.sale_id, None)),
                     None | Some(OrderTransition::To(_)) => {}
                 }
+                trace_point!(OrderWritten {
+                    rid: request.request_id.to_string(),
+                    event: format!("{event:?}"),
+                    had_state: order.row.state.is_some(),
+                });
                 let refunds = in_transaction(conn, &order, &request, event, &webhooks).await?;
                 Ok(Cancelled::Now(order.row.sale_id, order.row.quantity, refunds))
             })
@@ -105,6 +111,7 @@ impl OrderRows {
         }))?;
         if matches!(cancelled, Cancelled::Now(..)) {
             crash_point!(CancelCommitted);
+            trace_point!(OrderChanged { rid: request.request_id.to_string(), event: format!("{:?}", request.event()) });
         }
         Ok(cancelled)
     }

@@ -20,6 +20,7 @@ use crate::orders::rows::units::{ReturnedUnits, give_back};
 use crate::runtime::now_ms;
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Conn;
+use crate::trace_points::trace_point;
 use diesel_async::{AsyncConnection, RunQueryDsl, SimpleAsyncConnection};
 
 /// Most orders of one transaction: bounds its locks and what a replica has to follow.
@@ -51,6 +52,9 @@ impl OrderRows {
             conn.transaction(async |conn| in_transaction(conn, sale_id, &asked, &webhooks).await).await
         }))?;
         crash_point!(ExpiryCommitted);
+        if let Some(batch) = &batch {
+            trace_point!(OrderChanged { grant: batch.grant_id, event: "DeadlinePassed" });
+        }
         Ok(batch)
     }
 }
@@ -171,6 +175,9 @@ async fn write(
         crash_point!(ExpiryWritten);
     }
     give_back(conn, &returned).await?;
+    for order in orders {
+        trace_point!(OrderWritten { rid: order.request_id.to_string(), grant: grant_id, event: "DeadlinePassed" });
+    }
     crash_point!(ExpiryWritten);
     Ok(Some(ExpiredBatch { orders: orders.len(), units, grant_id }))
 }

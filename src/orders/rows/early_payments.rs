@@ -51,6 +51,7 @@ pub(crate) async fn again(
     events::write(conn, &[event], webhooks).await?;
     let done = OrderActResult { code: PaymentState::Applied.code(), ok: true, after: None };
     acts::write(conn, act, Some(&order), done).await?;
+    payment.trace_written(PaymentState::Applied.code());
     crash_point!(PaymentWritten);
     Ok(PaymentStep::Decided)
 }

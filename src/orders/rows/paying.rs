@@ -13,6 +13,7 @@ use crate::orders::rows::locked::{lock, movable, retried};
 use crate::store::mysql::columns::UnixMs;
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::schema::{orders, sales};
+use crate::trace_points::trace_point;
 use diesel::prelude::*;
 use diesel_async::{AsyncConnection, RunQueryDsl};
 use serde_json::json;
@@ -64,6 +65,7 @@ impl OrderRows {
             if moved > 0 {
                 let done = OrderActResult { code: "DEADLINE_MOVED", ok: true, after: Some(json!({ "pay_by_ms": pay_by_ms })) };
                 acts::write(conn, act, Some(&order), done).await?;
+                trace_point!(OrderWritten { rid: request_id.to_string(), event: "PaymentStarted" });
                 crash_point!(PayingWritten);
             }
             Ok(PaymentStart::Until(pay_by_ms))
@@ -72,6 +74,7 @@ impl OrderRows {
     }))?;
         if matches!(started, PaymentStart::Until(_)) {
             crash_point!(PayingCommitted);
+            trace_point!(OrderChanged { rid: request_id.to_string(), event: "PaymentStarted" });
         }
         Ok(started)
     }

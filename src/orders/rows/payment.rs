@@ -14,6 +14,7 @@ use crate::store::mysql::columns::{ByteText, UnixMs};
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Conn;
 use crate::store::mysql::schema::{orders, payments};
+use crate::trace_points::trace_point;
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 
@@ -74,6 +75,16 @@ pub enum PaymentRecorded {
 }
 
 impl NewPayment {
+    /// A line for the trace of a test build: it is written and not committed.
+    pub(crate) fn trace_written(&self, verdict: &str) {
+        trace_point!(OrderWritten {
+            rid: self.request_id.to_string(),
+            event: "PaymentReceived",
+            payment: self.payment_id.as_str(),
+            verdict: verdict,
+        });
+    }
+
     pub(crate) fn is_on_record_as(&self, row: &Payment) -> bool {
         row.request_id == self.request_id
             && row.amount_cents == self.price.amount_cents

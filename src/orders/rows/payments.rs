@@ -20,6 +20,7 @@ use crate::orders::rows::payment::{NewPayment, PaymentAnswer, PaymentRecorded, P
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Conn;
 use crate::store::mysql::schema::payments;
+use crate::trace_points::trace_point;
 use diesel::prelude::*;
 use diesel_async::{AsyncConnection, RunQueryDsl, SimpleAsyncConnection};
 
@@ -104,6 +105,13 @@ impl OrderRows {
                 Err(error) => return Err(error),
             }
             crash_point!(PaymentCommitted);
+            if recorded == PaymentRecorded::Now {
+                trace_point!(OrderChanged {
+                    rid: payment.request_id.to_string(),
+                    event: "PaymentReceived",
+                    payment: payment.payment_id.as_str(),
+                });
+            }
             known = self.payment_by_id(&payment.payment_id).await?;
         }
         #[cfg(feature = "faults")]
@@ -164,6 +172,7 @@ async fn record_new(
     let done =
         OrderActResult { code: reason.map_or(state.code(), RefundReason::code), ok: reason.is_none(), after: None };
     acts::write(conn, act, order.as_ref(), done).await?;
+    payment.trace_written(reason.map_or(state.code(), RefundReason::code));
     crash_point!(PaymentWritten);
     Ok(PaymentStep::Decided)
 }

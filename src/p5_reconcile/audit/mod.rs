@@ -55,6 +55,7 @@ pub use window::Window;
 use super::audit_stage::AuditStage;
 use super::context::{ReconcileContext, ReconcileError};
 use crate::domain::sale::Sale;
+use crate::trace_points::trace_point;
 use judge::{AuditTerms, Judgement, judge};
 use reading::AuditReader;
 
@@ -103,6 +104,8 @@ async fn audit(reader: AuditReader<'_>, memory: &mut AuditMemory) -> Result<Sale
 
 async fn audit_once(reader: AuditReader<'_>, memory: &mut AuditMemory) -> Result<SaleAudit, ReconcileError> {
     let terms = AuditTerms { sale: reader.sale, window: reader.window, findings_max: reader.context.findings_max };
+    let sale = reader.sale.sale_id.as_str();
+    trace_point!(AuditBegun { sale: sale });
     let mut sides = reader.sides(memory).await?;
     for _ in 0..=ROUNDS {
         match judge(&terms, &sides.redis, &sides.database, &sides.elsewhere) {
@@ -113,6 +116,8 @@ async fn audit_once(reader: AuditReader<'_>, memory: &mut AuditMemory) -> Result
             }
             Judgement::Decided(judged) => {
                 memory.learn(&judged, &sides.database);
+                let (overdue, consistent) = (judged.audit.overdue.len(), judged.audit.consistent());
+                trace_point!(Audited { sale: sale, overdue: overdue, consistent: consistent });
                 return Ok(judged.audit);
             }
             Judgement::ReadAgain => return Err(ReconcileError::Moved),

@@ -7,11 +7,13 @@ use crate::domain::message::OrderMessage;
 use crate::domain::outcome::{Outcome, Verdict};
 use crate::domain::states::{P5Reconcile, Phase, State};
 use crate::faults::{crash_point, left_out};
+use crate::orders::persist::traced;
 use crate::p5_reconcile::audit::{SaleAudit, count_false_alarms};
 use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
 use crate::store::mysql::codes::{PersistSource, Reporter};
 use crate::telemetry::count;
 use crate::telemetry::traces::{self, SpanResult};
+use crate::trace_points::trace_point;
 use std::collections::{HashMap, HashSet};
 use std::time::SystemTime;
 
@@ -43,6 +45,9 @@ async fn compensate_and(
     for group in audit.overdue.chunks(GROUP) {
         let items: Vec<OrderMessage> =
             group.iter().map(|open| open.record.order_message(open.request_id, &audit.sale_id, open.shard)).collect();
+        for order in items.iter().filter(|order| leaked.contains(&order.purchase.request_id)) {
+            trace_point!(Missing, order, {});
+        }
         let begun = traces::now();
         let verdicts = context.rows.persister.persist_all(&items, PersistSource::Compensation).await;
         crash_point!(AfterCompensation);
@@ -52,8 +57,11 @@ async fn compensate_and(
             let verdict = match verdict {
                 // Another request has its number: Redis went back. The request gets an outcome all the same.
                 Ok(Verdict::Conflict) if !left_out!(ReusedNumberFails) => {
+                    traced::decide(std::slice::from_ref(accepted), "reused");
                     let reused = context.rows.persister.fail_reused(accepted, Reporter::Audit, "reconcile").await?;
-                    reused.unwrap_or(Verdict::Conflict)
+                    let verdict = reused.unwrap_or(Verdict::Conflict);
+                    traced::decided(accepted, "reused", &Ok(verdict));
+                    verdict
                 }
                 Ok(verdict) => verdict,
                 Err(error) => {

@@ -15,9 +15,11 @@ use crate::domain::message::OrderMessage;
 use crate::domain::operator::Actor;
 use crate::domain::outcome::{FailReason, Outcome, Verdict};
 use crate::faults::crash_point;
+use crate::orders::persist::traced;
 use crate::p5_reconcile::context::ReconcileContext;
 use crate::store::mysql::DbError;
 use crate::store::mysql::codes::PersistSource;
+use crate::trace_points::trace_point;
 use governor::{Quota, RateLimiter};
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -139,12 +141,17 @@ impl DlqService {
                 return Ok((DlqActionResult::WouldGiveUp, "not decided yet".to_owned()));
             }
             (None, DlqAction::Replay) => {
-                let verdict = self.context.rows.persister.persist_one(accepted, PersistSource::Replay).await?;
+                traced::decide(std::slice::from_ref(accepted), "replay");
+                let verdict = self.context.rows.persister.persist_one(accepted, PersistSource::Replay).await;
+                traced::decided(accepted, "replay", &verdict);
                 crash_point!(ReplayTaken);
-                verdict
+                verdict?
             }
             (None, DlqAction::GiveUp(reason)) => {
-                self.context.rows.persister.give_up(accepted, reason, &self.actor.label()).await?
+                traced::decide(std::slice::from_ref(accepted), "give_up");
+                let verdict = self.context.rows.persister.give_up(accepted, reason, &self.actor.label()).await;
+                traced::decided(accepted, "give_up", &verdict);
+                verdict?
             }
         };
         match verdict {
@@ -181,6 +188,7 @@ impl DlqService {
     async fn remove(&self, sweep: &mut DlqSweep, batch: &[DlqGroup], lines: &[DlqReportLine]) -> Result<(), DlqError> {
         let decided = batch.iter().zip(lines).filter(|(_, line)| line.result.empties_its_place());
         for entry in decided.flat_map(|(group, _)| &group.entries) {
+            trace_point!(Unparked { rid: entry.request_id.map(|id| id.to_string()) });
             match (&entry.place, entry.request_id) {
                 (DlqPlace::Relay { shard, id }, _) => self.context.redis.relay_dlq.remove(*shard, id).await?,
                 (DlqPlace::Mq(parked), _) => {

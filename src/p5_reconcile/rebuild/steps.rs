@@ -13,6 +13,7 @@ use crate::p5_reconcile::dlq::{MqDlqContents, MqDlqScan};
 use crate::p5_reconcile::rows::decided::Opening;
 use crate::sales::rows::changes;
 use crate::store::rabbit::RabbitError;
+use crate::trace_points::trace_point;
 use std::time::{Duration, Instant};
 
 /// Time for reading all of the MQ DLQ before a rebuild; tens of thousands of messages.
@@ -76,6 +77,7 @@ pub(in crate::p5_reconcile) async fn rebuild(
     };
     for shard in 0..context.shards {
         context.redis.sale_keys.freeze(id, shard, options.judged_epoch).await?;
+        trace_point!(Frozen { sale: id.as_str(), shard: shard });
     }
     // Requests that only the ledger has are persisted now; the next epoch begins with another ledger.
     if let Some(reason) = waits_for(context, sale, options).await? {
@@ -169,8 +171,10 @@ async fn rebuild_now(
     ends::write(context, sale, options.mq_dlq).await?;
     for (shard, judged) in (0..context.shards).zip(judged) {
         // Only without `OwnEpoch`: an attempt in this epoch has begun them.
-        let begun = judged.epoch == epoch;
-        if !begun && !context.redis.rebuild.begin(&next, shard, options.backlog_max, judged).await? {
+        let begun = judged.epoch == epoch
+            || context.redis.rebuild.begin(&next, shard, options.backlog_max, judged).await?;
+        trace_point!(RebuildBegun { sale: id.as_str(), shard: shard, epoch: epoch, verdict: begun });
+        if !begun {
             return Ok(RebuildAttempt::Overtaken);
         }
         crash_point!(RebuildHalf);
@@ -183,11 +187,14 @@ async fn rebuild_now(
     let Some((units, given)) = fix_units(context, &next, options, began_at_ms).await? else {
         return Ok(RebuildAttempt::Overtaken);
     };
+    trace_point!(RebuildFixed { sale: id.as_str(), epoch: epoch, units: units });
     let state = if sale.status == SaleStatus::Paused { MetaState::Paused } else { MetaState::Open };
     let mut opened = false;
     for shard in 0..context.shards {
         let share = share(units, shard, context.shards);
-        opened |= context.redis.rebuild.end(id, shard, epoch, (share, state, &given)).await?;
+        let ended = context.redis.rebuild.end(id, shard, epoch, (share, state, &given)).await?;
+        trace_point!(RebuildEnded { sale: id.as_str(), shard: shard, epoch: epoch, units: share, verdict: ended });
+        opened |= ended;
     }
     context.redis.sale_cache.forget(id).await?;
     Ok(if opened { RebuildAttempt::Rebuilt } else { RebuildAttempt::Overtaken })

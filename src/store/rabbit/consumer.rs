@@ -36,6 +36,13 @@ pub struct DeliveryId {
     part: u8,
 }
 
+impl DeliveryId {
+    /// As the trace of a test build names it.
+    pub(crate) fn traced(self) -> String {
+        format!("{}:{}:{}", self.generation, self.tag, self.part)
+    }
+}
+
 /// An order as it was delivered.
 #[derive(Debug, Clone)]
 pub struct Delivery {

@@ -6,6 +6,7 @@ use super::scripts::{Arguments, SETTLE, TRIM};
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::ledger::{LedgerError, LedgerRecord, LedgerState};
 use crate::domain::outcome::Outcome;
+use crate::trace_points::trace_point;
 use fred::types::Value;
 use std::sync::Arc;
 
@@ -134,6 +135,9 @@ impl RequestLedger {
             let args = cutoff.chain(part.iter().map(|id| text(id.to_string()))).collect();
             let keys = vec![self.redis.keys.meta(shard, sale), self.redis.keys.ledger(shard, sale)];
             went += integer(&self.redis.script(&TRIM, keys, args).await?)?;
+            for id in part {
+                trace_point!(Trimmed { rid: id.to_string(), sale: sale.as_str() });
+            }
         }
         Ok(went)
     }
@@ -170,6 +174,10 @@ impl RequestLedger {
             let args = args.into_values();
             let reply = self.redis.script(&SETTLE, vec![self.redis.keys.ledger(shard, sale)], args).await?;
             changed += integer(&reply)?;
+            for (id, outcome) in part {
+                let verdict = if *outcome == Outcome::Ordered { "ORDER" } else { "FAILED" };
+                trace_point!(Settled { rid: id.to_string(), sale: sale.as_str(), verdict: verdict });
+            }
         }
         Ok(changed)
     }

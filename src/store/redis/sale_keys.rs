@@ -6,6 +6,7 @@ use super::scripts::{ACTIVATE, ARCHIVE, COUNT, GRANT, SET_TERMS};
 use crate::domain::ids::SaleId;
 use crate::domain::order_life::ReturnedPurchase;
 use crate::domain::sale::{MetaState, Sale};
+use crate::trace_points::trace_point;
 use fred::types::Value;
 use std::sync::Arc;
 
@@ -171,7 +172,16 @@ impl SaleKeys {
         for ReturnedPurchase(user, request, units) in returned {
             args.extend([text(user.as_str()), text(request.to_string()), Value::Integer((*units).into())]);
         }
-        match integer(&self.redis.script_replicated(&GRANT, keys, args).await?)? {
+        let given = integer(&self.redis.script_replicated(&GRANT, keys, args).await?)?;
+        trace_point!(Granted {
+            sale: sale.as_str(),
+            shard: shard,
+            epoch: epoch,
+            grant: grant.0,
+            units: grant.1,
+            verdict: given
+        });
+        match given {
             1 => Ok(Granted::Now),
             0 => Ok(Granted::Before),
             -1 => Ok(Granted::KeysMissing),

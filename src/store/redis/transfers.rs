@@ -11,6 +11,7 @@ use crate::domain::ids::SaleId;
 use crate::domain::sale::MetaState;
 use crate::domain::transfer_marks::{NumberedUnits, PairMarks, Rewound, TransferMarks, rewound};
 use crate::faults::left_out;
+use crate::trace_points::trace_point;
 use fred::types::Value;
 use futures::future::join_all;
 use std::sync::Arc;
@@ -31,6 +32,12 @@ pub struct Transfer {
 }
 
 impl Transfer {
+    /// As the trace of a test build names it.
+    fn traced(&self) -> String {
+        let Self { source, target, number, epoch, .. } = self;
+        format!("{epoch}:{source}:{target}:{number}")
+    }
+
     fn record(&self) -> String {
         format!("{} {} {}", self.number, self.units, self.epoch)
     }
@@ -128,7 +135,9 @@ impl Transfers {
         match integer(code)? {
             1 | 2 => {
                 let number = u64::try_from(integer(number)?).map_err(|_| odd())?;
-                Ok(Taken::Record(Transfer { source, target, number, units: integer(units)?, epoch }))
+                let transfer = Transfer { source, target, number, units: integer(units)?, epoch };
+                trace_point!(Taken { sale: sale.as_str(), transfer: transfer.traced(), units: transfer.units });
+                Ok(Taken::Record(transfer))
             }
             0 => Ok(Taken::Empty),
             -4..=-1 => Ok(Taken::Refused),
@@ -145,11 +154,12 @@ impl Transfers {
             text(transfer.number.to_string()),
             Value::Integer(transfer.units),
         ];
-        let given = match left_out!(GiftReplicated) {
+        let given = integer(&match left_out!(GiftReplicated) {
             true => self.redis.script(&TRANSFER_GIVE, keys, args).await?,
             false => self.redis.script_replicated(&TRANSFER_GIVE, keys, args).await?,
-        };
-        match integer(&given)? {
+        })?;
+        trace_point!(Given { sale: sale.as_str(), transfer: transfer.traced(), units: transfer.units, verdict: given });
+        match given {
             1 => Ok(Given::Now),
             0 => Ok(Given::Before),
             -1 => Ok(Given::KeysMissing),
@@ -165,7 +175,7 @@ impl Transfers {
         self.redis
             .script(&TRANSFER_FORGET, vec![self.redis.keys.transfers(transfer.source, sale)], args)
             .await
-            .map(|_count| ())
+            .map(|_count| trace_point!(Forgotten { sale: sale.as_str(), transfer: transfer.traced() }))
     }
 
     /// The transfers out of one shard that were begun and not forgotten. They may be given: enough replicas have them.

@@ -40,6 +40,9 @@ impl Deployment {
         command.arg("--data-dir").arg(self.dir.join("none")).args(args);
         command.env("SECKILL_REDIS_URL", &self.urls.redis).env("SECKILL_AMQP_URL", &self.urls.amqp);
         command.env("SECKILL_MYSQL_URL", &self.urls.mysql);
+        if let Some(traces) = self.traces() {
+            command.env("SECKILL_TRACE", traces);
+        }
         if let Some(off) = off {
             command.env("FAILPOINTS", format!("{}=return", off.code()));
         }

@@ -41,6 +41,13 @@ pub struct Urls {
     pub mysql: String,
 }
 
+/// The folder for the lines of a run's processes.
+fn traces_in(dir: &Path) -> PathBuf {
+    let traces = dir.join("traces");
+    std::fs::create_dir_all(&traces).expect("a folder");
+    traces
+}
+
 /// Servers, processes and links of one run.
 pub struct Deployment {
     /// Every role process.
@@ -52,6 +59,7 @@ pub struct Deployment {
     urls: Urls,
     set: Vec<String>,
     dir: PathBuf,
+    traces: Option<PathBuf>,
     supervisors: JoinSet<()>,
     green: bool,
 }
@@ -78,6 +86,7 @@ impl Deployment {
             rabbit_ports,
             urls,
             set: Vec::new(),
+            traces: options.traced.then(|| traces_in(&dir)),
             dir,
             supervisors: JoinSet::new(),
             green: false,
@@ -133,6 +142,7 @@ impl Deployment {
             args: sets.chain(["--role".to_owned(), role.name().to_owned()]).collect(),
             env: options.env.iter().filter(|env| env.role == role).cloned().collect(),
             log: self.dir.join(format!("{name}.log")),
+            traces: self.traces.clone(),
             name,
             admin_port,
             public_port,
@@ -184,6 +194,11 @@ impl Deployment {
     /// The run's folder: data of the servers, a log of each process.
     pub fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// The folder with the lines of the processes, in a run that is traced.
+    pub fn traces(&self) -> Option<&Path> {
+        self.traces.as_deref()
     }
 
     /// The processes of a role.

@@ -28,6 +28,8 @@ pub struct Options {
     pub set: Vec<String>,
     /// Environment by role, e.g. `FAILPOINTS`.
     pub env: Vec<RoleEnv>,
+    /// Every process writes what it does, for the checker of `tests/traces`.
+    pub traced: bool,
     /// Roles whose processes are not started again after an end.
     pub unsupervised: Vec<Role>,
 }
@@ -41,6 +43,7 @@ impl Default for Options {
             reconcilers: 1,
             set: Vec::new(),
             env: Vec::new(),
+            traced: false,
             unsupervised: Vec::new(),
         }
     }
