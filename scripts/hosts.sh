@@ -2,6 +2,7 @@
 # Runs tests/hosts in a network, a mount namespace and process ids of its own, so that nothing is left behind, however it ends:
 # hosts.sh FILTER…
 #
+# TRACED=1 takes the test build, whose processes write a line for each step, and explains every line (tests/traces).
 # RECORD=1 keeps the results in docs/data/hosts, also of a red run: docs/proof.md has to explain it. KEEP=1 keeps the hosts' files.
 # Needs root (namespaces, packet filter), Linux, and Debian's haproxy, galera-4, rsync and iptables, which it installs where apt
 # can. The hosts' files are in memory; the servers of the database run as the user mysql.
@@ -39,7 +40,12 @@ unshare --net true 2>/dev/null || fail "the kernel gives no network namespace"
 HOSTS_FOLDER=$(mktemp -d /dev/shm/seckill-hosts-XXXXXX)
 chmod 755 "$HOSTS_FOLDER"
 # Copies, so that a build or an edit beside the run changes nothing in it.
-cp target/release/seckill "$HOSTS_FOLDER/seckill"
+if [ -n "${TRACED:-}" ]; then
+  cp target/debug/seckill "$HOSTS_FOLDER/seckill"
+  export HOSTS_TRACED=1
+else
+  cp target/release/seckill "$HOSTS_FOLDER/seckill"
+fi
 cp config/production.toml "$HOSTS_FOLDER/production.toml"
 cp deploy/three-hosts/seckill.toml "$HOSTS_FOLDER/three-hosts.toml"
 # That of the program, which may be older than the checkout: "seckill 0.2.0 (4d1c716ce479)".

@@ -1,5 +1,6 @@
 //! The figures of a run, as Markdown, in `target/chaos/report-<seed>.md`.
 
+use crate::asked;
 use crate::nemesis::Kind;
 use crate::run::Finished;
 use std::collections::BTreeMap;
@@ -28,6 +29,13 @@ pub fn write(run: &Finished) -> PathBuf {
     std::fs::create_dir_all(&folder).expect("a folder");
     let path = folder.join(format!("report-{}.md", run.orders.seed));
     std::fs::write(&path, text(run)).expect("written");
+    // For the checker alone, on the same lines again: `SECKILL_TRACES=folder cargo test --test traces`.
+    if let (Some(kept), Some(traces)) = (asked::<PathBuf>("CHAOS_TRACES"), run.deployment.traces()) {
+        std::fs::create_dir_all(&kept).expect("a folder");
+        for file in std::fs::read_dir(traces).expect("the lines").flatten() {
+            std::fs::copy(file.path(), kept.join(file.file_name())).expect("copied");
+        }
+    }
     for file in ["nemesis", "faults"] {
         let (from, to) = (format!("{file}.jsonl"), format!("{file}-{}.jsonl", run.orders.seed));
         std::fs::copy(run.deployment.dir().join(from), folder.join(to)).expect("copied");

@@ -12,7 +12,7 @@ use crate::probe::{self, Probe};
 use crate::process::{End, RoleEnv};
 use crate::sampler::Sampler;
 use crate::time::pause;
-use crate::traces::{self, TraceVerdict};
+use crate::traces::{self, Losses, TraceVerdict};
 use seckill::faults::Mechanism;
 use seckill::roles::Role;
 use seckill::runtime::now_ms;
@@ -192,7 +192,7 @@ pub async fn run(orders: Orders) -> Finished {
     let Ok(probe) = Arc::try_unwrap(probe) else { panic!("a probe is under way") };
     write_rest(&probe, drain_ms, &destroyed(&faults, begun_ms), &dir);
     let verdict = judge(&deployment, patience, &dir).await;
-    let traces = traces::check(deployment.traces().expect("a run that is traced"), false);
+    let traces = traces::check(deployment.traces().expect("a run that is traced"), Losses::default());
     let ends = deployment.processes.iter().flat_map(|process| process.unordered_ends()).collect();
     let versions = deployment.versions().await;
     let Ok(deployment) = Arc::try_unwrap(deployment) else { panic!("a fault is under way") };

@@ -47,6 +47,9 @@ mod support {
         pub mod supervised;
     }
 }
+#[allow(dead_code, reason = "each binary uses a part of it")]
+#[path = "../traces/checker/mod.rs"]
+mod traces;
 mod two_writers;
 mod written;
 
@@ -55,6 +58,11 @@ use scenes::Scene;
 use servers::Kind;
 use std::path::PathBuf;
 use support::basics::{files, raw_commands, time};
+
+/// Where the processes write their lines, where a run has them: `TRACED=1`, with the test build.
+fn traces_folder() -> Option<PathBuf> {
+    asked::<u8>("HOSTS_TRACED").filter(|traced| *traced == 1).map(|_| folder().join("traces"))
+}
 
 /// What `scripts/hosts.sh` sets: a folder that every user may pass, which goes away with the run.
 const FOLDER: &str = "HOSTS_FOLDER";

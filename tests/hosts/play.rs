@@ -20,6 +20,7 @@ use crate::scenes::{self, Act, Placement, Scene};
 use crate::servers::{self, Kind, galera, replicated, roles};
 use crate::site::{Recovered, Site};
 use crate::time::time_passes;
+use crate::traces::{self, Losses, TraceVerdict};
 use serde_json::{Value, json};
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -42,6 +43,8 @@ pub struct Played {
     pub totals: Totals,
     /// The checker's word.
     pub verdict: Verdict,
+    /// Whether every line that the processes wrote in this scene and those before is explained, where they write some.
+    pub traces: Option<TraceVerdict>,
     /// Why it did not become whole, or the audit's complaint.
     pub unrest: Option<String>,
     /// How it became whole.
@@ -80,7 +83,8 @@ pub struct Times {
 impl Played {
     /// Whether nothing was lost, all became whole, and in the promised time.
     pub fn is_green(&self) -> bool {
-        self.verdict.is_green() && self.unrest.is_none() && promised::broken(self).is_empty()
+        let explained = self.traces.as_ref().is_none_or(TraceVerdict::is_green);
+        explained && self.verdict.is_green() && self.unrest.is_none() && promised::broken(self).is_empty()
     }
 
     /// How many broken promises of these rules.
@@ -108,6 +112,9 @@ impl Played {
             "front": self.front, "seconds": self.times,
             "whole_after_s": self.recovered.seconds, "by_hand": self.recovered.by_hand, "touched": self.touched, "load_1m": load_1m(),
             "crowd": self.totals, "orders_by_source": self.verdict.figures.orders_by_source,
+            "traces": self.traces.as_ref().map(|traces| json!({
+                "summary": traces.summary(), "unexplained": traces.complaints(), "unseen": traces.cells.unseen(),
+            })),
             "orders_by_state": self.verdict.figures.orders_by_state, "payments": self.verdict.figures.payments,
             "accepted_refused_confirmed_each_s": self.line, "refusals": self.refusals,
         })
@@ -183,6 +190,7 @@ impl Stage {
             placed,
             totals,
             verdict,
+            traces: crate::traces_folder().map(|folder| traces::check(&folder, losses())),
             unrest,
             recovered: whole.unwrap_or_default(),
             times,
@@ -234,6 +242,12 @@ impl Stage {
         dump(&servers::dump_urls().await, dir).await;
         checker::check(dir)
     }
+}
+
+/// A server that takes over may lack what its predecessor wrote last: Redis what no replica had, and so has not promised; the
+/// database, where it is replicated and no cluster, commits.
+fn losses() -> Losses {
+    Losses { accepts: true, commits: servers::kind() == Kind::Replicas }
 }
 
 /// How busy the machine is, by other work too.

@@ -49,8 +49,12 @@ impl Results {
         );
         if !played.is_green() {
             let found = format!(
-                "{}: {} {:?} {}",
-                played.scene.name, record["violations"], played.unrest, record["not_as_promised"]
+                "{}: {} {:?} {} {}",
+                played.scene.name,
+                record["violations"],
+                played.unrest,
+                record["not_as_promised"],
+                record["traces"]["unexplained"]
             );
             eprintln!("hosts: RED {found}");
             self.red.push(found);

@@ -15,7 +15,7 @@ use std::path::Path;
 #[test]
 fn the_lines_of_a_folder_are_explained() {
     let Some(folder) = std::env::var_os("SECKILL_TRACES") else { return };
-    let verdict = checker::check(Path::new(&folder), false);
+    let verdict = checker::check(Path::new(&folder), checker::Losses::default());
     eprintln!("{}\n{}", verdict.summary(), verdict.cells.table());
     assert!(verdict.is_green(), "{}", verdict.complaints().join("\n"));
 }

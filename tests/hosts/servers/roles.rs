@@ -104,6 +104,10 @@ pub fn admin_address(number: Number, role: Role) -> String {
 /// The binary on a host.
 fn program(number: Number, sets: &[String]) -> Command {
     let mut command = command_on(number);
+    if let Some(traces) = crate::traces_folder() {
+        std::fs::create_dir_all(&traces).expect("a folder");
+        command.env("SECKILL_TRACE", traces);
+    }
     command.arg(crate::folder().join("seckill"));
     for file in SHIPPED {
         command.arg("--config").arg(crate::folder().join(file));

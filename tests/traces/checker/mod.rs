@@ -28,6 +28,7 @@ pub use cells::Cells;
 use hands::{Context, examine};
 use journey::{Step, explain};
 use line::{Line, Traced};
+pub use request::Losses;
 use request::Said;
 use sales::Sales;
 use std::collections::{BTreeMap, HashMap};
@@ -109,15 +110,15 @@ impl TraceVerdict {
     }
 }
 
-/// Checks the lines of a folder. `loses`: servers may lose the writes of the last moment, as a fail-over may.
-pub fn check(dir: &Path, loses: bool) -> TraceVerdict {
+/// Checks the lines of a folder. `losses`: what servers may forget.
+pub fn check(dir: &Path, losses: Losses) -> TraceVerdict {
     match line::read(dir) {
-        Ok(processes) => judge(processes, loses),
+        Ok(processes) => judge(processes, losses),
         Err(wrong) => TraceVerdict { findings: vec![Finding { rule: "T0", detail: wrong }], ..TraceVerdict::default() },
     }
 }
 
-fn judge(processes: Vec<Traced>, loses: bool) -> TraceVerdict {
+fn judge(processes: Vec<Traced>, losses: Losses) -> TraceVerdict {
     let mut findings = Vec::new();
     let lines = processes.iter().map(|traced| traced.lines.len()).sum();
     if lines == 0 {
@@ -128,12 +129,12 @@ fn judge(processes: Vec<Traced>, loses: bool) -> TraceVerdict {
     let mut of_grants = HashMap::new();
     for traced in processes {
         let found = examine(&traced, &mut findings);
-        sales.learn(&traced, loses, &mut findings);
+        sales.learn(&traced, losses, &mut findings);
         of_grants.extend(found.orders_of_grant);
         examined.push((traced, found.contexts));
     }
-    sales.judge(&examined, loses, &mut findings);
-    let requests = steps(&examined, &of_grants, loses);
+    sales.judge(&examined, losses, &mut findings);
+    let requests = steps(&examined, &of_grants, losses);
     let mut cells = Cells::default();
     for (rid, steps) in &requests {
         match explain(steps) {
@@ -148,14 +149,14 @@ fn judge(processes: Vec<Traced>, loses: bool) -> TraceVerdict {
 fn steps<'a>(
     examined: &'a [(Traced, Vec<Context>)],
     of_grants: &HashMap<line::Word, Vec<u64>>,
-    loses: bool,
+    losses: Losses,
 ) -> BTreeMap<u64, Vec<Step<'a>>> {
     let mut of_requests: BTreeMap<u64, Vec<Step<'_>>> = BTreeMap::new();
     for (traced, contexts) in examined {
         for (line, context) in traced.lines.iter().zip(contexts) {
             let expired = line.about.as_ref().filter(|_| line.point() == "order_changed" && line.rid.is_none());
             let of_grant = expired.and_then(|grant| of_grants.get(grant));
-            let said = Said { answered: context.answered, loses };
+            let said = Said { answered: context.answered, losses };
             for rid in line.rid.iter().chain(of_grant.into_iter().flatten()) {
                 let step = Step { line, process: &traced.name, from: context.from, said };
                 of_requests.entry(*rid).or_default().push(step);

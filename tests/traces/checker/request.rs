@@ -48,13 +48,22 @@ pub struct Request {
     sent_back: u64,
 }
 
+/// What servers may forget: the writes of the last moment, where another server takes over that lacks them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Losses {
+    /// Redis: a request may be accepted twice, a number given twice.
+    pub accepts: bool,
+    /// The database: a request may be decided twice.
+    pub commits: bool,
+}
+
 /// What a line is about beside its own words.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Said {
     /// Of a question: its answer came. Of a change of an order: it is not only money that goes back.
     pub answered: bool,
-    /// Servers may lose the writes of the last moment: a request may be accepted twice.
-    pub loses: bool,
+    /// What servers may forget in this run.
+    pub losses: Losses,
 }
 
 /// The bit of a number of attempts.
@@ -110,9 +119,12 @@ impl Request {
             }
             "handled" => cell = self.handled(line)?,
             "decide" => self.lost_tries = self.lost_tries.saturating_add(u8::from(!said.answered)),
-            "decided" => cell = self.decided(line)?,
+            "decided" => cell = self.decided(line, said)?,
             "missing" => {
-                must(self.outcome.is_none(), "found undecided, and it has an outcome")?;
+                must(self.outcome.is_none() || said.losses.commits, "found undecided, and it has an outcome")?;
+                if self.outcome.take().is_some() {
+                    self.journey = Some(State::P3(P3Relay::SentOk));
+                }
                 cell = Some(self.happens(RequestEvent::OutcomeMissing)?);
             }
             "settled" => must(self.outcome == Outcome::read(Some(line.verdict())), "settled with another outcome")?,
@@ -137,7 +149,7 @@ impl Request {
         let known = self.journey.is_some();
         match line.verdict() {
             "ACCEPTED" if line.point() == "reserved" => {
-                must(!known || said.loses, "accepted twice")?;
+                must(!known || said.losses.accepts, "accepted twice")?;
                 self.journey = self.journey.or(Some(ACCEPTED));
                 // The new entry.
                 self.is_gone = false;
@@ -145,7 +157,7 @@ impl Request {
             }
             "ACCEPTED" | "REPLAYED" => self.accepted("repeated").map(drop),
             "CONFLICT" | "REFUSED" => Ok(()),
-            _ => must(!known || said.loses, "refused, and it was accepted before"),
+            _ => must(!known || said.losses.accepts, "refused, and it was accepted before"),
         }
     }
 
@@ -160,10 +172,13 @@ impl Request {
         }
     }
 
-    fn decided(&mut self, line: &Line) -> Result<Option<Cell>, String> {
+    fn decided(&mut self, line: &Line, said: Said) -> Result<Option<Cell>, String> {
         let event = match line.verdict() {
             "ORDERED" | "REFUSED" => {
-                must(self.outcome.is_none(), "decided twice")?;
+                must(self.outcome.is_none() || said.losses.commits, "decided twice")?;
+                if self.outcome.is_some() {
+                    self.journey = Some(State::P3(P3Relay::SentOk));
+                }
                 let ordered = line.verdict() == "ORDERED";
                 self.outcome = Some(if ordered { Outcome::Order } else { Outcome::Failed });
                 if ordered { RequestEvent::OrderCommitted } else { RequestEvent::RefusalCommitted }

@@ -4,6 +4,7 @@
 use super::Finding;
 use super::hands::Context;
 use super::line::{Line, Traced, Word};
+use super::request::Losses;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// One series of acceptance numbers.
@@ -27,9 +28,9 @@ pub struct Sales {
 
 impl Sales {
     /// Takes in the lines of a process.
-    pub fn learn(&mut self, traced: &Traced, loses: bool, found: &mut Vec<Finding>) {
+    pub fn learn(&mut self, traced: &Traced, losses: Losses, found: &mut Vec<Finding>) {
         for line in &traced.lines {
-            if let Some(wrong) = self.number(line).filter(|_| !loses) {
+            if let Some(wrong) = self.number(line).filter(|_| !losses.accepts) {
                 found.push(Finding::of("T4", traced, line, wrong));
             }
             if let Some(wrong) = self.units(line) {
@@ -92,7 +93,7 @@ impl Sales {
     }
 
     /// What only shows when every process is known.
-    pub fn judge(&self, processes: &[(Traced, Vec<Context>)], loses: bool, found: &mut Vec<Finding>) {
+    pub fn judge(&self, processes: &[(Traced, Vec<Context>)], losses: Losses, found: &mut Vec<Finding>) {
         for (traced, contexts) in processes {
             for (line, context) in traced.lines.iter().zip(contexts) {
                 if let Some(epoch) = self.is_over(line, context) {
@@ -114,7 +115,7 @@ impl Sales {
                 }
             }
         }
-        for ((sale, epoch), accepted) in self.accepted.iter().filter(|_| !loses) {
+        for ((sale, epoch), accepted) in self.accepted.iter().filter(|_| !losses.accepts) {
             if let Some(offered) = self.offered(sale, *epoch).filter(|offered| i128::from(*accepted) > *offered) {
                 let detail = format!("sale {sale}, epoch {epoch}: {accepted} units accepted, {offered} were given");
                 found.push(Finding { rule: "T7", detail });

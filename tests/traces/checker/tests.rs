@@ -1,7 +1,7 @@
 //! The checker is shown good runs, and the same with one thing wrong.
 
 use super::line::{Traced, Words};
-use super::{TraceVerdict, judge};
+use super::{Losses, TraceVerdict, judge};
 use serde_json::{Value, json};
 
 /// Lines in the order in which they were written, each with its process.
@@ -10,11 +10,11 @@ struct Run(Vec<(&'static str, Value)>);
 
 impl Run {
     fn judged(&self) -> TraceVerdict {
-        self.judged_with(false)
+        self.judged_with(Losses::default())
     }
 
     /// As the checker reads it: numbered by process and by run.
-    fn judged_with(&self, loses: bool) -> TraceVerdict {
+    fn judged_with(&self, losses: Losses) -> TraceVerdict {
         let mut texts: Vec<(&str, u64, String)> = Vec::new();
         for (at, (process, line)) in self.0.iter().enumerate() {
             if !texts.iter().any(|(name, ..)| name == process) {
@@ -30,7 +30,7 @@ impl Run {
         let mut words = Words::default();
         let read =
             |(name, _, text): (&str, u64, String)| Traced::read(name, &text, u64::MAX, &mut words).expect("lines");
-        judge(texts.into_iter().map(read).collect(), loses)
+        judge(texts.into_iter().map(read).collect(), losses)
     }
 
     fn place(&self, point: &str) -> usize {
@@ -158,7 +158,7 @@ fn a_removed_line_is_found_where_no_silence_explains_it() {
 fn a_gap_in_the_numbers_of_a_process_is_found() {
     let mut words = Words::default();
     let text = "{\"n\":0,\"at\":1,\"point\":\"process\"}\n{\"n\":2,\"at\":3,\"point\":\"process\"}\n{\"n\":3,\"at";
-    let verdict = judge(vec![Traced::read("api", text, u64::MAX, &mut words).expect("lines")], false);
+    let verdict = judge(vec![Traced::read("api", text, u64::MAX, &mut words).expect("lines")], Losses::default());
     assert_eq!((verdict.rules(), verdict.lines), (vec!["T1"], 2), "{:?}", verdict.findings);
 }
 
@@ -285,6 +285,8 @@ fn an_order_is_paid_or_ends_and_not_both() {
 fn a_server_that_may_forget_accepts_again() {
     let again = [("api", ask(1)), ("api", reserved(1, "ACCEPTED"))];
     let run = plain().and(again);
-    assert!(run.judged_with(true).is_green());
-    assert!(!run.judged_with(false).is_green());
+    assert!(run.judged_with(Losses { accepts: true, commits: false }).is_green());
+    assert!(!run.judged().is_green());
+    let decided = plain().and(consumed("other", 1, ("ORDERED", "P4-C0")));
+    assert!(decided.judged_with(Losses { accepts: false, commits: true }).is_green());
 }
