@@ -30,17 +30,10 @@ use tokio::time::{Instant, timeout};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(test, derive(Default))]
 pub struct DeliveryId {
-    generation: u64,
-    tag: u64,
+    pub(super) generation: u64,
+    pub(super) tag: u64,
     /// The order's place in the message.
-    part: u8,
-}
-
-impl DeliveryId {
-    /// As the trace of a test build names it.
-    pub(crate) fn traced(self) -> String {
-        format!("{}:{}:{}", self.generation, self.tag, self.part)
-    }
+    pub(super) part: u8,
 }
 
 /// An order as it was delivered.

@@ -54,3 +54,10 @@ pub(crate) use rights::refused_rights;
 pub use signals::{Gone, Signal};
 pub(crate) use topology::QUEUE_LEFT_ALONE;
 pub use topology::Topology;
+
+impl DeliveryId {
+    /// As the trace of a test build names it.
+    pub(crate) fn traced(self) -> String {
+        format!("{}:{}:{}", self.generation, self.tag, self.part)
+    }
+}

@@ -204,7 +204,7 @@ impl Hands {
     }
 
     fn decide(&mut self, line: &Line, place: usize, contexts: &mut [Context]) -> Result<u64, String> {
-        let (rid, by) = (line.rid.ok_or("no request")?, line.by.clone().ok_or("nobody decides")?);
+        let (rid, by) = (line.rid.ok_or("no request")?, line.by.clone().ok_or("no word by what")?);
         let open = self.tries.entry((rid, by.clone())).or_default();
         if line.point() == "decide" {
             open.push(place);

@@ -139,7 +139,7 @@ fn judge(processes: Vec<Traced>, losses: Losses) -> TraceVerdict {
     for (rid, steps) in &requests {
         match explain(steps) {
             Ok(used) => cells.add(&used),
-            Err(no_path) => findings.push(told(*rid, steps, &no_path)),
+            Err(no_path) => findings.push(reported(*rid, steps, &no_path)),
         }
     }
     TraceVerdict { findings, processes: examined.len(), lines, requests: requests.len(), cells }
@@ -170,7 +170,7 @@ fn steps<'a>(
 }
 
 /// What is wrong with a request, and the lines around.
-fn told(rid: u64, steps: &[Step<'_>], no_path: &journey::NoPath) -> Finding {
+fn reported(rid: u64, steps: &[Step<'_>], no_path: &journey::NoPath) -> Finding {
     let (from, to) = (no_path.at.saturating_sub(AROUND), (no_path.at + AROUND).min(steps.len()));
     let around: Vec<String> = (from..to)
         .map(|at| {

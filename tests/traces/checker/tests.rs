@@ -219,8 +219,8 @@ fn what_was_not_answered_may_have_happened_and_nothing_else() {
     let dead = Run(run.0[..run.place("decided")].to_vec());
     dead.clone().and(consumed("other", 1, ("ALREADY", "P4-C1"))).is_explained();
     dead.and(consumed("other", 1, ("ORDERED", "P4-C0"))).is_explained();
-    let nobody = Run(run.0[..run.place("delivered")].to_vec());
-    nobody.and(consumed("other", 1, ("ALREADY", "P4-C1"))).breaks("T3", "found decided, and it was not");
+    let not_sent = Run(run.0[..run.place("delivered")].to_vec());
+    not_sent.and(consumed("other", 1, ("ALREADY", "P4-C1"))).breaks("T3", "found decided, and it was not");
 }
 
 #[test]
