@@ -171,8 +171,8 @@ async fn rebuild_now(
     ends::write(context, sale, options.mq_dlq).await?;
     for (shard, judged) in (0..context.shards).zip(judged) {
         // Only without `OwnEpoch`: an attempt in this epoch has begun them.
-        let begun = judged.epoch == epoch
-            || context.redis.rebuild.begin(&next, shard, options.backlog_max, judged).await?;
+        let begun =
+            judged.epoch == epoch || context.redis.rebuild.begin(&next, shard, options.backlog_max, judged).await?;
         trace_point!(RebuildBegun { sale: id.as_str(), shard: shard, epoch: epoch, verdict: begun });
         if !begun {
             return Ok(RebuildAttempt::Overtaken);
