@@ -3,8 +3,9 @@
 //! Input: what was decided here; it is published before the ack. What P5 and operators decided waits in the database for the
 //! [`crate::events::publisher::EventPublisher`]. A broker that takes no messages (a memory or disk alarm) must not delay the acks,
 //! because acks are what frees it: events that it does not take are written to the database and wait there, too. A crash after the commit
-//! and before the ack leads to a redelivery, which finds the outcome and publishes it again. A crash before a waiting event is
-//! deleted leaves it in the database, and it is published again.
+//! and before the ack leads to a redelivery, which finds the outcome and publishes it again. After a last try whose commit was not
+//! answered the message is a dead letter: who removes it stores its event. A crash before a waiting event is deleted leaves it in
+//! the database, and it is published again.
 
 use super::Persist;
 use crate::domain::ids::SaleId;

@@ -11,6 +11,7 @@
 //! P5's own rounds use `relay_copy`, `mq_cleanup` and `mq_scan`; operators use the others.
 
 mod action;
+mod decided_events;
 mod entry;
 mod find;
 pub(crate) mod forms;

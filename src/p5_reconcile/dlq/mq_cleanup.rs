@@ -1,13 +1,14 @@
 //! Keeps the MQ DLQ small: removes messages whose request has its outcome, and adds the other requests to the failed requests.
 //!
 //! Input: messages of the MQ DLQ; meanwhile no other reader gets them. Output: an ack for each message whose outcome was read from
-//! the database, with the same fingerprint; an open failed request for each message without an outcome. Messages that are not ours,
-//! or contradict the recorded outcome, stay for a person. A message of a later version is known by the request id it came with, so
-//! that one which met only older consumers does not stay for ever (window 24).
+//! the database, with the same fingerprint, and its event (`decided_events`); an open failed request for each message without an
+//! outcome. Messages that are not ours, or contradict the recorded outcome, stay for a person. A message of a later version is known
+//! by the request id it came with, so that one which met only older consumers does not stay for ever (window 24).
 //!
 //! A crash at any line gives every message that was not acknowledged back to the queue, in its place; the outcome was there before
 //! the ack, so nothing depends on the message any more.
 
+use super::decided_events;
 use super::entry::{DlqError, PAYLOAD_MAX};
 use super::find::{reason_of, request_id_of};
 use super::mq_scan::{MqDlqContents, MqDlqScan};
@@ -93,22 +94,23 @@ async fn clean_page(
     let read = accepted_of(context, page).await?;
     let ids: Vec<RequestId> = read.iter().flatten().map(|accepted| accepted.purchase.request_id).collect();
     let outcomes = context.rows.requests.outcomes_of(&ids).await?;
+    let mut finished = Vec::new();
     for (parked, accepted) in page.iter().zip(read) {
         let decided = accepted.as_ref().and_then(|accepted| outcomes.get(&accepted.purchase.request_id));
         match (accepted, decided) {
             (Some(accepted), Some(decided)) if decided.payload_hash == accepted.payload_hash() => {
                 // The next round removes the others; they are read for the audits.
-                if cleanup.removed_count < REMOVED_MAX {
-                    reader.remove(parked).await?;
-                    cleanup.removed_count += 1;
+                if cleanup.removed_count + finished.len() < REMOVED_MAX {
+                    finished.push((parked, (accepted, decided.outcome)));
                 }
             }
             // The same purchase, decided under another number: nothing depends on the message once its own number is settled.
-            (Some(accepted), Some(decided)) if decided.is_of(&accepted) && cleanup.removed_count < REMOVED_MAX => {
+            (Some(accepted), Some(decided))
+                if decided.is_of(&accepted) && cleanup.removed_count + finished.len() < REMOVED_MAX =>
+            {
                 let series = Series { epoch: accepted.epoch, shard: accepted.shard };
                 if context.rows.books.is_settled(&accepted.purchase.sale_id, series, accepted.number).await? {
-                    reader.remove(parked).await?;
-                    cleanup.removed_count += 1;
+                    finished.push((parked, (accepted, decided.outcome)));
                 } else {
                     cleanup.foreign_count += 1;
                 }
@@ -129,6 +131,12 @@ async fn clean_page(
                 }
             }
         }
+    }
+    let (messages, decided): (Vec<_>, Vec<_>) = finished.into_iter().unzip();
+    decided_events::store(&context.rows, &decided).await?;
+    for parked in messages {
+        reader.remove(parked).await?;
+        cleanup.removed_count += 1;
     }
     Ok(())
 }

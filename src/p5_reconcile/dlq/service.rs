@@ -7,6 +7,7 @@
 use super::action::{
     DlqAction, DlqActionResult, DlqGroup, DlqReport, DlqReportLine, DlqSelection, OnDlqProgress, grouped,
 };
+use super::decided_events;
 use super::entry::{DlqError, DlqPlace, code_of};
 use super::find::{DlqSweep, sweep};
 use super::record;
@@ -159,7 +160,10 @@ impl DlqService {
             Verdict::Already(outcome) if dry_run => {
                 return Ok((DlqActionResult::WouldRemove, format!("decided: {}", code_of(outcome))));
             }
-            Verdict::Ordered | Verdict::Already(_) | Verdict::Refused(_) => {}
+            Verdict::Already(outcome) => {
+                decided_events::store(&self.context.rows, &[(accepted.clone(), outcome)]).await?;
+            }
+            Verdict::Ordered | Verdict::Refused(_) => {}
         }
         if let Some(outcome) = verdict.outcome() {
             self.mark_decided(accepted, outcome).await?;

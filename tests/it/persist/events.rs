@@ -7,6 +7,8 @@ use seckill::domain::ids::RequestId;
 use seckill::domain::operator::Actor;
 use seckill::p5_reconcile::dlq::{DlqAction, DlqSelection, DlqService};
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
+use seckill::store::mysql::codes::PersistSource;
+use seckill::store::rabbit::declare;
 
 #[test]
 fn every_outcome_a_message_brings_is_reported_and_again_after_a_death_before_the_ack() {
@@ -64,6 +66,33 @@ fn outcomes_that_p5_and_operators_decide_are_reported_too() {
         downstream.receives(dave, "FAILED GIVEN_UP", 1).await;
         brief.stop().await;
         relay.stop().await;
+        world.finish().await;
+    });
+}
+
+#[test]
+fn an_outcome_whose_message_is_a_dead_letter_by_then_is_reported_too() {
+    run(async {
+        let world = World::with(&[Api], &[]).await;
+        let mut downstream = Downstream::listen(&world).await;
+        let sale = world.sale("late", 100, Some(1)).await;
+        let (alice, bob) = (world.bought(&sale, "alice").await, world.bought(&sale, "bob").await);
+        world.lose_the_outbox().await;
+        // What a last try leaves whose commit was not answered: the order, and its message in the MQ DLQ.
+        declare(&world.servers.rabbit).await.unwrap();
+        for id in [alice, bob] {
+            let accepted = world.accepted(&sale, id).await;
+            world.servers.rows.persister.persist_one(&accepted, PersistSource::Relay).await.unwrap();
+            world.park_request_in_mq(&sale, id).await;
+        }
+        let desk = DlqService { context: world.reconcile_context(), actor: Actor::at_the_terminal("an operator") };
+        let bobs = DlqSelection { named: vec![bob.to_string()], ..DlqSelection::default() };
+        desk.apply(&DlqAction::Replay, &bobs, &|_, _| {}).await.unwrap();
+        let both = world.extra_roles(&[Reconcile, Consumer], |_| {});
+        eventually("no dead letters", async || world.waiting_in("seckill.dlq").await == 0).await;
+        downstream.receives(alice, "CONFIRMED", 1).await;
+        downstream.receives(bob, "CONFIRMED", 1).await;
+        both.stop().await;
         world.finish().await;
     });
 }
