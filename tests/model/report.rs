@@ -12,7 +12,8 @@ more.
 
 Contents: [What must hold](#what-must-hold) · [Configurations](#configurations) · [Mutations](#mutations) ·
 [Orders after CONFIRMED](#orders-after-confirmed) · [Two buckets](#two-buckets) ·
-[Mutations of the product](#mutations-of-the-product)
+[Mutations of the product](#mutations-of-the-product) · [Two sales in one queue](#two-sales-in-one-queue) ·
+[Events](#events) · [Webhooks](#webhooks)
 
 The protocol of P2 to P5 is a model in [stateright](https://github.com/stateright/stateright): buyers, Redis, two
 relays, a broker, two consumers, the database and a reconciler. The search visits *every* order of their steps, and
@@ -43,7 +44,8 @@ comes from `seckill::domain::outcome::after_obstacle`. Everything else was writt
 `src/p2_reserve` to `src/p5_reconcile`; the integration tests compare the code with it.
 
 The model has one sale on one shard, one unit for each request, and two tries before an entry or a message is parked.
-It does not have: several shards and transfers ([a model of their own](#two-buckets)); several sales; cumulative
+It does not have: several shards and transfers ([a model of their own](#two-buckets)); several sales (one of their own,
+[too](#two-sales-in-one-queue)); cumulative
 limits; groups (one transaction for many messages); the copy of relay-DLQ entries in the register; more than two
 grants, one giver, two operator acts; a person who closes a refusal (only gaps are closed); time (a rebuild waits
 until no process holds a request: that stands for `quiet_ms`); a request that is repeated after Redis forgot it while
