@@ -13,7 +13,7 @@ ON_SERVERS = servers=$$(scripts/newest-servers.sh $(SERVERS)) && SECKILL_SERVERS
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run test record test-long upgrade hosts check model build build-at fmt bench load chaos chaos-loss controls schemathesis check-deploy image image-test compose units-test dist deny doc clean-dev deps deps-test
+.PHONY: help run test record test-long upgrade hosts check model build build-at fmt bench load chaos chaos-loss corruption controls schemathesis check-deploy image image-test compose units-test dist deny doc clean-dev deps deps-test
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "  %-16s %s\n", $$1, $$2 }'
@@ -98,6 +98,11 @@ chaos: deps-test ## Faults on everything for MINUTES=…, from SEED=…; the rep
 chaos-loss: deps-test ## Redis, database and broker lose data, FAULTS=300 times, from SEED=…; the report is target/chaos/loss-SEED.md
 	$(ON_SERVERS) CHAOS_SEED=$(or $(SEED),random) CHAOS_LOSS_FAULTS=$(or $(FAULTS),300) scripts/in-memory.sh $(CARGO) test --locked --test chaos \
 		data_that_go_back_or_vanish -- --nocapture
+
+corruption: deps-test ## Files of a dead server are damaged, CASES=100 of each, ONLY=redis,rabbitmq,mysql; the report is target/chaos/damage-SEED.md
+	$(CARGO) build --locked --features faults
+	$(ON_SERVERS) CHAOS_SEED=$(or $(SEED),random) DAMAGE_CASES=$(CASES) DAMAGE_SERVERS=$(ONLY) scripts/in-memory.sh $(CARGO) test --locked \
+		--test chaos damaged_files -- --ignored --nocapture
 
 controls: deps-test ## Chaos runs with one mechanism left out each; every one has to go red
 	CHAOS_CONTROLS=$(or $(CONTROLS),all) $(CARGO) test --locked --test chaos a_run_without_a_mechanism_goes_red -- --nocapture

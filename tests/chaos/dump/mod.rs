@@ -11,6 +11,7 @@ mod rabbit;
 mod redis;
 
 pub use crate::support::basics::resp;
+pub use rabbit::readable;
 use serde_json::Value;
 use std::fs::File;
 use std::io::{BufWriter, Write};

@@ -107,6 +107,11 @@ async fn read(url: &str, queue: &str) -> Result<Option<Vec<GetMessage>>, Error> 
     Ok(Some(messages))
 }
 
+/// Whether a queue can be read, or is not there; else why not.
+pub async fn readable(url: &str, queue: &str) -> Result<(), String> {
+    read(url, queue).await.map(drop).map_err(|error| error.to_string())
+}
+
 /// The orders of a message, (message id, body) each: several when its content type says that they share it, a line each.
 fn orders<'a>(properties: &'a BasicProperties, body: &'a [u8]) -> Vec<(Option<&'a str>, &'a [u8])> {
     if properties.content_type().is_none_or(|kind| kind != "application/vnd.seckill.orders") {

@@ -1,5 +1,6 @@
 //! The product's audit, judged against the independent checker.
 
+use super::cures::DamageRecord;
 use super::faults::{SaleFault, ServerFault};
 use super::plan::Wave;
 use super::testbed::Testbed;
@@ -139,6 +140,8 @@ pub struct WaveResult {
     pub rows: Vec<Row>,
     /// What struck whole servers.
     pub wide: Vec<ServerFault>,
+    /// What came of a damaged file.
+    pub damage: Option<DamageRecord>,
     /// Sales whose settled records stayed in Redis beyond their time.
     pub untrimmed: Vec<String>,
     /// Whether everything came to rest.
@@ -207,7 +210,14 @@ pub async fn judge(
         sale,
         state,
     });
-    WaveResult { rows: rows.collect(), wide: struck.wide, untrimmed: Vec::new(), rested: true, unknown: 0 }
+    WaveResult {
+        rows: rows.collect(),
+        wide: struck.wide,
+        damage: struck.damage,
+        untrimmed: Vec::new(),
+        rested: true,
+        unknown: 0,
+    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use rand::Rng;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
+use seckill::dev::ServerKind;
 
 macro_rules! named {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $text:literal,)* }) => {
@@ -67,6 +68,29 @@ named! {
         RedisFileOlder = "Redis: restarted on an older file",
         /// Everything in it is an older copy.
         DatabaseOlder = "database: an older copy was loaded",
+        /// A file of it is damaged while it is dead.
+        RedisFileDamaged = "Redis: a file is damaged",
+        /// The same.
+        BrokerFileDamaged = "RabbitMQ: a file is damaged",
+        /// The same.
+        DatabaseFileDamaged = "database: a file is damaged",
+    }
+}
+
+impl ServerFault {
+    /// Those of the waves; the others have runs of their own.
+    pub const DRAWN: &'static [Self] =
+        &[Self::QueuePurged, Self::QueueDeleted, Self::RedisEmptied, Self::RedisFileOlder, Self::DatabaseOlder];
+
+    /// The server whose file is damaged.
+    pub const fn damaged(self) -> Option<ServerKind> {
+        match self {
+            Self::RedisFileDamaged => Some(ServerKind::Redis),
+            Self::BrokerFileDamaged => Some(ServerKind::Rabbitmq),
+            Self::DatabaseFileDamaged => Some(ServerKind::Mysql),
+            Self::QueuePurged | Self::QueueDeleted | Self::RedisEmptied => None,
+            Self::RedisFileOlder | Self::DatabaseOlder => None,
+        }
     }
 }
 

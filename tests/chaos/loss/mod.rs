@@ -11,6 +11,9 @@
 
 mod comparison;
 mod crowd;
+mod cures;
+mod damage;
+mod damage_run;
 mod faults;
 mod mysql;
 mod plan;

@@ -20,6 +20,15 @@ struct Line {
     line: String,
 }
 
+/// An answer to CHECK TABLE.
+#[derive(QueryableByName)]
+struct TableCheck {
+    #[diesel(sql_type = Text, column_name = "Msg_type")]
+    kind: String,
+    #[diesel(sql_type = Text, column_name = "Msg_text")]
+    text: String,
+}
+
 /// The tables, and how to reach them.
 pub struct Tables {
     url: String,
@@ -53,6 +62,27 @@ impl Tables {
             }
             pause().await;
         }
+    }
+
+    /// What the server's own check says against one of the tables, or why it does not answer.
+    pub async fn damaged(&self) -> Option<String> {
+        let Ok(mut connection) = AsyncMysqlConnection::establish(&self.url).await else {
+            return Some("no connection".to_owned());
+        };
+        for (table, _) in &self.all {
+            let checked: Result<Vec<TableCheck>, _> =
+                diesel::sql_query(format!("CHECK TABLE `{table}`")).load(&mut connection).await;
+            match checked {
+                Ok(rows) => {
+                    let wrong = rows.iter().find(|row| row.kind != "status" || row.text != "OK");
+                    if let Some(row) = wrong {
+                        return Some(format!("{table}: {}", row.text));
+                    }
+                }
+                Err(error) => return Some(format!("{table}: {error}")),
+            }
+        }
+        None
     }
 
     /// Numbers, one a row.

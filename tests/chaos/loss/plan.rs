@@ -85,7 +85,7 @@ pub struct Waves {
 impl Waves {
     /// Drawn from a seed.
     pub fn of(seed: u64) -> Self {
-        let (faults, wides) = (Deck::of(SaleFault::ALL), Deck::of(ServerFault::ALL));
+        let (faults, wides) = (Deck::of(SaleFault::ALL), Deck::of(ServerFault::DRAWN));
         Self { dice: StdRng::seed_from_u64(seed), faults, wides, next: 0 }
     }
 
@@ -115,6 +115,27 @@ pub fn of_numbers(seed: u64) -> Wave {
     });
     Wave { number: BLIND, scenes: scenes.collect(), wide: Vec::new(), held: Held::NoReader }
 }
+
+/// A wave in which a file of a server is damaged: few sales, with requests at every stage.
+pub fn of_damage(number: usize, fault: ServerFault, seed: u64) -> Wave {
+    let mut dice = StdRng::seed_from_u64(seed ^ (number as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    let held = [Held::NoReader, Held::Relay, Held::Consumer][dice.random_range(0..3)];
+    // What is to be lost with the broker has to be in it.
+    let held = if fault == ServerFault::BrokerFileDamaged { Held::Consumer } else { held };
+    let scenes = (0..SALES_OF_DAMAGE).map(|at| {
+        let mut scene = scene(format!("d{number}-{at}"), &mut dice);
+        // Settled and trimmed requests cost seconds, and are only of use where the database loses them.
+        scene.aged = at == 0 && fault == ServerFault::DatabaseFileDamaged;
+        if !scene.aged {
+            (scene.buyers[0], scene.buyers[1], scene.early) = (0, 0, false);
+        }
+        scene.early = false;
+        scene
+    });
+    Wave { number, scenes: scenes.collect(), wide: vec![fault], held }
+}
+
+const SALES_OF_DAMAGE: usize = 3;
 
 /// The number of the wave without an equation.
 const BLIND: usize = usize::MAX;

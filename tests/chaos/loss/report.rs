@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 /// In the order of the table's columns.
-const RATINGS: [(AuditRating, &str); 6] = [
+pub const RATINGS: [(AuditRating, &str); 6] = [
     (AuditRating::Unharmed, "no harm"),
     (AuditRating::Repaired, "repaired"),
     (AuditRating::ForAPerson, "for a person"),
@@ -128,7 +128,7 @@ impl LossReport {
                 RATINGS.iter().map(|(word, _)| words.get(word).copied().unwrap_or(0).to_string()).collect();
             writeln!(out, "| {kind} | {faults} | {hit} | {} |", words.join(" | ")).expect("text");
         }
-        let kinds = SaleFault::ALL.len() + ServerFault::ALL.len();
+        let kinds = SaleFault::ALL.len() + ServerFault::DRAWN.len();
         writeln!(out, "\nA sale with two faults is in two rows. {} faults hit, of {kinds} kinds.\n", self.hit())
             .expect("text");
     }
@@ -173,7 +173,7 @@ pub fn complaints_of(wave: &WaveResult) -> Vec<String> {
 }
 
 /// A sale, with both words about it.
-fn describe(row: &Row, wide: &[ServerFault]) -> String {
+pub fn describe(row: &Row, wide: &[ServerFault]) -> String {
     let faults = row.faults.iter().map(|(fault, _)| fault.name());
     let faults: Vec<&str> = faults.chain(wide.iter().map(|wide| wide.name())).collect();
     let findings: Vec<String> =

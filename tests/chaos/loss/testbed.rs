@@ -4,12 +4,13 @@ use super::crowd::ask;
 use super::mysql::Tables;
 use super::redis::{RedisFaults, SHARDS};
 use crate::deployment::{Deployment, Options, PREFIX};
-use crate::dump::DumpUrls;
+use crate::dump::{DumpUrls, readable};
 use crate::process::Process;
 use crate::time::{eventually, pause, time_passes};
+use seckill::dev::ServerKind;
 use seckill::faults::Mechanism;
 use seckill::roles::Role;
-use seckill::store::rabbit::{RabbitConfig, queue_depths};
+use seckill::store::rabbit::{RabbitConfig, RabbitError, queue_depths};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
@@ -125,9 +126,33 @@ impl Testbed {
 
     /// Cuts every process off from the database, or no longer.
     pub fn part_database(&self, parted: bool) {
+        self.part(ServerKind::Mysql, parted);
+    }
+
+    /// The same for any server.
+    pub fn part(&self, server: ServerKind, parted: bool) {
         for process in &self.deployment.processes {
-            process.links.mysql.change(|conditions| conditions.cut = parted);
+            let link = match server {
+                ServerKind::Redis => &process.links.redis,
+                ServerKind::Rabbitmq => &process.links.amqp,
+                ServerKind::Mysql => &process.links.mysql,
+            };
+            link.change(|conditions| conditions.cut = parted);
         }
+    }
+
+    /// Whether the broker answers and its queues can be used, or are gone; else why not.
+    pub async fn broker_serves(&self) -> Result<(), String> {
+        match queue_depths(&self.rabbit).await {
+            Ok(_) | Err(RabbitError::NoQueue { .. }) => {}
+            Err(error) => return Err(error.to_string()),
+        }
+        for queue in ["orders.0", "dlq"] {
+            let name = format!("{PREFIX}.{queue}");
+            let why = readable(&self.deployment.urls().amqp, &name).await;
+            why.map_err(|why| format!("{name} cannot be read: {why}"))?;
+        }
+        Ok(())
     }
 
     /// Messages that wait in the broker's queues, the DLQ's not counted; `None` while one of them is not there.
@@ -190,7 +215,7 @@ impl Testbed {
 
     /// Puts an older append-only file in the place of the present one, while the server is dead.
     pub async fn restart_redis_on(&self, copy: &Path) {
-        let mut server = self.deployment.server(seckill::dev::ServerKind::Redis).lock().await;
+        let mut server = self.deployment.server(ServerKind::Redis).lock().await;
         server.kill().await.expect("our own child");
         let data = self.deployment.dir().join("redis/appendonlydir");
         std::fs::remove_dir_all(&data).expect("the server's files");
@@ -205,9 +230,15 @@ impl Testbed {
     }
 }
 
-fn copy_folder(from: &Path, to: &Path) {
+/// Copies a folder with everything in it, sockets aside.
+pub(super) fn copy_folder(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).expect("a folder");
     for file in std::fs::read_dir(from).expect("a folder").flatten() {
-        std::fs::copy(file.path(), to.join(file.file_name())).expect("copied");
+        let kind = file.file_type().expect("a file");
+        if kind.is_dir() {
+            copy_folder(&file.path(), &to.join(file.file_name()));
+        } else if kind.is_file() {
+            std::fs::copy(file.path(), to.join(file.file_name())).expect("copied");
+        }
     }
 }

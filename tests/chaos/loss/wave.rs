@@ -2,6 +2,7 @@
 
 use super::comparison::{WaveResult, judge};
 use super::crowd::Crowd;
+use super::cures::DamageRecord;
 use super::faults::{SaleFault, ServerFault};
 use super::plan::{Held, Scene, Wave};
 use super::quiescence::at_rest;
@@ -11,6 +12,9 @@ use crate::dump::{dump, dump_stores};
 use crate::nemesis::{delete_orders, purge_dlq, purge_orders};
 use crate::time::{eventually, pause};
 use futures::StreamExt;
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use seckill::dev::ServerKind;
 use seckill::faults::Mechanism;
 use seckill::roles::Role;
 use std::collections::BTreeMap;
@@ -30,6 +34,8 @@ pub struct AppliedFaults {
     pub sales: BTreeMap<String, Vec<(SaleFault, bool)>>,
     /// Whole servers.
     pub wide: Vec<ServerFault>,
+    /// What came of a damaged file.
+    pub damage: Option<DamageRecord>,
 }
 
 /// A wave on its testbed.
@@ -139,6 +145,9 @@ impl WaveRun<'_> {
         testbed.freeze(Role::Relay).await;
         self.buy(2).await;
         let copies = self.copies("late").await;
+        for server in self.wave.wide.iter().filter_map(|wide| wide.damaged()) {
+            testbed.copy_files_of(server, &self.dir.join("files")).await;
+        }
         for scene in self.wave.scenes.iter().filter(|scene| scene.top_up > 0) {
             testbed.top_up(&scene.sale, scene.top_up).await;
         }
@@ -176,7 +185,7 @@ impl WaveRun<'_> {
     async fn apply_faults(&self, early: &BTreeMap<String, Copy>, late: &BTreeMap<String, Copy>) -> AppliedFaults {
         let testbed = self.testbed;
         dump_stores(&testbed.urls(), &self.dir.join("before")).await;
-        let mut struck = AppliedFaults { sales: BTreeMap::new(), wide: self.wave.wide.clone() };
+        let mut struck = AppliedFaults { sales: BTreeMap::new(), wide: self.wave.wide.clone(), damage: None };
         let mut redis = testbed.redis().await;
         for scene in &self.wave.scenes {
             let (copies, name) = if scene.early { (early, "early") } else { (late, "late") };
@@ -192,7 +201,10 @@ impl WaveRun<'_> {
         }
         let is_early = self.wave.scenes.iter().any(|scene| scene.early);
         for wide in &self.wave.wide {
-            self.strike_wide(*wide, if is_early { "early" } else { "late" }).await;
+            match wide.damaged() {
+                Some(server) => struck.damage = Some(self.damage(server).await),
+                None => self.strike_wide(*wide, if is_early { "early" } else { "late" }).await,
+            }
         }
         let mut redis = testbed.redis().await;
         redis.forget_scripts().await;
@@ -215,7 +227,13 @@ impl WaveRun<'_> {
                 testbed.tables.load(copy).await;
                 testbed.part_database(false);
             }
+            damaged => panic!("{}", damaged.name()),
         }
+    }
+
+    async fn damage(&self, server: ServerKind) -> DamageRecord {
+        let mut dice = StdRng::seed_from_u64(self.wave.scenes[0].dice);
+        self.testbed.damage(server, &self.dir.join("files"), &mut dice).await
     }
 
     /// The judge's word and the product's, on deployment where nothing moves.
@@ -226,6 +244,7 @@ impl WaveRun<'_> {
         write_lines(&dir.join("history.jsonl"), &history);
         dump(&testbed.urls(), &dir.join("end")).await;
         let judged = judge(testbed, wave, struck, (&dir, off)).await;
+        drop(std::fs::remove_dir_all(dir.join("files")));
         let sales: Vec<&str> = wave.scenes.iter().map(|scene| scene.sale.as_str()).collect();
         testbed.tables.clear(&sales).await;
         testbed.redis().await.clear(&sales).await;
