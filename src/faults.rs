@@ -41,6 +41,11 @@ mod mechanisms;
 pub use crash_points::CrashPoint;
 pub use mechanisms::Mechanism;
 
+#[cfg(feature = "faults")]
+mod in_process;
+#[cfg(feature = "faults")]
+pub use in_process::{Armed, held_count};
+
 /// A line at which an armed process dies; nothing elsewhere. `crash_point!(AfterConfirm);`
 macro_rules! crash_point {
     ($point:ident) => {
@@ -65,7 +70,8 @@ macro_rules! left_out {
 pub(crate) use {crash_point, hold, left_out};
 
 coded! {
-    /// A place where a process can be held: as long as it is armed, `return(ms)` for that time.
+    /// A place where a process can be held, by `return(hold)`, until it is not armed any more. `return(pass)` lets others
+    /// pass meanwhile.
     Hold {
         /// A giver has read the list of grants, and gives none yet.
         GiverRead = "giver_read",
@@ -79,8 +85,18 @@ coded! {
         LeaderCounted = "leader_counted",
         /// A rebuild has marked the grants; it opens the sale next.
         LeaderMarked = "leader_marked",
+        /// A consumer has acknowledged what is decided of a group; it sends the rest back next.
+        OrdersAcked = "orders_acked",
+        /// An audit has counted Redis; it reads the database next.
+        AuditCounted = "audit_counted",
+        /// An order is paid and its payment has no row, which happens only without `PaidWithItsRow`.
+        OrderPaid = "order_paid",
     }
 }
+
+/// What a [`Hold`] is armed with.
+#[cfg(feature = "faults")]
+const HOLDS: &str = "hold";
 
 impl CrashPoint {
     /// Dies here, if armed; written as [`crash_point!`].
@@ -111,44 +127,12 @@ impl Hold {
     #[cfg_attr(not(feature = "faults"), allow(clippy::unused_async, reason = "an empty function without the feature"))]
     pub(crate) async fn wait(self) {
         #[cfg(feature = "faults")]
-        match armed::value(self.code()) {
-            Some(ms) => tokio::time::sleep(std::time::Duration::from_millis(ms)).await,
-            None => {
-                while armed::hit(self.code()) {
-                    tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-                }
+        if armed::text(self.code()).as_deref() == Some(HOLDS) {
+            let _held = in_process::Held::new();
+            while armed::text(self.code()).is_some() {
+                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
             }
         }
-    }
-}
-
-/// Something that is armed in this process as long as this lives. For tests that run the product in their own process.
-#[cfg(feature = "faults")]
-#[derive(Debug)]
-pub struct Armed(&'static str);
-
-#[cfg(feature = "faults")]
-impl Drop for Armed {
-    fn drop(&mut self) {
-        fail::remove(self.0);
-    }
-}
-
-#[cfg(feature = "faults")]
-impl Mechanism {
-    /// Leaves it out in this process from now on.
-    #[must_use]
-    pub fn leave_out(self) -> Armed {
-        armed::always(self.code())
-    }
-}
-
-#[cfg(feature = "faults")]
-impl Hold {
-    /// Holds who comes by in this process from now on.
-    #[must_use]
-    pub fn hold(self) -> Armed {
-        armed::always(self.code())
     }
 }
 
@@ -180,11 +164,9 @@ mod armed {
         fail::eval(name, |text| text.and_then(|text| text.parse().ok())).flatten()
     }
 
-    /// Arms a point for good.
-    pub(super) fn always(name: &'static str) -> super::Armed {
-        let armed = fail::cfg(name, "return");
-        debug_assert!(armed.is_ok(), "`return` is an action");
-        super::Armed(name)
+    /// The text that the point's `return` action was given, if it fired.
+    pub(super) fn text(name: &str) -> Option<String> {
+        fail::eval(name, |text| text.unwrap_or_default())
     }
 
     pub(super) fn die(name: &str) -> ! {

@@ -13,7 +13,7 @@ use crate::domain::message::{OrderMessage, UnitPrice};
 use crate::domain::outcome::Verdict;
 use crate::domain::states::{P4Persist, Phase, State};
 use crate::events::published::WaitingEvents;
-use crate::faults::{crash_point, left_out};
+use crate::faults::{crash_point, hold, left_out};
 use crate::store::mysql::DbError;
 use crate::store::rabbit::{DeliveryId, RabbitError, Topology};
 use crate::telemetry::count;
@@ -91,6 +91,9 @@ impl Persist {
             handled.iter().filter(|_| !acked_early).map(|handled| handled.delivery.id).collect()
         };
         self.ack(&ids(&done)).await?;
+        if !unfinished.is_empty() {
+            hold!(OrdersAcked);
+        }
         if left_out!(ConfirmedRetry) && !unfinished.is_empty() {
             self.ack_early(&ids(&unfinished)).await?;
             crash_point!(AfterRetryPublished);

@@ -21,6 +21,7 @@ mod operator;
 mod orders;
 mod persist;
 mod product;
+mod product_table;
 mod properties;
 mod rebuild;
 mod reconcile;

@@ -11,7 +11,7 @@ use crate::domain::payment::{PaymentState, RefundReason, id_beside};
 use crate::domain::webhook::WebhookSubscriptions;
 use crate::events::published::PublishedEvent;
 use crate::events::rows::order as events;
-use crate::faults::{crash_point, left_out};
+use crate::faults::{crash_point, hold, left_out};
 use crate::orders::rows::acts::{self, OrderActResult};
 use crate::orders::rows::early_payments::again;
 use crate::orders::rows::handles::OrderRows;
@@ -181,6 +181,6 @@ async fn record_new(
 async fn pay_before<'a>(conn: &mut Conn, order: &'a LockedOrder) -> Result<PublishedEvent<'a>, DbError> {
     let event = pay(conn, order).await?;
     conn.batch_execute("COMMIT; BEGIN").await?;
-    crash_point!(PaymentWritten);
+    hold!(OrderPaid);
     Ok(event)
 }

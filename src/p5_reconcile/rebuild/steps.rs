@@ -167,8 +167,8 @@ async fn rebuild_now(
     {
         return Ok(RebuildAttempt::Waits(reason));
     }
-    hold!(LeaderNumbered);
     ends::write(context, sale, options.mq_dlq).await?;
+    hold!(LeaderNumbered);
     for (shard, judged) in (0..context.shards).zip(judged) {
         // Only without `OwnEpoch`: an attempt in this epoch has begun them.
         let begun =

@@ -219,6 +219,11 @@ impl DecidedRows {
                         diesel::update(early).set(stock_grants::epoch.eq(opening.epoch - 1)).execute(conn).await?;
                     }
                     let name = format!("rebuild-{}", opening.epoch);
+                    if left_out!(OwnEpoch) {
+                        diesel::delete(of_sale().filter(stock_grants::grant_id.eq(name.as_bytes())))
+                            .execute(conn)
+                            .await?;
+                    }
                     grants::write(conn, sale_id, &name, (GrantKind::Rebuild, opening.units, opening.epoch)).await?;
                     grants::mark(conn, sale, &name).await?;
                     Ok(Some(ids))

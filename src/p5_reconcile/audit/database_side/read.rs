@@ -5,7 +5,7 @@ use super::outcome_counts::{CountedOutcomes, SeriesWanted};
 use super::side::{DatabaseBefore, DatabaseSide, OwnedUnitsDiffer, OwnedUnitsSide, SaleSnapshot, SeriesCounted};
 use super::void_numbers::VoidNumbers;
 use crate::domain::sale::Sale;
-use crate::faults::slow_audit;
+use crate::faults::{hold, slow_audit};
 use crate::p5_reconcile::audit::redis_side::RedisSide;
 use crate::p5_reconcile::audit_stage::AuditStage;
 use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
@@ -43,6 +43,7 @@ pub(crate) async fn read(
     let wanted = wanted(&before, redis, sale.epoch);
     context.stage.send_replace(AuditStage::Outcomes);
     slow_audit().await;
+    hold!(AuditCounted);
     let read = counted.read(&context.rows.books, &sale.sale_id, &wanted).await?;
     let snapshot = read.map(|(books, series)| {
         let series: BTreeMap<Series, SeriesCounted> = wanted.iter().map(|wanted| wanted.series).zip(series).collect();
