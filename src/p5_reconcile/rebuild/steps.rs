@@ -171,10 +171,8 @@ async fn rebuild_now(
     hold!(LeaderNumbered);
     for (shard, judged) in (0..context.shards).zip(judged) {
         // Only without `OwnEpoch`: an attempt in this epoch has begun them.
-        let begun =
-            judged.epoch == epoch || context.redis.rebuild.begin(&next, shard, options.backlog_max, judged).await?;
-        trace_point!(RebuildBegun { sale: id.as_str(), shard: shard, epoch: epoch, verdict: begun });
-        if !begun {
+        let begun = judged.epoch == epoch;
+        if !begun && !context.redis.rebuild.begin(&next, shard, options.backlog_max, judged).await? {
             return Ok(RebuildAttempt::Overtaken);
         }
         crash_point!(RebuildHalf);
@@ -192,9 +190,7 @@ async fn rebuild_now(
     let mut opened = false;
     for shard in 0..context.shards {
         let share = share(units, shard, context.shards);
-        let ended = context.redis.rebuild.end(id, shard, epoch, (share, state, &given)).await?;
-        trace_point!(RebuildEnded { sale: id.as_str(), shard: shard, epoch: epoch, units: share, verdict: ended });
-        opened |= ended;
+        opened |= context.redis.rebuild.end(id, shard, epoch, (share, state, &given)).await?;
     }
     context.redis.sale_cache.forget(id).await?;
     Ok(if opened { RebuildAttempt::Rebuilt } else { RebuildAttempt::Overtaken })

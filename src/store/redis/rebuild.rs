@@ -7,6 +7,7 @@ use super::scripts::{REBUILD_BEGIN, REBUILD_END, REBUILD_LOAD};
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::ledger::LedgerRecord;
 use crate::domain::sale::{MetaState, Sale};
+use crate::trace_points::trace_point;
 use fred::types::Value;
 use std::sync::Arc;
 
@@ -72,7 +73,9 @@ impl RebuildKeys {
             millis(sale.ends_at_ms),
             text(sale.door().code()),
         ];
-        match integer(&self.redis.script(&REBUILD_BEGIN, keys, args).await?)? {
+        let begun = integer(&self.redis.script(&REBUILD_BEGIN, keys, args).await?)?;
+        trace_point!(RebuildBegun { sale: id.as_str(), shard: shard, epoch: sale.epoch, verdict: begun });
+        match begun {
             1 => Ok(true),
             -1 => Ok(false),
             other => Err(RedisFault::Contract(format!("rebuild_begin answered {other}"))),
@@ -120,6 +123,8 @@ impl RebuildKeys {
         ];
         let mut args = vec![Value::Integer(epoch.into()), Value::Integer(units), text(state.code())];
         args.extend(given.iter().map(|id| text(id.as_str())));
-        Ok(integer(&self.redis.script(&REBUILD_END, keys, args).await?)? == 1)
+        let ended = integer(&self.redis.script(&REBUILD_END, keys, args).await?)? == 1;
+        trace_point!(RebuildEnded { sale: sale.as_str(), shard: shard, epoch: epoch, units: units, verdict: ended });
+        Ok(ended)
     }
 }
