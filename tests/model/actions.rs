@@ -8,7 +8,7 @@ use crate::relay::Sent;
 use crate::search::Searched;
 use crate::setup::{Kind, Setup};
 use crate::state::World;
-use crate::{giver, persist, properties, rebuild, reconcile, relay, reserve, short};
+use crate::{giver, persist, properties, rebuild, reconcile, relay, repeats, reserve, short};
 use seckill::domain::states::State as Journey;
 use stateright::{Model, Property};
 use std::collections::BTreeSet;
@@ -37,6 +37,9 @@ pub enum Action {
     Rebuild(usize),
     Freeze,
     Trim(usize),
+    /// P5 closes a number that its request is not decided under.
+    CloseNumber(usize),
+    CleanDlq(usize),
     GiverReads(usize),
     Giver,
     /// The short way from the outbox to the database.
@@ -60,6 +63,7 @@ fn all(setup: &Setup, world: &World, out: &mut Vec<Action>) {
         persist::actions(setup, world, out);
     }
     reconcile::actions(setup, world, out);
+    repeats::actions(setup, world, out);
     rebuild::actions(setup, world, out);
     giver::actions(setup, world, out);
 }
@@ -100,6 +104,8 @@ fn apply(setup: &Setup, world: &mut World, action: Action) {
         Action::Rebuild(k) => rebuild::go_on(setup, world, k),
         Action::Freeze => rebuild::freeze(world),
         Action::Trim(at) => reconcile::trim(world, at),
+        Action::CloseNumber(at) => repeats::close_number(setup, world, at),
+        Action::CleanDlq(at) => repeats::clean_dlq(world, at),
         Action::GiverReads(at) => giver::read(world, at),
         Action::Giver => giver::go_on(setup, world),
         Action::Send(at) => short::send(world, at),

@@ -89,7 +89,7 @@ fn reclaimable(setup: &Setup, world: &World) -> i8 {
     sheet::count(world, |r| may_reclaim(setup, r, world.db_epoch)) + world.books.rows.written_off
 }
 
-fn grant(world: &mut World, units: i8) {
+pub fn grant(world: &mut World, units: i8) {
     let slot = usize::from(world.books.made);
     world.books.made += 1;
     world.books.rows.grants[slot] = Grant { units, epoch: world.db_epoch, marked: false };

@@ -196,6 +196,8 @@ fn obstacle(setup: &Setup, world: &World, at: usize) -> Option<Obstacle> {
         Some(Obstacle::SameOutcome(Outcome::Ordered))
     } else if keyed && request.outcome == FAILED && !setup.lacks(Mutation::FailedIsOverruled) {
         Some(Obstacle::SameOutcome(Outcome::Failed(FailReason::GivenUp)))
+    } else if world.is_decided_elsewhere(at) && !setup.lacks(Mutation::KeyedByNumber) {
+        Some(Obstacle::OtherOutcome)
     } else if keyed
         && (world.number_is_taken(at) || (request.decided.closed && !setup.lacks(Mutation::ClosedGapIsFree)))
     {

@@ -24,6 +24,8 @@ pub const PROTOCOL: &[(M, InProduct)] = &[
     (M::DlqAfterDelete, Switch(Mechanism::ParkAtomic, "an_entry_parked_in_two_steps_is_lost_between_them")),
     (M::NotMandatory, Switch(Mechanism::Mandatory, "without_mandatory_what_no_queue_takes_is_lost")),
     (M::AckBeforeCommit, Switch(Mechanism::AckAfterCommit, "an_ack_before_the_commit_loses_an_order")),
+    (M::KeyedByNumber, None("the key of an outcome is the request's id, and has no number in it")),
+    (M::SecondNumberStays, None("it has no switch yet")),
     (
         M::NoOutcomeKey,
         Switch(Mechanism::OutcomeKey, "a_message_that_comes_twice_takes_two_units_without_the_outcomes_key"),

@@ -47,7 +47,7 @@ pub const LAWS: [(&str, &str); 13] = [
 ];
 
 /// Situations that must be reached.
-pub const SIGHTS: [(&str, &str); 17] = [
+pub const SIGHTS: [(&str, &str); 18] = [
     ("compensated", "P5 wrote a missing order"),
     ("failed for good", "P5 recorded a final failure"),
     ("replay", "a buyer without an answer asks again and is in the ledger"),
@@ -65,11 +65,13 @@ pub const SIGHTS: [(&str, &str); 17] = [
     ("lost and seen", "the audit has a finding while the sale sells"),
     ("one order sent back", "of two orders in one message, one is decided and the other waits in the retry queue"),
     ("one message, two dead letters", "an entry of two orders is two records of the relay DLQ"),
+    ("two numbers", "a request is decided under one number, and Redis has it under another"),
 ];
 
 pub fn all() -> Vec<Property<Setup>> {
     let [p1, p2, p3, p4, p5, p6, p7, p8, p9, p10, p11, p12, p13] = LAWS.map(|(name, _)| name);
-    let [s1, s2, s3, s4, s5, s6, s7, s8, s9, s10, s11, s12, s13, s14, s15, s16, s17] = SIGHTS.map(|(name, _)| name);
+    let [s1, s2, s3, s4, s5, s6, s7, s8, s9, s10, s11, s12, s13, s14, s15, s16, s17, s18] =
+        SIGHTS.map(|(name, _)| name);
     vec![
         Property::always(p1, stock_is_conserved),
         Property::always(p2, one_order),
@@ -78,7 +80,10 @@ pub fn all() -> Vec<Property<Setup>> {
         Property::always(p5, |setup: &Setup, world: &World| {
             ends(setup, world, |r| r.answered == Answered::Accepted || r.kept.ledger > 0)
         }),
-        Property::always(p6, |_, world: &World| world.requests.iter().all(one_outcome)),
+        Property::always(p6, |_, world: &World| {
+            let twice = |at: usize| world.requests[at].outcome > 0 && world.is_decided_elsewhere(at);
+            world.requests.iter().all(one_outcome) && !(0..REQUESTS).any(twice)
+        }),
         Property::always(p7, |_, world: &World| !world.illegal),
         Property::always(p8, |setup: &Setup, world: &World| ends(setup, world, Request::survives)),
         Property::always(p9, books::bridge),
@@ -108,6 +113,9 @@ pub fn all() -> Vec<Property<Setup>> {
         }),
         Property::sometimes(s17, |_, world: &World| {
             two_of_an_entry(world, |one, two| one.kept.parked && two.kept.parked)
+        }),
+        Property::sometimes(s18, |_, world: &World| {
+            (0..REQUESTS).any(|at| world.is_decided_elsewhere(at) && world.requests[at].kept.ledger > 0)
         }),
     ]
 }
@@ -141,12 +149,13 @@ fn orders(world: &World) -> i8 {
 
 fn one_order(setup: &Setup, world: &World) -> bool {
     let of_a_buyer = if setup.one_buyer { orders(world) } else { 0 };
-    of_a_buyer <= 1 && world.requests.iter().all(|r| r.orders <= 1)
+    let of_one = |at: usize| world.requests[at].orders + world.other_number(at).map_or(0, |other| other.orders);
+    of_a_buyer <= 1 && (0..REQUESTS).all(|at| of_one(at) <= 1)
 }
 
 fn answers_are_true(setup: &Setup, world: &World) -> bool {
-    world.requests.iter().all(|r| match r.answered {
-        Answered::Accepted => is_at_rest(setup, r),
+    (0..REQUESTS).map(|at| (at, &world.requests[at])).all(|(at, r)| match r.answered {
+        Answered::Accepted => is_at_rest(setup, r) || world.is_decided_elsewhere(at),
         Answered::Refused => !r.survives(),
         Answered::Absent | Answered::Nothing | Answered::Unknown | Answered::Waiting => true,
     })
@@ -173,8 +182,12 @@ fn redis_is_conserved(_: &Setup, world: &World) -> bool {
 }
 
 fn ends(setup: &Setup, world: &World, concerns: impl Fn(&Request) -> bool) -> bool {
-    let has_ended = |r: &Request| r.outcome == ORDER || r.outcome == FAILED || (!setup.reconcile && r.is_parked());
-    world.requests.iter().all(|r| !concerns(r) || has_ended(r)) || !is_quiet(setup, world)
+    let decided = |at: usize| {
+        let outcome = world.requests[at].outcome;
+        outcome == ORDER || outcome == FAILED || (outcome == 0 && world.is_settled(at))
+    };
+    let has_ended = |at: usize| decided(at) || (!setup.reconcile && world.requests[at].is_parked());
+    (0..REQUESTS).all(|at| !concerns(&world.requests[at]) || has_ended(at)) || !is_quiet(setup, world)
 }
 
 fn one_outcome(request: &Request) -> bool {

@@ -5,7 +5,7 @@ use crate::actions::Action;
 use crate::books::{Attempt, GRANTS, Keys, Stage};
 use crate::setup::{Kind, Mutation, Setup};
 use crate::sheet;
-use crate::state::{Entry, Kept, Meta, PAIR, Request, Sale, World};
+use crate::state::{Entry, Kept, Meta, PAIR, REQUESTS, Request, Sale, World};
 
 pub fn actions(setup: &Setup, world: &World, out: &mut Vec<Action>) {
     if !setup.reconcile {
@@ -36,7 +36,7 @@ pub fn actions(setup: &Setup, world: &World, out: &mut Vec<Action>) {
 /// Every request of which anything is left is decided, nothing waits anywhere, and `quiet_ms` have passed: longer than anything
 /// that is in a hand stays there.
 fn may_begin(setup: &Setup, world: &World) -> bool {
-    let decided = world.requests.iter().all(|r| r.kept.ledger == 0 || r.outcome > 0);
+    let decided = (0..REQUESTS).all(|at| world.requests[at].kept.ledger == 0 || world.is_settled(at));
     let in_dlq = |r: &Request| r.mq_dlq && r.outcome == 0;
     let no_dlq = setup.lacks(Mutation::DlqNotCounted) || !world.requests.iter().any(in_dlq);
     let waits = |r: &Request| r.kept.entry != Entry::None || r.is_queued();

@@ -3,6 +3,7 @@
 use crate::actions::Action;
 use crate::books::Refusal;
 use crate::persist::transact;
+use crate::repeats;
 use crate::setup::{Kind, Mutation, Setup};
 use crate::state::{Entry, FAILED, REQUESTS, World};
 use seckill::domain::outcome::Verdict;
@@ -12,14 +13,17 @@ pub fn actions(setup: &Setup, world: &World, out: &mut Vec<Action>) {
     for at in 0..REQUESTS {
         let request = &world.requests[at];
         // What only the MQ DLQ has is a person's to replay; that person comes some time.
-        let open = (request.kept.ledger > 0 || request.mq_dlq) && request.outcome == 0;
+        // Of a request with two numbers P5 lands the one that the ledger has.
+        let elsewhere = world.is_decided_elsewhere(at)
+            || (request.kept.ledger == 0 && world.other_number(at).is_some_and(|other| other.kept.ledger > 0));
+        let open = (request.kept.ledger > 0 || request.mq_dlq) && request.outcome == 0 && !elsewhere;
         // On the short way it takes what is parked or lost only: the race with a message is searched elsewhere.
         let comes = setup.short && (request.kept.entry != Entry::None || request.is_queued());
         let kept = setup.lacks(Mutation::ConflictIsKept) && world.number_is_taken(at);
         if setup.reconcile && open && !request.audited && !comes && !kept {
             out.push(Action::Audit(at));
         }
-        if setup.trims && request.kept.ledger > 0 && request.outcome > 0 && request.kept.entry == Entry::None {
+        if setup.trims && request.kept.ledger > 0 && world.is_settled(at) && request.kept.entry == Entry::None {
             out.push(Action::Trim(at));
         }
         if request.audited {
@@ -42,6 +46,8 @@ pub fn audit(world: &mut World, at: usize) {
 pub fn compensate(setup: &Setup, world: &mut World, at: usize) {
     world.requests[at].audited = false;
     match transact(setup, world, at) {
+        // It was decided under its other number meanwhile.
+        Verdict::Conflict if world.is_decided_elsewhere(at) => repeats::forgotten(world, at),
         // Another request has its number for good: it fails without one.
         Verdict::Conflict => fail(world, at, Refusal::NumberReused),
         verdict @ (Verdict::Ordered | Verdict::Already(_) | Verdict::Refused(_)) => {

@@ -48,8 +48,8 @@ It does not have: several shards and transfers ([a model of their own](#two-buck
 [too](#two-sales-in-one-queue)); cumulative
 limits; groups (one transaction for many messages); the copy of relay-DLQ entries in the register; more than two
 grants, one giver, two operator acts; a person who closes a refusal (only gaps are closed); time (a rebuild waits
-until no process holds a request: that stands for `quiet_ms`); a request that is repeated after Redis forgot it while
-its message is on its way; more faults than the number given. Two states with the same 64-bit hash would count as one.
+until no process holds a request: that stands for `quiet_ms`); more faults than the number given. Two states with the
+same 64-bit hash would count as one.
 ";
 
 pub fn markdown(configurations: &[(Configuration, Found)], mutants: &[(Mutant, [Option<Found>; 2])]) -> String {
@@ -85,13 +85,18 @@ pub fn markdown(configurations: &[(Configuration, Found)], mutants: &[(Mutant, [
 }
 
 const NOTES: &str = "
-The last four rows before the books are about a Redis that loses data. `appendfsync always` excludes that while the
-disk lives. In three of them relays see an accept before it is on disk, and a crash takes the part that is not on
-disk. *Behind the database*: the database has decided a number that Redis forgot, and the fence detects it; or
-nothing is left of the forgotten request. *No number shows it*: a forgotten accept is still on its way when the
-fence compares, so another request gets its number. The second of the two to land fails for good with NUMBER_REUSED,
-and more was accepted than was for sale (P4). P1, P2 and P6 hold in every row, because the database alone ensures
-them.
+Four rows, from *Redis behind the database, answers wait for the disk*, are about a Redis that loses data.
+`appendfsync always` excludes that while the disk lives. In three of them relays see an accept before it is on disk,
+and a crash takes the part that is not on disk. *Behind the database*: the database has decided a number that Redis
+forgot, and the fence detects it; or nothing is left of the forgotten request. *No number shows it*: a forgotten
+accept is still on its way when the fence compares, so another request gets its number. The second of the two to
+land fails for good with NUMBER_REUSED, and more was accepted than was for sale (P4). P1, P2 and P6 hold in every
+row, because the database alone ensures them.
+
+*Asked again*: Redis forgets an accept whose message is on its way, and its buyer repeats the request, which gets another
+number. It is one order. P5 closes the number that it is not decided under, and offers its unit again. Until then more
+is accepted than was for sale (P4); with a unit too few the buyer gets the answer *sold out*, and may have an order (P3).
+A dead letter of the other number stays in the MQ DLQ until Redis gives that number to somebody (P8).
 
 *books*: P3 and P5 break where a server loses data that no other server has. P12 says that the audit reports each
 such request whose number is missing. After *the database goes back*, a top-up that it forgot is still for sale in

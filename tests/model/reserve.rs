@@ -1,6 +1,7 @@
 //! P2 and Redis itself: `lua/reserve.lua`, the boot fence (`src/p2_reserve/fence.rs`), and what a crash of Redis leaves.
 
 use crate::actions::Action;
+use crate::repeats;
 use crate::setup::{Kind, Mutation, Setup, Sync};
 use crate::state::{Answered, Entry, FAILED, Kept, Meta, REQUESTS, Request, Sale, World};
 use seckill::domain::states::{P2Reserve, State as Journey};
@@ -48,12 +49,12 @@ pub fn actions(setup: &Setup, world: &World, out: &mut Vec<Action>) {
     }
 }
 
-/// A buyer calls until there is an answer. A request that Redis forgot while a message of it is on its way is not repeated
-/// here: it would be two messages under one id.
+/// A buyer calls until there is an answer. A request that Redis forgot while a message of it is on its way is repeated only in
+/// searches about that: it becomes two messages under one id.
 fn may_call(setup: &Setup, world: &World, at: usize) -> bool {
     let request = &world.requests[at];
     let asks = matches!(request.answered, Answered::Nothing | Answered::Unknown) && world.script_loaded;
-    let clean = request.kept.ledger > 0 || !request.survives();
+    let clean = request.kept.ledger > 0 || !request.survives() || repeats::may_repeat(setup, world);
     asks && clean && answer(setup, world, at) != Answer::NotNow
 }
 
@@ -117,6 +118,8 @@ fn share_an_entry(setup: &Setup, world: &mut World, before: u8) {
 }
 
 fn call_one(setup: &Setup, world: &mut World, at: usize) {
+    let is_new = answer(setup, world, at) == Answer::Accepted;
+    let at = if is_new { repeats::place(setup, world, at) } else { at };
     let answered = match run_script(setup, world, at) {
         Answer::Accepted if setup.sync == Sync::BeforeAnswer && !is_durable(world) => Answered::Waiting,
         Answer::Accepted => Answered::Accepted,

@@ -104,6 +104,14 @@ pub fn configurations() -> Vec<Configuration> {
         ),
         of("Redis emptied", Setup::new(2, 1, 2, WIPE), 2_500, &["P3", "P5"], &[&["rebuilt", "compensated"]]),
     ];
+    rows.push(of(
+        "asked again while the message is on its way",
+        asked_again(2),
+        1_000,
+        &["P4", "P8"],
+        &[&["two numbers"]],
+    ));
+    rows.push(of("the same, one unit too few", asked_again(1), 200, &["P3", "P4"], &[]));
     let together = |setup| Setup { together: true, ..setup };
     let trimmed = Setup { trims: true, ..Setup::new(2, 2, 2, BROKER_TOO) };
     let entries = "an entry of several orders, every fault, records are trimmed";
@@ -132,6 +140,12 @@ pub fn bigger() -> Vec<Configuration> {
     ];
     rows.extend(books::bigger());
     rows
+}
+
+/// Redis forgets an accept that no number shows, and its buyer repeats it.
+const fn asked_again(stock: i8) -> Setup {
+    let crash = Setup::new(2, stock, 1, &[Kind::RedisCrash]);
+    Setup { repeats: true, blind_rewind: true, short: true, ..with(crash, Sync::BeforeAnswer) }
 }
 
 fn alone(setup: Setup) -> Setup {
@@ -196,6 +210,14 @@ fn beyond_p5() -> Vec<Mutant> {
             M::ConflictIsKept,
             NotThere,
             &["P5", "P8"],
+        ),
+        of("a request's id is not searched under another number", asked_again(2), M::KeyedByNumber, NotThere, &["P2"]),
+        of(
+            "the number that a request is not decided under stays open",
+            asked_again(2),
+            M::SecondNumberStays,
+            NotThere,
+            &["P5"],
         ),
         both("the script does not know its requests (9)", Setup::new(1, 2, 1, USUAL), M::ScriptNotIdempotent, &["P4"]),
         both("a DLQ gives its stock back to Redis (90)", Setup::new(2, 1, 2, USUAL), M::DlqGivesStockBack, &["P4"]),

@@ -83,6 +83,10 @@ pub enum Mutation {
     DlqNotCounted,
     /// No process compares the epochs of an open sale.
     EpochsNotCompared,
+    /// A request's id is not searched under another number.
+    KeyedByNumber,
+    /// The number that a request is not decided under is not closed.
+    SecondNumberStays,
     /// A message of several orders is acknowledged with the first of them.
     AckWithFirstOrder,
     /// An entry of several orders becomes a dead letter for the first of them.
@@ -164,6 +168,8 @@ pub struct Setup {
     pub short: bool,
     /// One call of the script asks for everybody who waits, and what it accepts is one entry, as in a stream.
     pub together: bool,
+    /// A buyer repeats a request that Redis forgot while its message is on its way.
+    pub repeats: bool,
     pub mutation: Option<Mutation>,
 }
 
@@ -185,6 +191,7 @@ impl Setup {
             counts: false,
             short: false,
             together: false,
+            repeats: false,
             mutation: None,
         }
     }

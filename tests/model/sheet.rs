@@ -69,7 +69,7 @@ fn seen_difference(setup: &Setup, world: &World, seen: Count) -> i8 {
     let failed_above = count(world, |r| r.decided.refusal == Refusal::TookUnit && above(r) && !gone(r));
     let all_epochs = !setup.lacks(Mutation::OldFailuresLost);
     let held = count(world, |r| r.is_held_back() && (all_epochs || here(r))) - failed_above;
-    let undecided = count(world, |r| r.kept.ledger > 0 && r.outcome == 0 && !above(r));
+    let undecided = count(world, |r| r.kept.ledger > 0 && r.outcome == 0 && !r.decided.closed && !above(r));
     let pending = pending(setup, world, seen);
     world.db_stock + ordered_above - (seen.stock + undecided + pending + held + world.books.rows.written_off)
 }

@@ -122,6 +122,8 @@ pub struct Request {
     pub consumer: [Delivery; PAIR],
     /// The audit found it undecided and will land it.
     pub audited: bool,
+    /// Another place has the same request under another number.
+    pub repeated: bool,
     pub outcome: u8,
     pub orders: u8,
     pub decided: Decided,
