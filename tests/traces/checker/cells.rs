@@ -32,7 +32,7 @@ pub fn all() -> Vec<(String, Option<&'static str>)> {
     for state in states::all() {
         for event in RequestEvent::ALL {
             if next(state, event) != Transition::Illegal {
-                found.push((name(Cell::Request(state, event)), never(state, event)));
+                found.push((name(Cell::Request(state, event)), never(state)));
             }
         }
     }
@@ -47,14 +47,11 @@ pub fn all() -> Vec<(String, Option<&'static str>)> {
 }
 
 /// Why no line of a request uses a cell.
-fn never(state: State, event: RequestEvent) -> Option<&'static str> {
+fn never(state: State) -> Option<&'static str> {
     match state {
         State::P2(P2Reserve::Reserved | P2Reserve::Replayed) => Some("counted as P3-N0: the script writes the entry"),
         State::P5(P5Reconcile::OverSell | P5Reconcile::Orphan | P5Reconcile::Gap) => Some("a finding about a sale"),
-        State::P3(_) if event == RequestEvent::OutcomeFound => {
-            Some("only after a commit without an answer, and then in the state of before")
-        }
-        _ => None,
+        State::P1(_) | State::P2(_) | State::P3(_) | State::P4(_) | State::P5(_) | State::P6(_) => None,
     }
 }
 

@@ -79,7 +79,7 @@ pub fn explain(steps: &[Step<'_>]) -> Result<Vec<Cell>, NoPath> {
                 Ok(requests) => {
                     open.extend(requests.into_iter().map(|(request, cell)| {
                         (explained.with(at), request, cells.iter().copied().chain(cell).collect())
-                    }))
+                    }));
                 }
                 Err(why) if explained.count() >= best.explained => {
                     best = NoPath { explained: explained.count(), at, why };

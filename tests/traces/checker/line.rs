@@ -87,10 +87,10 @@ impl Line {
     pub fn read(text: &str, words: &mut Words) -> Result<Self, String> {
         let written: Written = serde_json::from_str(text).map_err(|error| format!("{error}: {text}"))?;
         let rid = written.rid.map(|rid| rid.parse().map_err(|_| format!("rid: {text}"))).transpose()?;
-        let verdict = written.verdict.filter(|value| !value.is_null()).map(|value| match value {
-            serde_json::Value::String(word) => word,
-            other => other.to_string(),
-        });
+        let verdict = written
+            .verdict
+            .filter(|value| !value.is_null())
+            .map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
         Ok(Self {
             n: written.n,
             at: written.at,

@@ -48,6 +48,7 @@ pub struct Finding {
 }
 
 impl Finding {
+    #[allow(clippy::needless_pass_by_value, reason = "the words are made for it")]
     fn of(rule: &'static str, traced: &Traced, line: &Line, wrong: String) -> Self {
         Self { rule, detail: format!("{wrong}\n  {}", shown(&traced.name, line)) }
     }

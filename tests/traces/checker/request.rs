@@ -57,6 +57,9 @@ pub struct Losses {
     pub commits: bool,
 }
 
+/// A request after a line, and the cell that the line used.
+pub type Next = (Request, Option<Cell>);
+
 /// What a line is about beside its own words.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Said {
@@ -73,7 +76,7 @@ fn bit(attempts: Option<u32>) -> u64 {
 
 impl Request {
     /// What it may be after this line; `Err`: why the line is not allowed here.
-    pub fn after(self, line: &Line, said: Said) -> Result<Vec<(Self, Option<Cell>)>, String> {
+    pub fn after(self, line: &Line, said: Said) -> Result<Vec<Next>, String> {
         let why = match self.plain(line, said) {
             Ok(next) => return Ok(vec![next]),
             Err(why) => why,

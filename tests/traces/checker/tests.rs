@@ -75,6 +75,7 @@ impl Run {
     }
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "the fields are made for it")]
 fn order(point: &str, rid: u64, more: Value) -> Value {
     let mut line = json!({
         "point": point, "rid": rid.to_string(), "sale": "s", "user": "u", "qty": 1, "shard": 0, "epoch": 1, "no": rid,
@@ -185,9 +186,9 @@ fn two_outcomes_of_a_request_are_found() {
 #[test]
 fn a_number_or_a_unit_too_many_is_found() {
     let second = [("api", ask(2)), ("api", reserved(2, "ACCEPTED"))];
-    let run = plain().and(second.clone()).and(relayed(2));
+    let run = plain().and(second).and(relayed(2));
     run.breaks("T7", "2 units accepted, 1 were given");
-    let mut same = run.clone();
+    let mut same = run;
     for (_, line) in same.0.iter_mut().filter(|(_, line)| line["rid"] == "2" && line["no"] == 2) {
         line["no"] = json!(1);
     }
