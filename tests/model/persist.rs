@@ -188,6 +188,13 @@ pub fn transact(setup: &Setup, world: &mut World, at: usize) -> Verdict {
     verdict
 }
 
+/// Whether the request, or its number, has the outcome of something else.
+fn is_other_outcome(setup: &Setup, world: &World, at: usize) -> bool {
+    let decided_elsewhere = world.is_decided_elsewhere(at) && !setup.lacks(Mutation::KeyedByNumber);
+    let closed = world.requests[at].decided.closed && !setup.lacks(Mutation::ClosedGapIsFree);
+    decided_elsewhere || !setup.lacks(Mutation::NoOutcomeKey) && (world.number_is_taken(at) || closed)
+}
+
 /// In the order of the transaction's statements: outcome, order, stock.
 fn obstacle(setup: &Setup, world: &World, at: usize) -> Option<Obstacle> {
     let request = &world.requests[at];
@@ -196,11 +203,7 @@ fn obstacle(setup: &Setup, world: &World, at: usize) -> Option<Obstacle> {
         Some(Obstacle::SameOutcome(Outcome::Ordered))
     } else if keyed && request.outcome == FAILED && !setup.lacks(Mutation::FailedIsOverruled) {
         Some(Obstacle::SameOutcome(Outcome::Failed(FailReason::GivenUp)))
-    } else if world.is_decided_elsewhere(at) && !setup.lacks(Mutation::KeyedByNumber) {
-        Some(Obstacle::OtherOutcome)
-    } else if keyed
-        && (world.number_is_taken(at) || (request.decided.closed && !setup.lacks(Mutation::ClosedGapIsFree)))
-    {
+    } else if is_other_outcome(setup, world, at) {
         Some(Obstacle::OtherOutcome)
     } else if setup.one_buyer && world.requests.iter().any(|r| r.orders > 0) {
         Some(Obstacle::BuyerHasOrder)

@@ -104,13 +104,8 @@ pub fn configurations() -> Vec<Configuration> {
         ),
         of("Redis emptied", Setup::new(2, 1, 2, WIPE), 2_500, &["P3", "P5"], &[&["rebuilt", "compensated"]]),
     ];
-    rows.push(of(
-        "asked again while the message is on its way",
-        asked_again(2),
-        1_000,
-        &["P4", "P8"],
-        &[&["two numbers"]],
-    ));
+    let asked = "asked again while the message is on its way";
+    rows.push(of(asked, asked_again(2), 1_000, &["P4", "P8"], &[&["two numbers"]]));
     rows.push(of("the same, one unit too few", asked_again(1), 200, &["P3", "P4"], &[]));
     let together = |setup| Setup { together: true, ..setup };
     let trimmed = Setup { trims: true, ..Setup::new(2, 2, 2, BROKER_TOO) };

@@ -157,7 +157,7 @@ fn strike(setup: &EventsSetup, publishing: &mut Publishing, kind: EventFault, at
             publishing.message = match publishing.message {
                 Message::Held(_, Progress::AckedEarly) => Message::Gone,
                 Message::Held(attempts, _) => Message::Queued(attempts),
-                other => other,
+                other @ (Message::Queued(_) | Message::Parked | Message::Gone) => other,
             };
         }
         EventFault::SystemError => send_back(publishing),
@@ -211,7 +211,7 @@ fn go_on(setup: &EventsSetup, publishing: &mut Publishing) {
 fn published(publishing: &mut Publishing) {
     publishing.message = match publishing.message {
         Message::Held(attempts, Progress::Decided) => Message::Held(attempts, Progress::Published),
-        _ => Message::Gone,
+        Message::Held(..) | Message::Queued(_) | Message::Parked | Message::Gone => Message::Gone,
     };
 }
 

@@ -67,7 +67,7 @@ pub fn by_itself(setup: &NeighboursSetup, shared: &Shared, out: &mut Vec<SharedS
                 // Nor does a pause end in the quiet time, unless this is about that.
                 Place::Retry if sale == QUIET && is_quiet_time && !setup.fast => {}
                 Place::Retry if sale == QUIET || !circles(shared) => out.push(SharedStep::Expire(sale, at)),
-                _ => {}
+                Place::Nowhere | Place::Hand(_) | Place::Retry | Place::Parked | Place::Decided => {}
             }
             let undecided = request.is_known && request.place != Place::Decided;
             if sale == QUIET && undecided && (!shared.is_open || request.place == Place::Parked) {
