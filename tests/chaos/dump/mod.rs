@@ -11,6 +11,7 @@ mod rabbit;
 mod redis;
 
 pub use crate::support::basics::resp;
+#[allow(unused_imports, reason = "each binary uses a part of it")]
 pub use rabbit::readable;
 use serde_json::Value;
 use std::fs::File;
