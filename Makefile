@@ -13,7 +13,7 @@ ON_SERVERS = servers=$$(scripts/newest-servers.sh $(SERVERS)) && SECKILL_SERVERS
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run test record test-long upgrade hosts check model build build-at fmt bench load chaos chaos-loss corruption controls schemathesis check-deploy image image-test compose units-test dist deny doc clean-dev deps deps-test
+.PHONY: help run test record test-long upgrade hosts check model generated build build-at fmt bench load chaos chaos-loss corruption controls schemathesis check-deploy image image-test compose units-test dist deny doc clean-dev deps deps-test
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "  %-16s %s\n", $$1, $$2 }'
@@ -32,10 +32,11 @@ test: deps-test ## The tests of CI, on private servers that the tests start; TES
 record: deps-test ## The whole suite, and a record of it for docs/compatibility.md; SERVERS=newest|valkey
 	@CARGO="$(CARGO)" scripts/record-run.py $(SERVERS)
 
-test-long: deps-test ## What is long by nature: growth, strategies, every control, ten minutes of chaos, the model's larger spaces
+test-long: deps-test ## What is long by nature: growth, strategies, every control, ten minutes of chaos, the model's larger spaces and paths of it
 	$(CARGO) build --locked --features faults
 	scripts/in-memory.sh $(CARGO) test --locked --test long
 	SECKILL_MODEL=bigger $(CARGO) test --locked --test model -- --nocapture
+	GENERATED_PATHS=10000 scripts/in-memory.sh $(CARGO) test --locked --test generated the_servers_do -- --nocapture
 	CHAOS_CONTROLS=all $(CARGO) test --locked --test chaos a_run_without_a_mechanism_goes_red -- --nocapture
 	CHAOS_MINUTES=$(or $(MINUTES),10) CHAOS_SEED=$(or $(SEED),random) $(CARGO) test --locked --test chaos \
 		a_short_chaos_run_loses_nothing -- --exact --nocapture
@@ -61,7 +62,7 @@ hosts: deps-test build ## Three hosts as network namespaces, any one vanishes: S
 check: deps ## Formatting, lints, and the dependencies' licences and sources where cargo-deny is installed
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --all-targets --locked -- -D warnings
-	$(CARGO) clippy --test long --test containers --test upgrade --test hosts --locked -- -D warnings
+	$(CARGO) clippy --test long --test generated --test containers --test upgrade --test hosts --locked -- -D warnings
 	@if ! command -v cargo-deny >/dev/null; then \
 		echo "cargo-deny is not installed: licences and sources of the dependencies are not checked"; \
 	elif ! $(CARGO) fetch --locked --quiet; then \
@@ -72,6 +73,10 @@ check: deps ## Formatting, lints, and the dependencies' licences and sources whe
 
 model: deps ## The protocol's model in larger configurations (a few minutes)
 	SECKILL_MODEL=bigger $(CARGO) test --locked --test model -- --nocapture
+
+generated: deps-test ## Paths of the model played on the servers (half an hour): PATHS=10000, SEED=…, ONLY="two leaders"
+	$(ON_SERVERS) GENERATED_PATHS=$(or $(PATHS),10000) GENERATED_SEED=$(or $(SEED),20261127) GENERATED_ONLY="$(ONLY)" \
+		scripts/in-memory.sh $(CARGO) test --locked --test generated the_servers_do -- --nocapture
 
 # With the commit, which only the last step of the build reads (src/build_info.rs).
 build: deps ## The release binaries, target/release/seckill and seckill-bench

@@ -136,6 +136,19 @@ impl Hold {
     }
 }
 
+#[cfg(feature = "faults")]
+mod stepwise;
+#[cfg(feature = "faults")]
+pub(crate) use stepwise::between_steps;
+#[cfg(feature = "faults")]
+pub use stepwise::{Stepped, Stepwise};
+
+/// A place between two steps of the protocol's model; nothing happens here.
+#[cfg(not(feature = "faults"))]
+#[inline]
+#[allow(clippy::unused_async, reason = "an empty function without the feature")]
+pub(crate) async fn between_steps(_: &'static str) {}
+
 /// Makes an audit last longer, as one of millions of records does: `FAILPOINTS="slow_audit=1*return(20000)"` the first by 20 s.
 /// The process goes on meanwhile; `sleep` would stop a thread of it.
 #[inline]

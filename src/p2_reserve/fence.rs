@@ -37,7 +37,7 @@ const COMPARED_AFTER_END_MS: i64 = 7 * 86_400_000;
 
 /// Why the fence could not be passed. The reserve script stays unloaded and buyers get 503.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum FenceFault {
+pub enum FenceFault {
     /// The database does not answer; loading without the comparison could oversell.
     #[error("boot fence: {0}")]
     Database(#[from] DbError),
@@ -94,7 +94,7 @@ impl Fence {
     /// Compares every live sale with what the server of `shard` has of it, freezes those that were rewound, then loads the
     /// reserve script there. After an error the script is not loaded for this incarnation of the server, and buyers get 503; the next
     /// purchase compares again.
-    pub(crate) async fn pass(&self, shard: u16) -> Result<(), FenceFault> {
+    pub async fn pass(&self, shard: u16) -> Result<(), FenceFault> {
         let first = self.shards_beside(shard).into_iter().min().unwrap_or(shard);
         let _alone = match self.comparing.get(usize::from(first)) {
             Some(comparing) => Some(timeout(DEADLINE, comparing.lock()).await.map_err(|_| FenceFault::Slow(DEADLINE))?),

@@ -20,7 +20,7 @@ mod replies;
 mod thread_queue;
 mod traced;
 
-pub use fence::{Fence, FenceHandles};
+pub use fence::{Fence, FenceFault, FenceHandles};
 pub use guard::DurabilityGuard;
 pub(crate) use thread_queue::install_on_this_thread as answer_on_this_thread;
 

@@ -8,7 +8,7 @@
 //!
 //! Order of the parts, each using only earlier ones: `audit_stage` and `context` (servers and limits), `pages` and `ledger_lookup` (reading), `dlq`,
 //! `audit`, `compensation`, `rebuild`, then the phase's `worker` with `gauges`, `turns`, `audit_memories` and `settled_sales`. Operators' commands also use
-//! `request_history` and `archive`.
+//! `request_history` and `archive`; tests of the model use `single_steps`.
 
 pub mod archive;
 mod audit;
@@ -25,6 +25,8 @@ mod rebuild;
 mod request_history;
 pub mod rows;
 mod settled_sales;
+#[cfg(feature = "faults")]
+pub mod single_steps;
 mod turns;
 mod worker;
 

@@ -112,6 +112,19 @@ impl SaleControl {
         self.apply_grants(id).await
     }
 
+    /// Gives Redis one grant, if it is open; whether it was marked now. Repeating is safe.
+    ///
+    /// # Errors
+    /// [`SaleControlError`]; repeating is safe.
+    #[cfg(feature = "faults")]
+    pub async fn give_one(&self, id: &SaleId, grant_id: &str) -> Result<bool, SaleControlError> {
+        match open_grants::apply_one(&self.rows, &self.redis, self.shards, (id, grant_id)).await {
+            Ok(progress) => Ok(progress == GrantProgress::Done(1)),
+            Err(GrantError::Redis(error)) => Err(error.into()),
+            Err(GrantError::Database(error)) => Err(error.into()),
+        }
+    }
+
     /// Gives Redis every grant the database has and Redis was not given yet.
     async fn apply_grants(&self, id: &SaleId) -> Result<(), SaleControlError> {
         match open_grants::apply_open(&self.rows, &self.redis, self.shards, id).await {

@@ -9,7 +9,7 @@ use super::handles::SaleHandles;
 use crate::domain::ids::SaleId;
 use crate::domain::sale::SaleStatus;
 use crate::domain::shard::{home_shard, share};
-use crate::faults::{crash_point, hold, left_out};
+use crate::faults::{between_steps, crash_point, hold, left_out};
 use crate::sales::rows::{GrantRows, SaleRows, grants};
 use crate::store::mysql::DbError;
 use crate::store::redis::{Granted, RedisFault};
@@ -127,6 +127,7 @@ async fn apply(
     grant: &grants::Grant,
 ) -> Result<GrantProgress, GrantError> {
     let (id, returned) = (&grant.sale_id, grant.returned()?);
+    between_steps("grant: read").await;
     for shard in 0..shards {
         let units = share(grant.quantity, shard, shards);
         let of_shard: Vec<_> = returned.iter().filter(|bought| home_shard(&bought.0, shards) == shard).collect();
@@ -141,6 +142,7 @@ async fn apply(
         return Ok(GrantProgress::KeysLost);
     }
     crash_point!(ActivationHalf);
+    between_steps("grant: given").await;
     let marked = grants.mark_applied(id, &grant.grant_id).await?;
     if marked {
         tracing::info!(sale = %id, grant = %grant.grant_id, units = grant.quantity, "grant given");

@@ -147,6 +147,15 @@ fn strike(setup: &Setup, world: &mut World, kind: Kind, (at, k): (usize, usize))
     }
 }
 
+impl Setup {
+    /// What comes of an action, with everybody in the place where they were: a search puts them in order, a player must not.
+    pub fn step(&self, world: &World, action: Action) -> World {
+        let mut next = *world;
+        apply(self, &mut next, action);
+        next
+    }
+}
+
 impl Model for Setup {
     type State = World;
     type Action = Action;
@@ -161,8 +170,7 @@ impl Model for Setup {
     }
 
     fn next_state(&self, world: &World, action: Action) -> Option<World> {
-        let mut next = *world;
-        apply(self, &mut next, action);
+        let next = self.step(world, action);
         if self.mutation.is_none() {
             remember(world, &next);
         }

@@ -11,6 +11,7 @@
 )]
 
 mod actions;
+mod against_the_code;
 mod beside;
 mod books;
 mod events;
@@ -242,7 +243,8 @@ fn the_document_says_what_was_computed() {
         + &product::section()
         + &beside::NEIGHBOURS.section(neighbours::HEAD)
         + &beside::EVENTS.section(events::HEAD)
-        + &beside::WEBHOOKS.section(webhooks::HEAD);
+        + &beside::WEBHOOKS.section(webhooks::HEAD)
+        + against_the_code::SECTION;
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(&path, &computed).unwrap();
     }

@@ -13,7 +13,7 @@ more.
 Contents: [What must hold](#what-must-hold) · [Configurations](#configurations) · [Mutations](#mutations) ·
 [Orders after CONFIRMED](#orders-after-confirmed) · [Two buckets](#two-buckets) ·
 [Mutations of the product](#mutations-of-the-product) · [Two sales in one queue](#two-sales-in-one-queue) ·
-[Events](#events) · [Webhooks](#webhooks)
+[Events](#events) · [Webhooks](#webhooks) · [The model against the code](#the-model-against-the-code)
 
 The protocol of P2 to P5 is a model in [stateright](https://github.com/stateright/stateright): buyers, Redis, two
 relays, a broker, two consumers, the database and a reconciler. The search visits *every* order of their steps, and
@@ -41,7 +41,8 @@ one.
 **A model is not the code.** Two things tie them. Each request moves by the transition table itself
 (`seckill::domain::states::next`; P7 says that no step is forbidden there). And the meaning of a database obstacle
 comes from `seckill::domain::outcome::after_obstacle`. Everything else was written a second time, from `lua/` and
-`src/p2_reserve` to `src/p5_reconcile`; the integration tests compare the code with it.
+`src/p2_reserve` to `src/p5_reconcile`; [paths through the models](#the-model-against-the-code) are played on the
+code.
 
 The model has one sale on one shard, one unit for each request, and two tries before an entry or a message is parked.
 It does not have: several shards and transfers ([a model of their own](#two-buckets)); several sales (one of their own,

@@ -5,7 +5,7 @@ use super::quiescence::QuiescenceTimer;
 use super::{ends, load};
 use crate::domain::sale::{MetaState, Sale, SaleStatus};
 use crate::domain::shard::share;
-use crate::faults::{crash_point, hold, left_out};
+use crate::faults::{between_steps, crash_point, hold, left_out};
 use crate::p5_reconcile::audit::{AuditOptions, Window, audit_sale};
 use crate::p5_reconcile::compensation::compensate_before_rebuild;
 use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
@@ -154,6 +154,7 @@ async fn rebuild_now(
     hold!(LeaderJudged);
     let Some(epoch) = next_epoch(context, sale).await? else { return Ok(RebuildAttempt::Overtaken) };
     let next = Sale { epoch, ..sale.clone() };
+    between_steps("rebuild: numbered").await;
     // Checked once more, now that no other process can build this epoch: a process that slept since its first check has lost it.
     let mut judged = Vec::with_capacity(context.shards.into());
     for shard in 0..context.shards {
@@ -169,6 +170,7 @@ async fn rebuild_now(
     }
     ends::write(context, sale, options.mq_dlq).await?;
     hold!(LeaderNumbered);
+    between_steps("rebuild: judged").await;
     for (shard, judged) in (0..context.shards).zip(judged) {
         // Only without `OwnEpoch`: an attempt in this epoch has begun them.
         let begun = judged.epoch == epoch;
@@ -177,15 +179,18 @@ async fn rebuild_now(
         }
         crash_point!(RebuildHalf);
     }
+    between_steps("rebuild: begun").await;
     if !load::load(context, &next, options.retention_ms).await? {
         return Ok(RebuildAttempt::Overtaken);
     }
     crash_point!(RebuildHalf);
     hold!(LeaderLoaded);
+    between_steps("rebuild: loaded").await;
     let Some((units, given)) = fix_units(context, &next, options, began_at_ms).await? else {
         return Ok(RebuildAttempt::Overtaken);
     };
     trace_point!(RebuildFixed { sale: id.as_str(), epoch: epoch, units: units });
+    between_steps("rebuild: snapped").await;
     let state = if sale.status == SaleStatus::Paused { MetaState::Paused } else { MetaState::Open };
     let mut opened = false;
     for shard in 0..context.shards {

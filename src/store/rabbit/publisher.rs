@@ -67,7 +67,7 @@ impl Outgoing {
 
     /// Orders in lines as one message, named after the first; at most [`crate::domain::message::BUNDLE_MAX`] of them.
     #[must_use]
-    pub(crate) fn lines(route: PublishRoute<'_>, first: &str, body: Vec<u8>) -> Self {
+    pub fn lines(route: PublishRoute<'_>, first: &str, body: Vec<u8>) -> Self {
         Self { content_type: bundle::LINES_CONTENT_TYPE, ..Self::new(route, first, body) }
     }
 

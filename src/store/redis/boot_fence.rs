@@ -17,7 +17,7 @@ impl BootFence {
     }
 
     /// Whether the server of a shard knows the reserve script: no restart or fail-over since the boot fence was passed.
-    pub(crate) async fn was_passed(&self, shard: u16) -> Result<bool, RedisFault> {
+    pub async fn was_passed(&self, shard: u16) -> Result<bool, RedisFault> {
         self.redis.reserve_scripts.is_loaded(&self.redis.keys.outbox(shard)).await
     }
 

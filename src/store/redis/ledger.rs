@@ -144,7 +144,7 @@ impl RequestLedger {
 
     /// Marks requests as settled; a record that is not queued any more stays as it is. Returns how many changed.
     /// Repeating is safe.
-    pub(crate) async fn mark_outcomes(
+    pub async fn mark_outcomes(
         &self,
         sale: &SaleId,
         shard: u16,

@@ -6,9 +6,9 @@ mod laws;
 mod money;
 mod report;
 mod rows;
-mod setup;
-mod state;
-mod steps;
+pub mod setup;
+pub mod state;
+pub mod steps;
 mod units;
 
 pub use report::{HEAD, REACHED};
@@ -30,6 +30,15 @@ fn remember(state: OrderState, event: OrderEvent) {
     CELLS.lock().unwrap().get_or_insert_default().insert((state, event));
 }
 
+impl OrdersSetup {
+    /// What comes of a step, with every buyer, payment and process in its place.
+    pub fn step(&self, shop: &Shop, step: OrderStep) -> Shop {
+        let mut next = *shop;
+        steps::apply(self, &mut next, step);
+        next
+    }
+}
+
 impl Model for OrdersSetup {
     type State = Shop;
     type Action = OrderStep;
@@ -45,9 +54,7 @@ impl Model for OrdersSetup {
     }
 
     fn next_state(&self, shop: &Shop, step: OrderStep) -> Option<Shop> {
-        let mut next = *shop;
-        steps::apply(self, &mut next, step);
-        Some(next.in_order())
+        Some(self.step(shop, step).in_order())
     }
 
     fn properties(&self) -> Vec<Property<Self>> {

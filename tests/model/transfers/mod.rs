@@ -5,9 +5,9 @@
 mod laws;
 mod report;
 mod rows;
-mod setup;
-mod state;
-mod steps;
+pub mod setup;
+pub mod state;
+pub mod steps;
 
 pub use report::HEAD;
 pub use rows::{configurations, without};
@@ -18,6 +18,19 @@ use setup::TransferFault;
 use state::TwoBuckets;
 use stateright::{Model, Property};
 use steps::TransferStep;
+
+impl TransfersSetup {
+    /// What comes of a step, with every process and shard in its place.
+    pub fn step(&self, buckets: &TwoBuckets, step: TransferStep) -> TwoBuckets {
+        let mut next = *buckets;
+        steps::apply(self, &mut next, step);
+        if next.faults_left == 0 || !self.may(TransferFault::FailsOver) {
+            // What no replica takes over any more makes no difference.
+            next.replicas = next.keys;
+        }
+        next
+    }
+}
 
 impl Model for TransfersSetup {
     type State = TwoBuckets;
@@ -34,13 +47,7 @@ impl Model for TransfersSetup {
     }
 
     fn next_state(&self, buckets: &TwoBuckets, step: TransferStep) -> Option<TwoBuckets> {
-        let mut next = *buckets;
-        steps::apply(self, &mut next, step);
-        if next.faults_left == 0 || !self.may(TransferFault::FailsOver) {
-            // What no replica takes over any more makes no difference.
-            next.replicas = next.keys;
-        }
-        Some(next.in_order())
+        Some(self.step(buckets, step).in_order())
     }
 
     fn properties(&self) -> Vec<Property<Self>> {

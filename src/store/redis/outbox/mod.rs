@@ -103,7 +103,7 @@ pub struct Outbox {
 impl Outbox {
     /// Makes sure the shard's outbox and its group exist, the group reading from the very beginning. A list exists only
     /// while it has entries.
-    pub(crate) async fn ensure(&self, shard: u16) -> Result<(), RedisFault> {
+    pub async fn ensure(&self, shard: u16) -> Result<(), RedisFault> {
         match self.redis.outbox {
             OutboxKind::Stream => self.stream_ensure(shard).await,
             OutboxKind::List => Ok(()),
