@@ -104,10 +104,11 @@ chaos-loss: deps-test ## Redis, database and broker lose data, FAULTS=300 times,
 	$(ON_SERVERS) CHAOS_SEED=$(or $(SEED),random) CHAOS_LOSS_FAULTS=$(or $(FAULTS),300) scripts/in-memory.sh $(CARGO) test --locked --test chaos \
 		data_that_go_back_or_vanish -- --nocapture
 
+DAMAGED := redis,rabbitmq,mysql
 corruption: deps-test ## Files of a dead server are damaged, CASES=100 of each, ONLY=redis,rabbitmq,mysql; the report is target/chaos/damage-SEED.md
 	$(CARGO) build --locked --features faults
-	$(ON_SERVERS) CHAOS_SEED=$(or $(SEED),random) DAMAGE_CASES=$(CASES) DAMAGE_SERVERS=$(ONLY) scripts/in-memory.sh $(CARGO) test --locked \
-		--test chaos damaged_files -- --ignored --nocapture
+	$(ON_SERVERS) CHAOS_SEED=$(or $(SEED),random) DAMAGE_CASES=$(or $(CASES),100) DAMAGE_SERVERS=$(or $(ONLY),$(DAMAGED)) scripts/in-memory.sh $(CARGO) test --locked \
+		--test chaos damaged_files -- --nocapture
 
 controls: deps-test ## Chaos runs with one mechanism left out each; every one has to go red
 	CHAOS_CONTROLS=$(or $(CONTROLS),all) $(CARGO) test --locked --test chaos a_run_without_a_mechanism_goes_red -- --nocapture
