@@ -94,10 +94,10 @@ accept is still on its way when the fence compares, so another request gets its 
 land fails for good with NUMBER_REUSED, and more was accepted than was for sale (P4). P1, P2 and P6 hold in every
 row, because the database alone ensures them.
 
-*Asked again*: Redis forgets an accept whose message is on its way, and its buyer repeats the request, which gets another
-number. It is one order. P5 closes the number that it is not decided under, and offers its unit again. Until then more
-is accepted than was for sale (P4); with a unit too few the buyer gets the answer *sold out*, and may have an order (P3).
-A dead letter of the other number stays in the MQ DLQ until Redis gives that number to somebody (P8).
+*Asked again*: Redis forgets an accept whose message is on its way, and its buyer repeats the request, which gets
+another number. It is one order. P5 closes the number that it is not decided under, and offers its unit again. Until
+then more is accepted than was for sale (P4); with a unit too few the buyer gets the answer *sold out*, and may have an
+order (P3). A dead letter of the other number stays in the MQ DLQ until Redis gives that number to somebody (P8).
 
 *books*: P3 and P5 break where a server loses data that no other server has. P12 says that the audit reports each
 such request whose number is missing. After *the database goes back*, a top-up that it forgot is still for sale in

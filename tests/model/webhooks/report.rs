@@ -13,8 +13,8 @@ from `src/events/webhooks`:
 - results that are recorded twice, because the database's answer was lost;
 - a person who replays a delivery at any moment, and the deletion of old rows in two steps.
 
-It does not have: pauses and deadlines (a row that waits may be due at any moment); more than two tries before a delivery
-is DEAD; several webhooks, which share nothing but places; a change of the subscriptions.
+It does not have: pauses and deadlines (a row that waits may be due at any moment); more than two tries before a
+delivery is DEAD; several webhooks, which share nothing but places; a change of the subscriptions.
 
 | law | |
 |---|---|
