@@ -88,11 +88,12 @@ async fn ask(world: &World, sale: &SaleId) {
     world.sql(&format!("UPDATE request_outcome SET number = 77 WHERE sale_id = '{sale}' AND number IS NULL")).await;
 }
 
-/// The statements that name the sale or carry a mark of their own, each sort once. The log has one row for each, with its values.
+/// The statements that name the sale, as text or as a literal, or carry a mark of their own, each sort once. The log has one row for each, with its values.
 async fn sent(session: &mut AsyncMysqlConnection, sale: &SaleId) -> BTreeMap<String, String> {
+    let literal: String = sale.as_str().bytes().map(|byte| format!("{byte:02x}")).collect();
     let query = format!(
         "SELECT CONVERT(argument USING utf8mb4) AS text FROM mysql.general_log WHERE command_type = 'Execute' \
-         AND (argument LIKE '%{sale}%' OR argument LIKE '%failed_requests::close_settled%') AND argument NOT LIKE '%general_log%'"
+         AND (argument LIKE '%{sale}%' OR argument LIKE '%{literal}%' OR argument LIKE '%failed_requests::close_settled%') AND argument NOT LIKE '%general_log%'"
     );
     let all: Vec<Sent> = diesel::sql_query(query).load(session).await.expect("the general log");
     let mut kinds = BTreeMap::new();
