@@ -72,8 +72,11 @@ impl Stage {
     pub async fn audits(&mut self, at: usize) -> bool {
         let (sale, id) = (self.sale().await, self.scene.request_id(at));
         let audit = single_steps::audit_of_request(&self.context, &sale, id).await.expect("an audit");
+        if audit.is_none() {
+            self.scene.replays[at] = self.dead_letter_of(at).await;
+        }
         self.scene.audits[at] = audit;
-        self.scene.audits[at].is_some()
+        self.scene.audits[at].is_some() || self.scene.replays[at].is_some()
     }
 
     /// The repair after it. Of what only the MQ DLQ has, a person replays the message.
@@ -82,7 +85,7 @@ impl Stage {
             compensate(&self.context, &audit).await.expect("a repair");
             return Ok(());
         }
-        let Some(order) = self.dead_letter_of(at).await else { return Err("no dead letter of it".to_owned()) };
+        let Some(order) = self.scene.replays[at].take() else { return Err("no dead letter of it".to_owned()) };
         let persister = &self.world.servers.rows.persister;
         let verdict = persister.persist_one(&order, PersistSource::Replay).await.expect("a replay");
         if verdict == Verdict::Conflict {

@@ -51,7 +51,7 @@ async fn make(stage: &mut Stage, setup: &Setup, (world, next): (&World, &World),
         Action::Consumer(at, k) => consumes(stage, (world, next), (at, k)).await?,
         Action::Expire(at) => stage.expires(at).await,
         Action::Audit(at) => {
-            if !stage.audits(at).await && world.requests[at].kept.ledger > 0 {
+            if !stage.audits(at).await {
                 return Err("the audit found nothing to repair".to_owned());
             }
         }
@@ -206,11 +206,11 @@ async fn strikes(
             if !stage.delivers(at, 0, 0).await {
                 return Err("no such message".to_owned());
             }
-            stage.fails_to_persist(at, 0, decides(at)).await;
+            stage.fails_to_persist(at, 0, decides(at)).await?;
             stage.copies(at, 0, true).await;
             stage.acknowledges(0).await;
         }
-        Kind::SystemError => stage.fails_to_persist(at, k, decides(at)).await,
+        Kind::SystemError => stage.fails_to_persist(at, k, decides(at)).await?,
         Kind::UnknownCommit => {
             let _unknown = stage.persists(at, k).await;
         }

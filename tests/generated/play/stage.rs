@@ -16,6 +16,7 @@ use amqprs::connection::Connection;
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
 use seckill::dev::Server;
 use seckill::domain::ids::{RequestId, SaleId, UserId};
+use seckill::domain::message::OrderMessage;
 use seckill::domain::policy::{PurchasePolicy, Quantity};
 use seckill::domain::request::Purchase;
 use seckill::domain::sale::Sale;
@@ -53,8 +54,9 @@ pub struct Scene {
     pub grants: Vec<String>,
     /// What a crash of Redis leaves: every key and its value.
     pub durable: BTreeMap<String, Vec<u8>>,
-    /// Audits whose repairs are to come, by request.
+    /// Audits whose repairs are to come, by request; and dead letters that a person is about to replay.
     pub audits: [Option<SaleAudit>; REQUESTS],
+    pub replays: [Option<OrderMessage>; REQUESTS],
     /// The epoch of Redis' keys and the outbox, as they were read last.
     pub redis_epoch: u32,
     pub entries: Vec<SeenEntry>,
@@ -69,6 +71,7 @@ impl Scene {
             grants: Vec::new(),
             durable: BTreeMap::new(),
             audits: Default::default(),
+            replays: Default::default(),
             redis_epoch: 0,
             entries: Vec::new(),
         }

@@ -141,14 +141,16 @@ impl BucketsStage {
     }
 
     async fn goes_on(&mut self, mover: usize) {
-        self.movers[mover] = match self.movers[mover] {
-            Moving::Gives(transfer) if self.gives(transfer).await => Moving::Forgets(transfer),
-            Moving::Forgets(transfer) => {
-                self.forgets(transfer).await;
-                Moving::Idle
+        match std::mem::take(&mut self.movers[mover]) {
+            Moving::Idle => {}
+            Moving::Gives(transfer) => {
+                // Not in a guard of the match: an await there is compiled wrongly by Rust 1.95.0.
+                if self.gives(transfer).await {
+                    self.movers[mover] = Moving::Forgets(transfer);
+                }
             }
-            Moving::Idle | Moving::Gives(_) => Moving::Idle,
-        };
+            Moving::Forgets(transfer) => self.forgets(transfer).await,
+        }
     }
 
     async fn replicates(&mut self, shard: usize) {
