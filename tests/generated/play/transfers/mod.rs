@@ -144,7 +144,7 @@ impl BucketsStage {
         match std::mem::take(&mut self.movers[mover]) {
             Moving::Idle => {}
             Moving::Gives(transfer) => {
-                // Not in a guard of the match: an await there is compiled wrongly by Rust 1.95.0.
+                // Not as a guard of the match: with the place that is matched assigned to, the test process crashed there (Rust 1.95).
                 if self.gives(transfer).await {
                     self.movers[mover] = Moving::Forgets(transfer);
                 }
