@@ -13,6 +13,7 @@ use crate::p5_reconcile::dlq::{MqDlqContents, MqDlqScan};
 use crate::p5_reconcile::rows::decided::Opening;
 use crate::sales::rows::changes;
 use crate::store::rabbit::RabbitError;
+use crate::store::redis::Replaceable;
 use crate::trace_points::trace_point;
 use std::time::{Duration, Instant};
 
@@ -130,6 +131,24 @@ async fn waits_for(
     }
 }
 
+/// Begins the keys of all shards in the next epoch; `false`: another process has done more.
+async fn begin_all(
+    context: &ReconcileContext,
+    next: &Sale,
+    options: RebuildOptions<'_>,
+    judged: Vec<Replaceable>,
+) -> Result<bool, ReconcileError> {
+    for (shard, judged) in (0..context.shards).zip(judged) {
+        // Only without `OwnEpoch`: an attempt in this epoch has begun them.
+        let begun = judged.epoch == next.epoch;
+        if !begun && !context.redis.rebuild.begin(next, shard, options.backlog_max, judged).await? {
+            return Ok(false);
+        }
+        crash_point!(RebuildHalf);
+    }
+    Ok(true)
+}
+
 async fn rebuild_now(
     context: &ReconcileContext,
     sale: &Sale,
@@ -171,13 +190,8 @@ async fn rebuild_now(
     ends::write(context, sale, options.mq_dlq).await?;
     hold!(LeaderNumbered);
     between_steps("rebuild: judged").await;
-    for (shard, judged) in (0..context.shards).zip(judged) {
-        // Only without `OwnEpoch`: an attempt in this epoch has begun them.
-        let begun = judged.epoch == epoch;
-        if !begun && !context.redis.rebuild.begin(&next, shard, options.backlog_max, judged).await? {
-            return Ok(RebuildAttempt::Overtaken);
-        }
-        crash_point!(RebuildHalf);
+    if !begin_all(context, &next, options, judged).await? {
+        return Ok(RebuildAttempt::Overtaken);
     }
     between_steps("rebuild: begun").await;
     if !load::load(context, &next, options.retention_ms).await? {

@@ -42,7 +42,7 @@ pub use outbox::TakenOver;
 pub use outbox::{LocatedEntry, Outbox, OutboxEntry, PageFrom, ParkReason, ParkedOrder, Parking, RelayDlq, SentEntry};
 pub(crate) use outbox::{OrphanPage, ParkedEntry};
 pub(crate) use rates::RateBuckets;
-pub(crate) use rebuild::{DecidedRecord, RebuildKeys};
+pub(crate) use rebuild::{DecidedRecord, RebuildKeys, Replaceable};
 pub use rooms::RoomPlace;
 pub(crate) use rooms::RoomQueue;
 pub use sale_cache::SoldOutMark;
