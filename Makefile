@@ -62,7 +62,7 @@ hosts: deps-test build ## Three hosts as network namespaces, any one vanishes: S
 check: deps ## Formatting, lints, and the dependencies' licences and sources where cargo-deny is installed
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --all-targets --locked -- -D warnings
-	$(CARGO) clippy --test long --test generated --test containers --test upgrade --test hosts --locked -- -D warnings
+	$(CARGO) clippy --test long --test containers --test upgrade --test hosts --locked -- -D warnings
 	@if ! command -v cargo-deny >/dev/null; then \
 		echo "cargo-deny is not installed: licences and sources of the dependencies are not checked"; \
 	elif ! $(CARGO) fetch --locked --quiet; then \
