@@ -222,3 +222,12 @@ async fn clients_that_met_silence_know_their_outcomes_in_the_end() {
     assert!(verdict.figures.attempts_per_purchase > 1.0, "{:?}", verdict.figures);
     end(servers, &dir);
 }
+
+#[test]
+fn deployments_of_one_name_share_no_folder() {
+    let [first, second] = [empty("twins"), empty("twins")];
+    assert!(first != second && first.is_dir() && second.is_dir(), "{first:?} {second:?}");
+    for folder in [first, second] {
+        std::fs::remove_dir(folder).expect("nothing was put into it");
+    }
+}

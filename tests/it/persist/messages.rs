@@ -7,17 +7,13 @@ use seckill::domain::ids::{RequestId, SaleId, UserId};
 use seckill::domain::message;
 use seckill::p5_reconcile::Window;
 use seckill::roles::Role::{self, Api, Consumer, Reconcile, Relay};
-use seckill::store::rabbit::{HeaderValue, ParkedMessage, attempts, browse_dlq};
+use seckill::store::rabbit::{HeaderValue, ParkedMessage, attempts};
 use seckill_bench::loadgen;
 
 /// Bodies of the outbox, in order, as the relay would send them.
 async fn outbox_bodies(world: &World) -> Vec<Vec<u8>> {
     let entries = world.servers.redis.outbox.page(0, "-", 1_000).await.unwrap();
     entries.iter().flat_map(orders_of).map(|order| message::encode(&order).into_bytes()).collect()
-}
-
-async fn dlq(world: &World) -> Vec<ParkedMessage> {
-    browse_dlq(&world.servers.rabbit, 100).await.unwrap()
 }
 
 fn reason(parked: &ParkedMessage) -> &str {
@@ -55,7 +51,7 @@ fn a_message_that_comes_again_and_again_is_one_order() {
         eventually("two orders", async || world.orders(&sale).await == 2).await;
         assert_eq!(world.rows("request_outcome", "kind = 'ORDER'").await, 2);
         assert_eq!(world.number("SELECT stock AS n FROM sales").await, 98);
-        assert!(dlq(&world).await.is_empty(), "a repeat is no error");
+        assert!(world.mq_dlq_messages().await.is_empty(), "a repeat is no error");
         relay.stop().await;
         world.finish().await;
     });
@@ -77,7 +73,7 @@ fn messages_nobody_can_read_are_parked_with_a_reason_and_their_neighbours_are_pe
         // P5 holds them unseen while it reads them; so they are listed until they are all there.
         let mut dead = Vec::new();
         eventually("all four in one list", async || {
-            dead = dlq(&world).await;
+            dead = world.mq_dlq_messages().await;
             dead.len() == 4
         })
         .await;
@@ -113,7 +109,7 @@ fn a_business_refusal_is_recorded_before_it_is_acknowledged() {
         let row = format!("request_id = {alice} AND status = 'failed_final' AND reason = 'DUPLICATE_BUYER'");
         assert_eq!(world.rows("failed_request", &row).await, 1);
         assert_eq!(world.rows("request_outcome", &format!("request_id = {alice} AND kind = 'FAILED'")).await, 1);
-        assert!(dlq(&world).await.is_empty());
+        assert!(world.mq_dlq_messages().await.is_empty());
         assert_eq!(world.rows("orders", "user_id = 'alice'").await, 1);
         let audit = world.settled(&sale).await;
         assert_eq!((audit.counted.accepted_failed, audit.counted.redis_stock), (1, 98), "nothing goes back to redis");
@@ -134,7 +130,7 @@ fn the_same_request_id_with_another_content_is_parked_as_a_conflict() {
         confirmed(&world, &sale, "alice", alice).await;
         world.publish(&[message::encode(&forged).into_bytes()]).await;
         eventually("a dead letter", async || world.waiting_in("seckill.dlq").await == 1).await;
-        assert_eq!(reason(&dlq(&world).await[0]), "CONFLICT");
+        assert_eq!(reason(&world.mq_dlq_messages().await[0]), "CONFLICT");
         assert_eq!((world.orders(&sale).await, world.rows("orders", "user_id = 'alice'").await), (1, 1));
         relay.stop().await;
         world.finish().await;
@@ -153,7 +149,7 @@ fn one_row_the_database_refuses_ends_in_the_dlq_its_neighbours_are_persisted_and
         assert_eq!(sold.unwrap().accepted, 200);
         eventually("200 neighbours", async || world.orders(&sale).await == 200).await;
         eventually("a dead letter", async || world.waiting_in("seckill.dlq").await == 1).await;
-        let dead = dlq(&world).await;
+        let dead = world.mq_dlq_messages().await;
         assert_eq!(reason(&dead[0]), "ATTEMPTS_SPENT");
         assert_eq!(message::decode(&dead[0].body).unwrap().purchase.request_id, cursed);
         assert_eq!(world.status_of(&sale, "cursed", cursed).await.0, "QUEUED", "a DLQ is no verdict");

@@ -1,7 +1,9 @@
 //! Folders for tests, and the real binary. Shared by the test binaries.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 /// Where tests put the servers' files: `TEST_DATA_DIR`, which `make test` sets to a folder in memory, or cargo's temporary
 /// folder.
@@ -26,9 +28,16 @@ pub fn scratch(name: &str) -> PathBuf {
     dir
 }
 
-/// The same, and nothing is in it.
+/// The same, and nothing is in it. Each call gets one of its own: tests that run beside each other may ask by one name.
 pub fn empty(name: &str) -> PathBuf {
-    let dir = scratch(name);
+    static CALLS: Mutex<BTreeMap<String, u32>> = Mutex::new(BTreeMap::new());
+    let number = {
+        let mut calls = CALLS.lock().unwrap_or_else(PoisonError::into_inner);
+        let calls = calls.entry(name.to_owned()).or_default();
+        *calls += 1;
+        *calls
+    };
+    let dir = scratch(&format!("{name}-{number}"));
     std::fs::remove_dir_all(&dir).expect("an empty folder");
     std::fs::create_dir(&dir).expect("an empty folder");
     dir

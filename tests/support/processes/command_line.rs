@@ -2,13 +2,14 @@
 
 use super::programs::{call, scratch, seckill};
 use crate::support::world::outbox_kinds::parked_orders;
-use crate::support::world::{QUICK, World};
+use crate::support::world::{QUICK, SETTLE, World, pause};
 use seckill::domain::ids::{RequestId, SaleId};
 use seckill::domain::message::{self, OrderMessage};
-use seckill::store::rabbit::{HeaderValue, Outgoing, PublishRoute, Topology, browse_dlq, send_all};
+use seckill::store::rabbit::{HeaderValue, Outgoing, ParkedMessage, PublishRoute, Topology, browse_dlq, send_all};
 use seckill::store::redis::{ParkReason, Parking};
 use serde_json::Value;
 use std::collections::HashMap;
+use std::time::Instant;
 
 /// What a subcommand said.
 #[derive(Debug)]
@@ -115,9 +116,22 @@ impl World {
         count
     }
 
+    /// What is in the MQ DLQ. A queue that was declared a moment ago is known before it can be read: the broker closes the channel
+    /// of who asks then with INTERNAL_ERROR, "noproc".
+    pub async fn mq_dlq_messages(&self) -> Vec<ParkedMessage> {
+        let deadline = Instant::now() + SETTLE;
+        loop {
+            match browse_dlq(&self.servers.rabbit, 1_000).await {
+                Ok(parked) => return parked,
+                Err(error) => assert!(Instant::now() < deadline, "the MQ DLQ: {error:?}"),
+            }
+            pause().await;
+        }
+    }
+
     /// Bodies in the MQ DLQ, sorted.
     pub async fn mq_dlq(&self) -> Vec<String> {
-        let parked = browse_dlq(&self.servers.rabbit, 1_000).await.expect("the MQ DLQ");
+        let parked = self.mq_dlq_messages().await;
         let mut bodies: Vec<String> = parked.iter().map(|p| String::from_utf8_lossy(&p.body).into_owned()).collect();
         bodies.sort();
         bodies

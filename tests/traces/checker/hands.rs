@@ -173,6 +173,8 @@ impl Hands {
         let stage = self.deliveries.get(&tag).map(|(_, stage)| *stage);
         let next = match (line.point(), stage) {
             ("delivered", None | Some(Stage::Delivered)) => Stage::Delivered,
+            // It was held while the database was away. Another delivery of the request was decided meanwhile.
+            ("delivered", Some(Stage::Decided)) => Stage::Decided,
             ("delivered", _) => return Err(format!("delivered again under one tag: {stage:?}")),
             ("handled", Some(Stage::Decided)) if is_done(line.verdict()) => Stage::Finished,
             ("handled", Some(Stage::Delivered | Stage::Decided)) if !is_done(line.verdict()) => Stage::SentBack,

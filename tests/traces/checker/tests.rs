@@ -1,5 +1,7 @@
 //! The checker is shown good runs, and the same with one thing wrong.
 
+mod hands;
+
 use super::line::{Traced, Words};
 use super::{Losses, TraceVerdict, judge};
 use serde_json::{Value, json};
@@ -164,16 +166,6 @@ fn a_gap_in_the_numbers_of_a_process_is_found() {
 }
 
 #[test]
-fn what_a_process_does_out_of_order_is_found() {
-    let run = plain();
-    run.moved("done", run.place("answer")).breaks("T2", "before the broker confirmed it");
-    run.moved("ack", run.place("decided")).breaks("T2", "acknowledged before it has an outcome");
-    run.moved("answer", run.place("publish")).breaks("T2", "nothing was sent");
-    run.moved("delivered", run.place("handled")).breaks("T2", "was not delivered");
-    run.with(0, "api", reserved(1, "ACCEPTED")).breaks("T2", "an answer without a question");
-}
-
-#[test]
 fn two_outcomes_of_a_request_are_found() {
     let again = consumed("other", 1, ("ORDERED", "P4-C0"));
     plain().and(again).breaks("T3", "decided twice");
@@ -232,26 +224,6 @@ fn lines_may_be_written_in_any_order_that_their_steps_can_have() {
     // A call that began after the order was found cannot have accepted it.
     let late = run.without(run.place("reserved"));
     late.moved("ask", late.0.len() - 1).breaks("T3", "it was not accepted");
-}
-
-#[test]
-fn a_message_that_is_sent_back_is_counted_and_copied_first() {
-    let handled = |state: &str| order("handled", 1, json!({ "tag": "1:1:0", "state": state, "attempts": 1 }));
-    let error = order("decided", 1, json!({ "by": "relay", "verdict": "ERROR", "reason": "gone" }));
-    let base = Run(plain().0[..plain().place("decided")].to_vec());
-    let sent_back = base.and([
-        ("consumer", error),
-        ("consumer", handled("P4-C3")),
-        ("consumer", json!({ "point": "copied", "tag": "1:1:0" })),
-        ("consumer", json!({ "point": "ack", "tag": "1:1:0" })),
-    ]);
-    let mut again = consumed("other", 1, ("ORDERED", "P4-C0"));
-    again[0].1["attempts"] = json!(1);
-    sent_back.clone().and(again.clone()).is_explained();
-    sent_back.without(sent_back.place("copied")).and(again.clone()).breaks("T2", "or a copy");
-    let mut others = again;
-    others[0].1["attempts"] = json!(2);
-    sent_back.and(others).breaks("T3", "no consumer has counted");
 }
 
 #[test]
