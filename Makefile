@@ -13,7 +13,7 @@ ON_SERVERS = servers=$$(scripts/newest-servers.sh $(SERVERS)) && SECKILL_SERVERS
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run test record test-long upgrade hosts check model generated build build-at fmt bench load chaos chaos-loss corruption controls schemathesis check-deploy image image-test compose units-test dist deny doc clean-dev deps deps-test
+.PHONY: help run test proof record test-long upgrade hosts check model generated build build-at fmt bench load chaos chaos-loss corruption controls schemathesis check-deploy image image-test compose units-test dist deny doc clean-dev deps deps-test
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "  %-16s %s\n", $$1, $$2 }'
@@ -42,6 +42,10 @@ test-long: deps-test ## What is long by nature: growth, strategies, every contro
 		a_short_chaos_run_loses_nothing -- --exact --nocapture
 	CHAOS_LOSS_FAULTS=$(or $(FAULTS),300) CHAOS_SEED=$(or $(SEED),random) scripts/in-memory.sh $(CARGO) test --locked --test chaos \
 		data_that_go_back_or_vanish -- --nocapture
+
+proof: deps-test ## Ten minutes for a sceptic: one short run of each kind of proof, and what came of it; SEED=…
+	$(CARGO) build --locked --features faults
+	@$(ON_SERVERS) CARGO="$(CARGO)" SEED="$(SEED)" scripts/proof.sh
 
 upgrade: deps-test ## The version before beside this one: a rolling upgrade under load, and back; REV=ce132b6d, SERVERS=newest|valkey
 	$(CARGO) build --locked --features faults

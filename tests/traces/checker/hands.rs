@@ -5,6 +5,7 @@
 
 use super::Finding;
 use super::line::{Line, Traced, Word};
+use super::questions::Questions;
 use std::collections::HashMap;
 
 /// How far a relay is with an order of an entry.
@@ -35,13 +36,13 @@ type Held = (u16, Word, u64);
 /// What a process has in hand, by what its lines said so far.
 #[derive(Default)]
 struct Hands {
-    asks: HashMap<u64, Vec<usize>>,
+    asks: HashMap<u64, Questions>,
     replies: HashMap<u64, u64>,
     entries: HashMap<Held, (Hand, u64)>,
     deliveries: HashMap<Word, (Option<u64>, Stage)>,
     /// Deliveries that are not acknowledged, by request.
     delivered: HashMap<u64, Vec<Word>>,
-    tries: HashMap<(u64, Word), Vec<usize>>,
+    tries: HashMap<(u64, Word), Questions>,
     /// Where the last line about a request was.
     last: HashMap<u64, u64>,
     audits: HashMap<Word, Vec<u64>>,
@@ -115,7 +116,7 @@ impl Hands {
     fn reserve(&mut self, line: &Line, place: usize, contexts: &mut [Context]) -> Result<u64, String> {
         let rid = line.rid.ok_or("no request")?;
         if line.point() == "ask" {
-            self.asks.entry(rid).or_default().push(place);
+            self.asks.entry(rid).or_default().ask(place);
             contexts[place].from = line.at;
             return Ok(line.at);
         }
@@ -123,11 +124,8 @@ impl Hands {
             return self.replies.get(&rid).copied().ok_or_else(|| "looked up without a lost reply".to_owned());
         }
         self.replies.insert(rid, line.at);
-        let open = self.asks.get_mut(&rid).filter(|open| !open.is_empty()).ok_or("an answer without a question")?;
-        // Of two questions at once it is not known which one this answers: it was asked after the first of them.
-        let ask = open.remove(0);
-        contexts[ask].answered = line.point() != "unanswered";
-        Ok(contexts[ask].from)
+        let asked = self.asks.get_mut(&rid).and_then(|asks| asks.answer(line.point() != "unanswered", contexts));
+        asked.ok_or_else(|| "an answer without a question".to_owned())
     }
 
     fn relay(&mut self, line: &Line) -> Result<u64, String> {
@@ -207,18 +205,16 @@ impl Hands {
 
     fn decide(&mut self, line: &Line, place: usize, contexts: &mut [Context]) -> Result<u64, String> {
         let (rid, by) = (line.rid.ok_or("no request")?, line.by.clone().ok_or("no word by what")?);
-        let open = self.tries.entry((rid, by.clone())).or_default();
+        let tries = self.tries.entry((rid, by.clone())).or_default();
         if line.point() == "decide" {
-            open.push(place);
+            tries.ask(place);
             contexts[place].from = line.at;
             let is_delivered = self.delivered.get(&rid).is_some_and(|tags| !tags.is_empty());
             let wrong = &*by == "relay" && !is_delivered;
             return if wrong { Err("decided, and it was not delivered".to_owned()) } else { Ok(line.at) };
         }
-        let begun = open.first().copied().ok_or("a verdict without a question")?;
-        open.remove(0);
         let verdict = line.verdict();
-        contexts[begun].answered = verdict != "ERROR";
+        let from = tries.answer(verdict != "ERROR", contexts).ok_or("a verdict without a question")?;
         if matches!(verdict, "ORDERED" | "ALREADY" | "REFUSED") {
             for tag in self.delivered.get(&rid).into_iter().flatten() {
                 if let Some((_, stage @ Stage::Delivered)) = self.deliveries.get_mut(tag) {
@@ -226,7 +222,7 @@ impl Hands {
                 }
             }
         }
-        Ok(contexts[begun].from)
+        Ok(from)
     }
 
     fn rest(&mut self, line: &Line, place: usize, contexts: &mut [Context]) -> Result<u64, String> {

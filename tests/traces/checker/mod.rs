@@ -19,6 +19,7 @@ mod cells;
 mod hands;
 mod journey;
 mod line;
+mod questions;
 mod request;
 mod sales;
 #[cfg(test)]

@@ -50,3 +50,18 @@ fn a_delivery_that_is_held_may_be_decided_by_another_one_of_the_same_request() {
     // What is acknowledged does not come again under its tag.
     whole.and([held("delivered")]).breaks("T2", "delivered again under one tag");
 }
+
+/// The order is written by the second of three tries, and its answer comes last.
+#[test]
+fn an_answer_may_be_that_of_any_try_that_is_under_way() {
+    let delivered = |tag: &str| ("consumer", order("delivered", 1, json!({ "tag": tag, "attempts": 0 })));
+    let decide = ("consumer", order("decide", 1, json!({ "by": "relay" })));
+    let decided = |verdict: &str| {
+        ("consumer", order("decided", 1, json!({ "by": "relay", "verdict": verdict, "outcome": "ORDER" })))
+    };
+    let base = Run(plain().0[..plain().place("delivered")].to_vec());
+    let tried = base.and([delivered("1:1:0"), decide.clone(), delivered("1:2:0"), decide.clone(), settled(1, "ORDER")]);
+    let found = tried.and([decided("ALREADY"), delivered("1:3:0"), decide, decided("ALREADY"), decided("ORDERED")]);
+    found.is_explained();
+    found.and([decided("ORDERED")]).breaks("T2", "a verdict without a question");
+}
