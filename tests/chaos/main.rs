@@ -19,12 +19,14 @@ mod link_tests;
 mod loss;
 mod meter;
 mod nemesis;
+mod operators;
 mod probe;
 mod process;
 mod report;
 mod run;
 mod sampler;
 mod self_test;
+mod stage;
 /// What the harness has that needs no world.
 #[allow(dead_code, reason = "each binary uses a part of it")]
 #[path = "../support"]

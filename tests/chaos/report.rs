@@ -9,7 +9,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 
 /// The promises, and the checker's rules that would show one broken.
-const PROMISES: [(&str, &[&str]); 9] = [
+const PROMISES: [(&str, &[&str]); 10] = [
     ("acknowledged and lost", &["C3-lost", "C3-limbo", "C3-torn", "C6"]),
     ("duplicate orders, or above the limit", &["C2"]),
     ("oversold", &["C1"]),
@@ -19,6 +19,7 @@ const PROMISES: [(&str, &[&str]); 9] = [
     ("Redis' side does not add up", &["C8"]),
     ("events that downstream systems never got", &["C12"]),
     ("findings of the audit that nothing confirms", &["C13"]),
+    ("answers to operators that are not so", &["C14"]),
 ];
 
 /// Writes the report, with the schedule and what became of it beside it, and says where.
@@ -90,6 +91,8 @@ fn traffic(run: &Finished, out: &mut String) {
         ("payments on record", format!("{:?}", figures.payments)),
         ("orders of sales with a payment step", format!("{:?}", figures.orders_by_state)),
         ("orders", format!("{} {:?}", figures.orders, figures.orders_by_source)),
+        ("orders by sale", format!("{:?}", figures.orders_by_sale)),
+        ("acts of operators", format!("{:?}", figures.acts)),
         ("failures by reason", format!("{:?}", figures.failed)),
         ("redeliveries absorbed (P4-C1, at least)", state("P4-C1").to_string()),
         ("parked by the relay (P3-N4, at least)", state("P3-N4").to_string()),
@@ -141,7 +144,8 @@ fn faults(run: &Finished, out: &mut String) {
 /// How often a process died at each named line.
 fn crash_points(run: &Finished, out: &mut String) {
     let mut deaths: BTreeMap<&str, u64> = BTreeMap::new();
-    let at_points = run.faults.iter().filter(|record| record.injected && record.fault.kind == Kind::CrashPoint);
+    let is_at_point = |kind| matches!(kind, Kind::CrashPoint | Kind::FailAtStep);
+    let at_points = run.faults.iter().filter(|record| record.injected && is_at_point(record.fault.kind));
     for point in at_points.filter_map(|record| record.note.as_deref()) {
         *deaths.entry(point).or_default() += 1;
     }

@@ -1,35 +1,30 @@
 //! One run: a deployment, a crowd, a nemesis; then peace, and the checker's word on what is left.
 
 use crate::checker::{self, Verdict};
-use crate::clients::final_status::SETTLE_MAX_MS;
-use crate::clients::{Backend, Clients, Load, SaleSpec, Totals};
-use crate::deployment::{Deployment, Options, PREFIX};
-use crate::dump::{DumpUrls, dump_with_published, published};
+use crate::clients::Totals;
+use crate::deployment::{Deployment, PREFIX};
+use crate::dump::{DumpUrls, dump_with_published};
 use crate::floors;
-use crate::meter::{Counts, Meter};
-use crate::nemesis::{self, Record};
-use crate::probe::{self, Probe};
-use crate::process::{End, RoleEnv};
-use crate::sampler::Sampler;
+use crate::meter::Counts;
+use crate::nemesis::{self, Kind, Record, Schedule};
+use crate::probe::Probe;
+use crate::process::End;
+use crate::stage::{self, Everybody, HOPELESS_MS};
 use crate::time::pause;
 use crate::traces::{self, Losses, TraceVerdict};
 use seckill::faults::Mechanism;
 use seckill::roles::Role;
 use seckill::runtime::now_ms;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Purchases begun per second.
-const RATE_PER_S: u64 = 60;
 /// Everything accepted has its outcome this long after the last fault; the ledger's window and the attempts fit in.
 const DRAIN: Duration = Duration::from_secs(120);
-
-/// Where a mechanism is left out the run does not wait long for what is lost; longer than the window and a take-over, though.
-const HOPELESS_MS: u64 = 12_000;
 
 /// What a run is to be.
 #[derive(Debug, Clone)]
@@ -53,6 +48,10 @@ pub struct Finished {
     pub orders: Orders,
     /// Still running.
     pub deployment: Deployment,
+    /// The sales that the crowd bought in.
+    pub sales: Vec<String>,
+    /// How often each kind of fault had to hit.
+    pub hits: BTreeMap<Kind, usize>,
     /// What became of each fault.
     pub faults: Vec<Record>,
     /// What the crowd saw.
@@ -81,7 +80,7 @@ impl Finished {
 
     /// What there was too little of.
     pub fn shortfalls(&self) -> Vec<String> {
-        floors::shortfalls(self.orders.length_ms, self.totals.accepted, &self.faults)
+        floors::shortfalls(self.orders.length_ms, &self.sales, &self.hits, &self.faults, &self.verdict.figures)
     }
 
     /// What is wrong.
@@ -115,71 +114,21 @@ impl Finished {
     }
 }
 
-/// Seconds to pay, so that deadlines pass while faults are at work.
-const PAY_WITHIN_S: u32 = 3;
-/// `admin.token`, with which the shop's backend reports payments.
-const ADMIN_TOKEN: &str = "test-admin-token-of-a-chaos-run-with-32-bytes";
-
-/// A sale with fewer units than buyers, one with few units, one with plenty, for a run of `seconds`.
-fn sales(seconds: i64) -> [SaleSpec; 5] {
-    let sale = |id: &str, stock, limit| SaleSpec { id: id.to_owned(), stock, limit, pay_within_s: None };
-    let paying = |id: &str, stock, limit| SaleSpec { pay_within_s: Some(PAY_WITHIN_S), ..sale(id, stock, limit) };
-    [
-        sale("one-each", 12 * seconds, Some(1)),
-        sale("few-units", 15 * seconds, None),
-        sale("three-each", 1_000_000, Some(3)),
-        // Fewer units than buyers: those of orders that were not paid are sold again.
-        paying("pay-soon", 5 * seconds, None),
-        paying("pay-or-leave", 5 * seconds, Some(1)),
-    ]
-}
-
-/// Has every process leave a mechanism out.
-fn left_out(off: Mechanism) -> [RoleEnv; 4] {
-    let value = format!("{}=return", off.code());
-    Role::ALL.map(|role| RoleEnv { role, name: "FAILPOINTS".to_owned(), value: value.clone(), first_life_only: false })
-}
-
 /// Runs the schedule and everything around it.
 pub async fn run(orders: Orders) -> Finished {
-    let Orders { seed, length_ms, repairs, .. } = orders;
-    eprintln!("chaos: seed {seed}, {} s", length_ms / 1000);
-    let mut options = Options { set: orders.set.clone(), traced: true, ..Options::default() };
-    options.set.push(format!("admin.token={ADMIN_TOKEN}"));
-    options.env.extend(orders.off.into_iter().flat_map(left_out));
-    options.set.extend((!repairs).then(|| "p5_reconcile.compensate=manual".to_owned()));
-    let name = orders.off.map_or("chaos".to_owned(), |off| format!("chaos-{}", off.code()));
-    let deployment = Arc::new(Deployment::start(&name, options).await);
-    let dir = deployment.dir().to_owned();
-    published::listen(&deployment.urls().amqp, PREFIX).await;
-    let sales = sales(i64::try_from(length_ms / 1000).expect("a short run"));
-    for sale in &sales {
-        deployment.create_sale(sale).await;
-    }
-    let probed = SaleSpec { id: probe::SALE.to_owned(), stock: 1_000_000, limit: None, pay_within_s: None };
-    deployment.create_sale(&probed).await;
-    let load = Load {
-        apis: deployment.api_urls(),
-        sales: sales.into(),
-        users: length_ms / 50,
-        rate_per_s: RATE_PER_S as f64,
-        seed,
-        secret: deployment.secret(),
-        backend: Some(Backend { admins: deployment.admin_urls(), token: ADMIN_TOKEN.to_owned() }),
-        settle_max_ms: if orders.off.is_some() { HOPELESS_MS } else { SETTLE_MAX_MS },
-    };
-    let probe = Arc::new(Probe::new(deployment.direct_api_urls(), deployment.secret()));
-    let (clients, meter) = (Clients::start(load, &dir.join("history.jsonl")), Meter::start(&deployment));
-    let sampler = Sampler::start(&deployment.urls().mysql, &dir.join("samples.jsonl"));
-
-    let counts = Role::ALL.map(|role| (role, deployment.of(role).count()));
-    let mut schedule = nemesis::plan(seed, length_ms, counts);
-    schedule.retain(|fault| repairs || !fault.kind.destroys());
+    eprintln!("chaos: seed {}, {} s", orders.seed, orders.length_ms / 1000);
+    let stage = stage::set_up(&orders).await;
+    let dir = stage.deployment.dir().to_owned();
+    let probe = Arc::new(Probe::new(stage.deployment.direct_api_urls(), stage.deployment.secret()));
+    let Everybody { clients, operators, meter, sampler } = stage.begin(&orders);
+    let (sales, deployment) = (stage.named(), stage.deployment);
+    let schedule = schedule(&orders, Role::ALL.map(|role| (role, deployment.of(role).count())));
     let begun_ms = now_ms();
     let faults = nemesis::unleash(&deployment, &probe, &schedule, &dir).await;
 
     let mut unrest = deployment.try_heal().await.err();
     let healed = Instant::now();
+    operators.stop().await;
     let totals = clients.stop().await;
     let patience = if orders.off.is_some() { Duration::from_millis(HOPELESS_MS) } else { DRAIN };
     let drained = deployment.drained(patience).await.map_err(|open| format!("not drained: {open}"));
@@ -195,8 +144,33 @@ pub async fn run(orders: Orders) -> Finished {
     let traces = traces::check(deployment.traces().expect("a run that is traced"), Losses::default());
     let ends = deployment.processes.iter().flat_map(|process| process.unordered_ends()).collect();
     let versions = deployment.versions().await;
+    let hits = schedule.hits;
     let Ok(deployment) = Arc::try_unwrap(deployment) else { panic!("a fault is under way") };
-    Finished { orders, deployment, faults, totals, states, verdict, traces, ends, unrest, drain_ms, versions }
+    Finished {
+        orders,
+        deployment,
+        sales,
+        hits,
+        faults,
+        totals,
+        states,
+        verdict,
+        traces,
+        ends,
+        unrest,
+        drain_ms,
+        versions,
+    }
+}
+
+/// The faults of a run, and how often each kind has to hit. A run without a mechanism proves itself by what it finds.
+fn schedule(orders: &Orders, counts: nemesis::Counts) -> Schedule {
+    let Orders { seed, length_ms, repairs, off, .. } = *orders;
+    let is_allowed = |kind: Kind| repairs || !kind.destroys();
+    let mut faults = nemesis::plan(seed, length_ms, counts);
+    faults.retain(|fault| is_allowed(fault.kind));
+    let kinds = Kind::ALL.iter().copied().filter(|kind| off.is_none() && is_allowed(*kind));
+    Schedule { seed, faults, hits: kinds.map(|kind| (kind, floors::hits(length_ms))).collect(), counts }
 }
 
 /// When messages of the broker were destroyed, Unix milliseconds, as the checker reads it.

@@ -23,6 +23,8 @@ pub struct Figures {
     pub asked: u64,
     /// Orders.
     pub orders: u64,
+    /// Orders by sale.
+    pub orders_by_sale: BTreeMap<String, u64>,
     /// Orders by the path that persisted them.
     pub orders_by_source: BTreeMap<String, u64>,
     /// Orders of sales with a payment step by state.
@@ -47,6 +49,8 @@ pub struct Figures {
     pub rebuilt_sales: u64,
     /// Messages whose body cannot be read.
     pub unreadable_messages: u64,
+    /// Acts of operators that were answered with success.
+    pub acts: BTreeMap<String, u64>,
     /// Events that downstream systems got.
     pub published_events: u64,
     /// Outcomes that they did not get, because a fault destroyed their messages.
@@ -99,6 +103,7 @@ impl Figures {
             attempts_per_purchase: if used.is_empty() { 0.0 } else { with_rid as f64 / used.len() as f64 },
             asked: total(input.attempts.iter().filter(|attempt| attempt.kind == "status").count()),
             orders: total(input.orders.len()),
+            orders_by_sale: count(input.orders.iter().map(|order| order.sale_id.as_str())),
             orders_by_source: count(input.orders.iter().map(|order| order.source.as_str())),
             orders_by_state: count(input.orders.iter().filter_map(|order| order.state.as_deref())),
             payments: count(payments.iter().map(String::as_str)),
@@ -111,6 +116,7 @@ impl Figures {
             frozen_sales: total(frozen(index)),
             rebuilt_sales: total(input.sales.iter().filter(|sale| sale.epoch > 1).count()),
             unreadable_messages: total(input.rabbit.iter().filter(|message| message.body.is_none()).count()),
+            acts: count(input.acts.iter().filter(|act| act.result == "done").map(|act| act.act.as_str())),
             published_events: total(input.published.len()),
             destroyed_events: total(published::destroyed_count(index)),
             drain_ms: input.drain_ms,

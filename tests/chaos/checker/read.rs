@@ -73,6 +73,11 @@ lines! {
     Reported { sale_id: Option<String>, code: String, detail: String, }
     /// An event that downstream systems got.
     Published { rid: String, status: String, version: Option<u64>, payment_id: Option<String>, }
+    /// A call of an operator.
+    Act {
+        act: String, sale: String, about: Option<String>, units: Option<i64>, invoke_ms: u64, complete_ms: u64, result: String,
+        findings: Vec<String>,
+    }
     /// A fault that destroyed messages of the broker: when it began and when it was over, Unix milliseconds.
     Destroyed { began_ms: i64, healed_ms: i64, }
     /// What the caller measured.
@@ -105,6 +110,8 @@ pub struct Input {
     pub published: Vec<Published>,
     pub destroyed: Vec<Destroyed>,
     pub findings: Vec<Reported>,
+    /// Of a run with operators.
+    pub acts: Vec<Act>,
     pub drain_ms: Option<u64>,
 }
 
@@ -118,6 +125,7 @@ impl Input {
             samples: lines(dir, "samples", found),
             rabbit: lines(dir, "rabbit", found),
             findings: lines(dir, "audit_findings", found),
+            acts: if dir.join("operators.jsonl").exists() { lines(dir, "operators", found) } else { Vec::new() },
             drain_ms: drain.as_ref().map(|drain| drain.drain_ms),
             destroyed: drain.map(|drain| drain.destroyed).unwrap_or_default(),
             ..Self::stores(dir, found)

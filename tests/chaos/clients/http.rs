@@ -89,7 +89,7 @@ impl Outcome {
     /// Whether nothing happened and the same may be tried again later.
     pub const fn is_later(self) -> bool {
         match self {
-            Self::Paused | Self::Overloaded | Self::Limited | Self::Unsent | Self::Error(425 | 503) => true,
+            Self::Paused | Self::Overloaded | Self::Limited | Self::Unsent | Self::Error(408 | 425 | 503) => true,
             Self::Accepted | Self::Duplicate | Self::SoldOut | Self::Limit | Self::NotFound => false,
             Self::Queued | Self::Confirmed | Self::Failed | Self::Issued => false,
             Self::Paid | Self::RefundNeeded | Self::Cancelled | Self::Refused => false,

@@ -7,6 +7,8 @@ use serde::{Serialize, Serializer};
 pub enum Aim {
     /// One process of a role.
     Process,
+    /// One process at a named line, and a server with it.
+    Step,
     /// All processes of a role.
     Role,
     /// Any of the three servers.
@@ -59,6 +61,7 @@ macro_rules! kinds {
 kinds! {
     KillRole = "kill -9 role", Process, 30, 0..=0;
     CrashPoint = "death at a crash point", Process, 45, 4_000..=4_000;
+    FailAtStep = "death at a crash point as a server fails", Step, 12, 5_000..=5_000;
     FreezeRole = "SIGSTOP role", Process, 30, 200..=3_000;
     TerminateRole = "SIGTERM rolling", Role, 5, 0..=0;
     NoRole = "role count to 0 and back", Role, 5, 500..=3_000;
@@ -97,7 +100,7 @@ impl Kind {
         match self {
             Self::ForgetConsumer | Self::DeleteEntry | Self::DeleteOrders | Self::DeleteRetry | Self::Purge => true,
             Self::KillRole | Self::CrashPoint | Self::FreezeRole | Self::TerminateRole | Self::NoRole => false,
-            Self::KillServer | Self::FreezeServer => false,
+            Self::KillServer | Self::FreezeServer | Self::FailAtStep => false,
             Self::Delay | Self::Throttle | Self::NothingToServer | Self::NothingToClient | Self::Partition => false,
             Self::Cut | Self::Reset | Self::DropReply => false,
             Self::ScriptFlush | Self::ClientKill | Self::RewriteAof | Self::RedisFull => false,

@@ -10,9 +10,12 @@ mod plan;
 mod rabbit;
 mod redis;
 mod roles;
+mod steps;
+#[cfg(test)]
+mod tests;
 
 pub use kind::Kind;
-pub use plan::{Fault, plan};
+pub use plan::{Counts, Fault, plan};
 pub use rabbit::{delete_orders, purge_dlq, purge_orders};
 
 use crate::deployment::Deployment;
@@ -22,6 +25,7 @@ use crate::time::{pause, time_passes};
 use plan::Place;
 use seckill::dev::ServerKind;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -29,6 +33,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
+/// How often a kind that has missed is tried again.
+const TRIES_MAX: u64 = 8;
 /// Until a server that runs takes a setting back.
 const UNDO: Duration = Duration::from_secs(60);
 
@@ -77,22 +83,75 @@ struct Field {
     begun: Instant,
 }
 
-/// Carries out the whole schedule; everything is healed when it returns. The schedule is written to `nemesis.jsonl` in
-/// `dir` before it begins, what became of it to `faults.jsonl`.
-pub async fn unleash(deployment: &Arc<Deployment>, probe: &Arc<Probe>, faults: &[Fault], dir: &Path) -> Vec<Record> {
-    write_lines(&dir.join("nemesis.jsonl"), faults);
-    let field = Arc::new(Field { deployment: deployment.clone(), probe: probe.clone(), begun: Instant::now() });
-    let mut under_way = JoinSet::new();
-    for fault in faults.iter().copied() {
-        time_passes(fault.at_ms.saturating_sub(field.elapsed_ms())).await;
-        let field = field.clone();
-        under_way.spawn(async move { field.carry_out(fault).await });
+/// What the nemesis is to do.
+pub struct Schedule {
+    /// What decided the faults.
+    pub seed: u64,
+    /// The faults, by time.
+    pub faults: Vec<Fault>,
+    /// How often each kind has to hit, at least.
+    pub hits: BTreeMap<Kind, usize>,
+    /// How many processes each role has.
+    pub counts: Counts,
+}
+
+/// Carries out the whole schedule, and then again what missed too often; everything is healed when it returns. The schedule is written
+/// to `nemesis.jsonl` in `dir` before it begins, what became of it to `faults.jsonl`.
+pub async fn unleash(deployment: &Arc<Deployment>, probe: &Arc<Probe>, schedule: &Schedule, dir: &Path) -> Vec<Record> {
+    write_lines(&dir.join("nemesis.jsonl"), &schedule.faults);
+    let striker = Striker::new(deployment, probe, schedule.counts);
+    let mut records = striker.field.play(&schedule.faults, 0).await;
+    for again in 0..TRIES_MAX {
+        let missed = schedule.missed(&records);
+        if missed.is_empty() {
+            break;
+        }
+        records.extend(striker.strike(&missed, schedule.seed.wrapping_add(again)).await);
     }
-    let mut records = under_way.join_all().await;
-    field.undo_settings().await;
+    striker.undo().await;
     records.sort_by_key(|record| record.began_ms);
     write_lines(&dir.join("faults.jsonl"), &records);
     records
+}
+
+/// Strikes when it is asked to.
+pub struct Striker {
+    field: Arc<Field>,
+    counts: Counts,
+}
+
+impl Striker {
+    /// Its times count from now on.
+    pub fn new(deployment: &Arc<Deployment>, probe: &Arc<Probe>, counts: Counts) -> Self {
+        let (deployment, probe) = (deployment.clone(), probe.clone());
+        Self { field: Arc::new(Field { deployment, probe, begun: Instant::now() }), counts }
+    }
+
+    /// A fault of each of these kinds at once, as far as their places allow; the seed decides where.
+    pub async fn strike(&self, kinds: &[Kind], seed: u64) -> Vec<Record> {
+        self.field.play(&plan::once_more(seed, kinds, self.counts), self.field.elapsed_ms()).await
+    }
+
+    /// Takes back what a fault could not, because its server was down at that moment.
+    pub async fn undo(&self) {
+        self.field.undo_settings().await;
+    }
+}
+
+impl Schedule {
+    /// Kinds that have to hit again, the rarest first.
+    fn missed(&self, records: &[Record]) -> Vec<Kind> {
+        let hits = |kind: Kind| records.iter().filter(|record| record.injected && record.fault.kind == kind).count();
+        let mut short: Vec<(usize, Kind)> = self
+            .hits
+            .iter()
+            .map(|(kind, wanted)| (hits(*kind), *kind, *wanted))
+            .filter(|(hits, _, wanted)| hits < wanted)
+            .map(|(hits, kind, _)| (hits, kind))
+            .collect();
+        short.sort_unstable();
+        short.into_iter().map(|(_, kind)| kind).collect()
+    }
 }
 
 fn write_lines(path: &Path, lines: &[impl Serialize]) {
@@ -104,6 +163,18 @@ fn write_lines(path: &Path, lines: &[impl Serialize]) {
 }
 
 impl Field {
+    /// Carries these out; their times count from `from_ms` on.
+    async fn play(self: &Arc<Self>, faults: &[Fault], from_ms: u64) -> Vec<Record> {
+        let mut under_way = JoinSet::new();
+        for mut fault in faults.iter().copied() {
+            fault.at_ms += from_ms;
+            time_passes(fault.at_ms.saturating_sub(self.elapsed_ms())).await;
+            let field = self.clone();
+            under_way.spawn(async move { field.carry_out(fault).await });
+        }
+        under_way.join_all().await
+    }
+
     fn elapsed_ms(&self) -> u64 {
         u64::try_from(self.begun.elapsed().as_millis()).expect("a short run")
     }
@@ -113,7 +184,7 @@ impl Field {
         let Outcome { injected, note } = self.inject(fault).await;
         let healed_ms = self.elapsed_ms();
         let sampled = match fault.target {
-            Place::Process(..) | Place::Role(_) | Place::Server(_) => true,
+            Place::Process(..) | Place::Role(_) | Place::Server(_) | Place::Step(..) => true,
             Place::Link(..) | Place::Inside(..) => false,
         };
         let recovery_ms = if injected && sampled { self.probe.until_served().await } else { None };
@@ -125,6 +196,7 @@ impl Field {
         match kind {
             Kind::KillRole => self.kill_role(target),
             Kind::CrashPoint => self.crash_at_a_point(fault).await,
+            Kind::FailAtStep => self.fail_at_a_step(fault).await,
             Kind::FreezeRole => self.freeze_role(target, length_ms).await,
             Kind::TerminateRole => self.terminate_role(target).await,
             Kind::NoRole => self.no_role(target, length_ms).await,

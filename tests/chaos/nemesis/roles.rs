@@ -17,7 +17,7 @@ impl Field {
     pub(super) fn process(&self, target: Place) -> &Arc<Process> {
         let (role, index) = match target {
             Place::Process(role, index) | Place::Link(role, index, _) => (role, index),
-            Place::Role(_) | Place::Server(_) | Place::Inside(..) => panic!("{target} is no process"),
+            Place::Role(_) | Place::Server(_) | Place::Step(..) | Place::Inside(..) => panic!("{target} is no process"),
         };
         self.deployment.of(role).nth(index).expect("of the plan")
     }
@@ -25,7 +25,7 @@ impl Field {
     fn role(&self, target: Place) -> Vec<&Arc<Process>> {
         match target {
             Place::Role(role) => self.deployment.of(role).collect(),
-            Place::Process(..) | Place::Link(..) | Place::Server(_) | Place::Inside(..) => {
+            Place::Process(..) | Place::Link(..) | Place::Server(_) | Place::Step(..) | Place::Inside(..) => {
                 panic!("{target} is no role")
             }
         }
@@ -42,7 +42,11 @@ impl Field {
     pub(super) async fn crash_at_a_point(&self, fault: Fault) -> Outcome {
         let process = self.process(fault.target);
         let points = points_of(process.recipe.role);
-        let point = points[fault.dice as usize % points.len()];
+        self.dies_at(process, points[fault.dice as usize % points.len()], fault).await
+    }
+
+    /// The next life of a process ends at this line, if it reaches it in time; the note says which line.
+    pub(super) async fn dies_at(&self, process: &Process, point: CrashPoint, fault: Fault) -> Outcome {
         // Not always the first pass: the group before it has left its traces.
         let passes = fault.dice / 97 % 4;
         let (ends, deadline) =
@@ -112,7 +116,12 @@ impl Field {
 /// The lines a role passes while it works; the others need a provocation of their own and have tests of their own.
 fn points_of(role: Role) -> &'static [CrashPoint] {
     match role {
-        Role::Api => &[CrashPoint::BeforeScript, CrashPoint::AfterScript],
+        Role::Api => &[
+            CrashPoint::BeforeScript,
+            CrashPoint::AfterScript,
+            CrashPoint::PaymentWritten,
+            CrashPoint::PaymentCommitted,
+        ],
         Role::Relay => &[
             CrashPoint::AfterRead,
             CrashPoint::BeforePublish,
@@ -131,13 +140,20 @@ fn points_of(role: Role) -> &'static [CrashPoint] {
             CrashPoint::AfterCommit,
             CrashPoint::AfterRetryPublished,
         ],
-        Role::Reconcile => &[CrashPoint::AfterLedgerRead, CrashPoint::AfterCompensation, CrashPoint::AfterTrim],
+        Role::Reconcile => &[
+            CrashPoint::AfterLedgerRead,
+            CrashPoint::AfterCompensation,
+            CrashPoint::AfterTrim,
+            CrashPoint::ExpiryChosen,
+            CrashPoint::ExpiryWritten,
+            CrashPoint::ExpiryCommitted,
+        ],
     }
 }
 
 fn server(target: Place) -> ServerKind {
     match target {
         Place::Server(kind) | Place::Inside(kind, _) => kind,
-        Place::Process(..) | Place::Link(..) | Place::Role(_) => panic!("{target} is no server"),
+        Place::Process(..) | Place::Link(..) | Place::Role(_) | Place::Step(..) => panic!("{target} is no server"),
     }
 }

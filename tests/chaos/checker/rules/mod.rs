@@ -5,6 +5,7 @@ pub mod audits;
 pub mod converged;
 pub mod limits;
 pub mod numbers;
+pub mod operators;
 pub mod outcomes;
 pub mod payments;
 pub mod phantoms;

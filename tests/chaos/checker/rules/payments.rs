@@ -2,7 +2,7 @@
 
 use super::super::Found;
 use super::super::index::Index;
-use super::super::read::{Attempt, Payment};
+use super::super::read::{Act, Attempt, Payment};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Checks C11.
@@ -72,7 +72,7 @@ fn money(index: &Index<'_>, payments: &BTreeMap<&str, &Payment>, found: &mut Fou
         }
         match (got.first(), payments.get(id)) {
             (Some(_), None) => found.add("C11", format!("payment {id} was answered and is not on record")),
-            (Some(&"paid"), Some(row)) if row.state != "APPLIED" => {
+            (Some(&"paid"), Some(row)) if row.state != "APPLIED" && !is_cancelled_by_hand(index, row) => {
                 found.add("C11", format!("payment {id}: the backend got paid, it is {} on record", row.state));
             }
             (Some(&"refund_needed"), Some(row)) if row.state == "APPLIED" => {
@@ -85,4 +85,12 @@ fn money(index: &Index<'_>, payments: &BTreeMap<&str, &Payment>, found: &mut Fou
     for payment in index.input.payments.iter().filter(|payment| !reported.contains_key(payment.payment_id.as_str())) {
         found.add("C11", format!("payment {} is on record, and no backend reported it", payment.payment_id));
     }
+}
+
+/// Whether its order was paid, and then an operator cancelled it: the money goes back.
+fn is_cancelled_by_hand(index: &Index<'_>, payment: &Payment) -> bool {
+    let rid = payment.request_id.as_str();
+    let is_act = |act: &Act| act.act == "cancel" && act.about.as_deref() == Some(rid) && act.result != "refused";
+    let is_cancelled = index.orders.get(rid).is_some_and(|order| order.state.as_deref() == Some("CANCELLED"));
+    is_cancelled && payment.reason.as_deref() == Some("CANCELLED") && index.input.acts.iter().any(is_act)
 }

@@ -2,6 +2,7 @@
 
 mod answers;
 mod loss;
+mod operators;
 mod published;
 mod redis;
 mod sample_run;

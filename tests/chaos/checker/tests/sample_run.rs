@@ -276,6 +276,7 @@ impl SampleRun {
         put(&dir, "rabbit", &input.rabbit);
         put(&dir, "published", &input.published);
         put(&dir, "audit_findings", &input.findings);
+        put(&dir, "operators", &input.acts);
         let drain = serde_json::json!({ "drain_ms": 0, "destroyed": input.destroyed }).to_string();
         std::fs::write(dir.join("drain.json"), drain).expect("a file");
         dir
