@@ -8,6 +8,9 @@
     reason = "tests fail by panicking"
 )]
 
+// The model that the lines of a run are held against.
+include!("../model/protocol.in");
+
 mod checker;
 mod clients;
 mod clocks;
@@ -52,6 +55,9 @@ mod traces;
 use seckill::faults::Mechanism;
 use support::basics::{database_kind, files, raw_commands, time};
 use support::processes::wrong_clock;
+
+/// Tries that fit into a state of the model.
+const TRIES_MAX: u8 = 32;
 
 /// How long the faults last when nothing else is asked for; `make test-long` asks for ten minutes.
 const SHORT_MS: u64 = 30_000;

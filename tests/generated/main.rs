@@ -79,6 +79,9 @@ use run::Results;
 use support::world::run as in_turn;
 use tokio::sync::Mutex;
 
+/// Tries that fit into a state.
+const TRIES_MAX: u8 = setup::TRIES;
+
 /// Sets of servers that paths are played on at once.
 const STAGES: u64 = 2;
 /// Paths of a run without other orders: a minute or two.

@@ -53,11 +53,17 @@ mod traces;
 mod two_writers;
 mod written;
 
+// The model that lines are held against where no server may forget.
+include!("../model/protocol.in");
+
 use play::Stage;
 use scenes::Scene;
 use servers::Kind;
 use std::path::PathBuf;
 use support::basics::{files, raw_commands, time};
+
+/// Tries that fit into a state of the model.
+const TRIES_MAX: u8 = 32;
 
 /// Where the processes write their lines, where a run has them: `TRACED=1`, with the test build.
 fn traces_folder() -> Option<PathBuf> {

@@ -133,6 +133,7 @@ fn strike(setup: &Setup, world: &mut World, kind: Kind, (at, k): (usize, usize))
         Kind::ConfirmLost => relay::fail(world, at, k),
         Kind::DoubleClaim => relay::read(world, at, k),
         Kind::ConsumerCrash => persist::consumer_crash(setup, world, at, k),
+        Kind::ConsumerCutOff => persist::cut_off(world, k),
         Kind::SystemError if setup.short => short::park(world, at),
         Kind::SystemError => persist::system_error(setup, world, (at, k), false),
         Kind::UnknownCommit => persist::system_error(setup, world, (at, k), true),

@@ -55,6 +55,9 @@ use std::path::Path;
 use std::sync::LazyLock;
 use transfers::TransfersSetup;
 
+/// Tries that fit into a state: what a search keeps is small.
+const TRIES_MAX: u8 = setup::TRIES;
+
 /// Searched once, for all tests of this file.
 static CONFIGURATIONS: LazyLock<Vec<(Configuration, Found)>> = LazyLock::new(|| searched(rows::configurations()));
 

@@ -18,6 +18,9 @@ pub fn actions(setup: &Setup, world: &World, out: &mut Vec<Action>) {
         if faulty(Kind::ConsumerCrash) {
             out.push(Action::Fault(Kind::ConsumerCrash, first, k));
         }
+        if faulty(Kind::ConsumerCutOff) && !world.requests[first].consumer[k].is_cut_off {
+            out.push(Action::Fault(Kind::ConsumerCutOff, first, k));
+        }
         let all_done = is_finished(world, k);
         for at in held {
             let stage = world.requests[at].consumer[k].stage;
@@ -34,7 +37,7 @@ pub fn actions(setup: &Setup, world: &World, out: &mut Vec<Action>) {
         }
     }
     for at in 0..REQUESTS {
-        if world.requests[at].retry > 0 {
+        if world.requests[at].waits_for_a_retry() {
             out.push(Action::Expire(at));
         }
     }
@@ -70,17 +73,18 @@ pub fn deliver(world: &mut World, at: usize, attempts: usize, k: usize) {
     for at in orders {
         let request = &mut world.requests[at];
         request.queue[attempts] -= 1;
-        request.consumer[k] = Delivery { stage: Stage::Received, attempts: index(attempts) };
+        request.consumer[k] = Delivery { stage: Stage::Received, attempts: index(attempts), is_cut_off: false };
     }
 }
 
 /// Expiry dead-letters a retry back into the order queue.
 pub fn expire(setup: &Setup, world: &mut World, at: usize) {
     let request = &mut world.requests[at];
-    request.retry -= 1;
+    let Some(attempts) = request.retry.iter().position(|copies| *copies > 0) else { return };
+    request.retry[attempts] -= 1;
     // The target is away: at-least-once keeps the message until it is back, at-most-once drops it.
     if !setup.lacks(Mutation::DeadLetterAtMostOnce) {
-        request.queue[usize::from(ATTEMPTS_MAX) - 1] += 1;
+        request.queue[attempts] += 1;
     }
 }
 
@@ -94,8 +98,9 @@ pub fn go_on(setup: &Setup, world: &mut World, at: usize, k: usize) {
             world.note(at, verdict.event());
         }
         Stage::Retry => {
-            world.requests[at].retry += 1;
-            world.requests[at].consumer[k].stage = Stage::Copied;
+            let request = &mut world.requests[at];
+            request.retry[usize::from(request.consumer[k].attempts) + 1] += 1;
+            request.consumer[k].stage = Stage::Copied;
         }
         Stage::Park => {
             world.requests[at].mq_dlq = true;
@@ -127,7 +132,7 @@ pub fn system_error(setup: &Setup, world: &mut World, (at, k): (usize, usize), c
         world.db_stock -= 1;
     }
     let delivery = &mut world.requests[at].consumer[k];
-    let spent = delivery.attempts + 1 >= ATTEMPTS_MAX;
+    let spent = delivery.attempts + 1 >= setup.message_tries;
     delivery.stage = if spent { Stage::Park } else { Stage::Retry };
     world.note(at, if spent { RequestEvent::PersistSpent } else { RequestEvent::PersistFailed });
 }
@@ -139,17 +144,25 @@ pub fn consumer_crash(setup: &Setup, world: &mut World, at: usize, k: usize) {
         && world.requests[at].consumer[k].attempts == 0
         && world.orders_of_entry(at).iter().any(gone);
     for request in world.requests.iter_mut().filter(|request| request.consumer[k].stage != Stage::None) {
-        let Delivery { stage, attempts } = std::mem::take(&mut request.consumer[k]);
-        if !(acknowledged || setup.lacks(Mutation::AckBeforeCommit) && stage == Stage::Received) {
+        let Delivery { stage, attempts, is_cut_off } = std::mem::take(&mut request.consumer[k]);
+        if !(is_cut_off || acknowledged || setup.lacks(Mutation::AckBeforeCommit) && stage == Stage::Received) {
             request.queue[usize::from(attempts)] += 1;
         }
+    }
+}
+
+/// Its connection breaks: what it had not acknowledged is delivered again, and an ack of it counts for nothing.
+pub fn cut_off(world: &mut World, k: usize) {
+    for request in world.requests.iter_mut().filter(|request| request.consumer[k].stage != Stage::None) {
+        request.consumer[k].is_cut_off = true;
+        request.queue[usize::from(request.consumer[k].attempts)] += 1;
     }
 }
 
 /// The broker comes back empty; every connection to it is gone.
 pub fn broker_loses_data(world: &mut World) {
     for request in &mut world.requests {
-        (request.queue, request.retry, request.mq_dlq) = (Default::default(), 0, false);
+        (request.queue, request.retry, request.mq_dlq) = Default::default();
         request.consumer = Default::default();
         for hand in &mut request.hand {
             if matches!(hand, Hand::Sent | Hand::Unsent) {

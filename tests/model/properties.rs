@@ -109,7 +109,7 @@ pub fn all() -> Vec<Property<Setup>> {
         Property::sometimes(s14, |_, world: &World| books::old_count(world)),
         Property::sometimes(s15, |setup, world: &World| world.is_whole() && !sheet::is_consistent(setup, world)),
         Property::sometimes(s16, |_, world: &World| {
-            two_of_an_entry(world, |one, two| one.outcome > 0 && two.retry > 0)
+            two_of_an_entry(world, |one, two| one.outcome > 0 && two.waits_for_a_retry())
         }),
         Property::sometimes(s17, |_, world: &World| {
             two_of_an_entry(world, |one, two| one.kept.parked && two.kept.parked)

@@ -2,7 +2,7 @@
 
 use crate::actions::Action;
 use crate::setup::{Kind, Mutation, Setup};
-use crate::state::{ATTEMPTS_MAX, Entry, Hand, PAIR, REQUESTS, Request, World, index};
+use crate::state::{Entry, Hand, PAIR, REQUESTS, Request, World, index};
 use seckill::domain::states::RequestEvent;
 
 pub fn actions(setup: &Setup, world: &World, out: &mut Vec<Action>) {
@@ -133,7 +133,7 @@ fn go_on_with(setup: &Setup, world: &mut World, (at, k): (usize, usize), left_ou
             request.hand[k] = Hand::None;
             world.note(at, RequestEvent::Confirmed);
         }
-        Hand::Failed => count(world, at, k),
+        Hand::Failed => count(setup, world, at, k),
         Hand::Spent => park(setup, world, (at, k), left_out),
         Hand::Deleted => {
             world.requests[at].kept.parked = true;
@@ -143,10 +143,10 @@ fn go_on_with(setup: &Setup, world: &mut World, (at, k): (usize, usize), left_ou
     }
 }
 
-fn count(world: &mut World, at: usize, k: usize) {
+fn count(setup: &Setup, world: &mut World, at: usize, k: usize) {
     let request = &mut world.requests[at];
-    request.kept.attempts = ATTEMPTS_MAX.min(request.kept.attempts + 1);
-    if request.kept.attempts < ATTEMPTS_MAX {
+    request.kept.attempts = setup.entry_tries.min(request.kept.attempts + 1);
+    if request.kept.attempts < setup.entry_tries {
         request.hand[k] = Hand::Ready;
         world.note(at, RequestEvent::PublishFailed);
     } else {

@@ -22,7 +22,8 @@ every place of a bounded number of faults:
 - a script call that its caller gave up, and that runs late or never;
 - a relay that crashes or stays dead; an entry claimed by two relays;
 - a publish that is lost or returned; a confirm that is lost or late;
-- a consumer that crashes at any step; a system error of the database; a commit without an answer;
+- a consumer that crashes at any step, or (in a configuration of its own) goes on after its connection broke; a system
+  error of the database; a commit without an answer;
 - a restart of Redis; the loss of the broker's data; an operator who gives a parked request up.
 
 In the searches named *an entry of several orders* one call asks for everybody who waits, and what it accepts is one

@@ -37,6 +37,8 @@ pub enum Expected {
     NotThere,
 }
 
+const CUT_OFF: &[Kind] =
+    &[Kind::ConsumerCutOff, Kind::ConsumerCrash, Kind::SystemError, Kind::UnknownCommit, Kind::DoubleClaim];
 const REWIND: &[Kind] = &[Kind::RedisCrash, Kind::ConsumerCrash, Kind::ConfirmLost];
 const WIPE: &[Kind] = &[Kind::RedisWiped, Kind::ConsumerCrash, Kind::ConfirmLost];
 
@@ -80,6 +82,7 @@ pub fn configurations() -> Vec<Configuration> {
             &[WITHOUT_P5],
         ),
         of("one buyer, one unit each", one_buyer(Setup::new(2, 2, 2, BROKER_TOO)), 18_000, &[], &[ALL_ROUND]),
+        of("a consumer goes on without its connection", Setup::new(1, 1, 3, CUT_OFF), 1_000, &[], &[&["compensated"]]),
         of(
             "one buyer, Redis forgot who bought (window 21)",
             Setup { dedup_lost: true, ..one_buyer(Setup::new(2, 2, 1, BROKER_TOO)) },

@@ -104,6 +104,8 @@ pub enum Kind {
     ConfirmLost,
     DoubleClaim,
     ConsumerCrash,
+    /// A consumer lost its connection, and goes on with what it has.
+    ConsumerCutOff,
     SystemError,
     UnknownCommit,
     BrokerLosesData,
@@ -140,6 +142,9 @@ pub const USUAL: &[Kind] = match BROKER_TOO {
     _ => panic!("the broker's disk is last"),
 };
 
+/// Tries before something is parked.
+pub const TRIES: u8 = 2;
+
 /// One search.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
@@ -170,6 +175,10 @@ pub struct Setup {
     pub together: bool,
     /// A buyer repeats a request that Redis forgot while its message is on its way.
     pub repeats: bool,
+    /// Tries of an entry by the relays before it is parked.
+    pub entry_tries: u8,
+    /// The same of a message by the consumers.
+    pub message_tries: u8,
     pub mutation: Option<Mutation>,
 }
 
@@ -192,6 +201,8 @@ impl Setup {
             short: false,
             together: false,
             repeats: false,
+            entry_tries: TRIES,
+            message_tries: TRIES,
             mutation: None,
         }
     }

@@ -8,8 +8,8 @@ use seckill::domain::states::{P3Relay, RequestEvent, State as Journey};
 pub const REQUESTS: usize = 3;
 /// Relays, and consumers.
 pub const PAIR: usize = 2;
-/// Tries of an entry by the relays, and of a message by the consumers, before it is parked.
-pub const ATTEMPTS_MAX: u8 = 2;
+/// Tries of an entry by the relays, and of a message by the consumers, that fit into a state; a setup may use fewer.
+pub const ATTEMPTS_MAX: u8 = crate::TRIES_MAX;
 /// Bits of [`Request::outcome`]. Two rows cannot be there together; a mutation without the key shows why.
 pub const ORDER: u8 = 1;
 pub const FAILED: u8 = 2;
@@ -98,6 +98,8 @@ pub enum Stage {
 pub struct Delivery {
     pub stage: Stage,
     pub attempts: u8,
+    /// Its connection is gone, and the message waits again; its consumer does not know that yet.
+    pub is_cut_off: bool,
 }
 
 /// One request, everywhere.
@@ -117,7 +119,8 @@ pub struct Request {
     pub hand: [Hand; PAIR],
     /// Messages in the order queue by the attempts in their header.
     pub queue: [u8; ATTEMPTS_MAX as usize],
-    pub retry: u8,
+    /// Copies that wait for their next try, by its attempts.
+    pub retry: [u8; ATTEMPTS_MAX as usize],
     pub mq_dlq: bool,
     pub consumer: [Delivery; PAIR],
     /// The audit found it undecided and will land it.
@@ -153,9 +156,14 @@ impl Request {
         self.hand != [Hand::None; PAIR] || self.consumer != [Delivery::default(); PAIR] || self.audited
     }
 
+    /// Whether a copy of it is in a retry queue.
+    pub fn waits_for_a_retry(&self) -> bool {
+        self.retry != [0; ATTEMPTS_MAX as usize]
+    }
+
     /// Whether the broker has a message of it that waits in a queue.
     pub fn is_queued(&self) -> bool {
-        self.queue != [0; ATTEMPTS_MAX as usize] || self.retry > 0
+        self.queue != [0; ATTEMPTS_MAX as usize] || self.waits_for_a_retry()
     }
 
     /// Whether it was accepted and anything at all is left of that.

@@ -8,9 +8,15 @@
     reason = "tests fail by panicking"
 )]
 
+// The model that the lines are held against.
+include!("../model/protocol.in");
+
 mod checker;
 
 use std::path::Path;
+
+/// Tries that fit into a state of the model.
+const TRIES_MAX: u8 = 32;
 
 #[test]
 fn the_lines_of_a_folder_are_explained() {

@@ -13,6 +13,7 @@ use crate::process::{Links, Process, Recipe};
 use crate::raw_commands::try_sql;
 use crate::support::links::link::Link;
 use crate::time::{QUICK, pause};
+use crate::traces::Tries;
 use options::LASTING;
 use seckill::dev::rabbitmq::RabbitPorts;
 use seckill::dev::{Server, ServerKind, mariadb, ports::free_port, rabbitmq, redis};
@@ -46,6 +47,15 @@ fn traces_in(dir: &Path) -> PathBuf {
     let traces = dir.join("traces");
     std::fs::create_dir_all(&traces).expect("a folder");
     traces
+}
+
+/// How often the processes try, for the model that their lines are held against.
+fn tries(set: &[String]) -> Tries {
+    let of = |key: &str| {
+        let last = set.iter().rev().find_map(|set| set.strip_prefix(key)).expect("among the settings");
+        last.parse().expect("a number")
+    };
+    Tries { entry: of("p3_relay.attempts_max="), message: of("p4_persist.attempts_max=") }
 }
 
 /// Servers, processes and links of one run.
@@ -94,6 +104,9 @@ impl Deployment {
         deployment.set = QUICK.into_iter().chain(LASTING).map(str::to_owned).collect();
         deployment.set.extend([format!("redis.prefix={PREFIX}"), format!("rabbitmq.prefix={PREFIX}")]);
         deployment.set.extend(options.set.iter().cloned());
+        if let Some(traces) = &deployment.traces {
+            tries(&deployment.set).write(traces).expect("a file");
+        }
         deployment.must_call(&["migrate"]).await;
         let account = format!(
             "CREATE USER '{DB_USER}'@'127.0.0.1'; GRANT ALL PRIVILEGES ON seckill.* TO '{DB_USER}'@'127.0.0.1'"

@@ -39,7 +39,7 @@ pub fn of_world(world: &World) -> Facts {
         let of_messages = |attempts: usize| attempts > 0 || world.leads_entry(at);
         let counted = (0..usize::from(ATTEMPTS_MAX)).filter(|attempts| of_messages(*attempts));
         waiting += counted.map(|attempts| u32::from(request.queue[attempts])).sum::<u32>();
-        retried += u32::from(request.retry);
+        retried += request.retry.iter().map(|copies| u32::from(*copies)).sum::<u32>();
     }
     note("broker: waiting", waiting.to_string());
     note("broker: to be retried", retried.to_string());

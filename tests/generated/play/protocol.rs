@@ -202,6 +202,7 @@ async fn strikes(
         Kind::ConfirmLost => stage.relay_loses_the_confirm((at, k)),
         Kind::DoubleClaim => stage.relay_reads((at, k)).await,
         Kind::ConsumerCrash => stage.consumer_dies(k).await,
+        Kind::ConsumerCutOff => return Err("no path has a consumer that goes on without its connection".to_owned()),
         Kind::SystemError if setup.short => {
             if !stage.delivers(at, 0, 0).await {
                 return Err("no such message".to_owned());

@@ -119,7 +119,7 @@ fn of_request(before: &Request, after: &Request) -> String {
     changes.note("parked", before.kept.parked, after.kept.parked);
     changes.note("hands", sorted(before.hand), sorted(after.hand));
     changes.note("queued", before.queue.map(|n| n > 0), after.queue.map(|n| n > 0));
-    changes.note("retry", before.retry > 0, after.retry > 0);
+    changes.note("retry", before.waits_for_a_retry(), after.waits_for_a_retry());
     changes.note("dead letter", before.mq_dlq, after.mq_dlq);
     changes.note("consumers", sorted(before.consumer.map(|d| d.stage)), sorted(after.consumer.map(|d| d.stage)));
     changes.note("audited", before.audited, after.audited);

@@ -59,6 +59,8 @@ pub struct Context {
     /// Of an `ask` or a `decide`: whether its answer came. What was not answered may have happened. Of a change of an order: whether
     /// the order takes it.
     pub answered: bool,
+    /// Of what is done with a delivery: the request that it is about, where the line does not say it.
+    pub rid: Option<u64>,
 }
 
 /// What the lines of one process are.
@@ -107,7 +109,7 @@ impl Hands {
         match line.point() {
             "ask" | "reserved" | "unanswered" | "not_run" | "looked_up" => self.reserve(line, place, contexts),
             "read" | "publish" | "answer" | "done" | "counted" | "park" | "parked" => self.relay(line),
-            "delivered" | "handled" | "copied" | "ack" => self.consume(line),
+            "delivered" | "handled" | "copied" | "ack" => self.consume(line, place, contexts),
             "decide" | "decided" => self.decide(line, place, contexts),
             _ => self.rest(line, place, contexts),
         }
@@ -166,7 +168,7 @@ impl Hands {
         Ok(if line.point() == "counted" { since } else { line.at })
     }
 
-    fn consume(&mut self, line: &Line) -> Result<u64, String> {
+    fn consume(&mut self, line: &Line, place: usize, contexts: &mut [Context]) -> Result<u64, String> {
         let tag = line.thing.clone().ok_or("no tag")?;
         let stage = self.deliveries.get(&tag).map(|(_, stage)| *stage);
         let next = match (line.point(), stage) {
@@ -194,6 +196,7 @@ impl Hands {
             }
         }
         let rid = self.deliveries.get(&tag).and_then(|(rid, _)| *rid).or(line.rid);
+        contexts[place].rid = rid;
         if next == Stage::Acked
             && let Some(tags) = rid.and_then(|rid| self.delivered.get_mut(&rid))
         {

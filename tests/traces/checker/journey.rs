@@ -19,17 +19,17 @@ pub struct Step<'a> {
 
 /// Which lines are explained: all before `base`, and those of `ahead`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-struct Explained {
-    base: usize,
+pub struct Explained {
+    pub base: usize,
     ahead: Vec<usize>,
 }
 
 impl Explained {
-    fn has(&self, at: usize) -> bool {
+    pub fn has(&self, at: usize) -> bool {
         at < self.base || self.ahead.contains(&at)
     }
 
-    fn with(&self, at: usize) -> Self {
+    pub fn with(&self, at: usize) -> Self {
         let mut next = self.clone();
         next.ahead.push(at);
         next.ahead.sort_unstable();
@@ -40,7 +40,7 @@ impl Explained {
         next
     }
 
-    fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.base + self.ahead.len()
     }
 }
@@ -92,7 +92,7 @@ pub fn explain(steps: &[Step<'_>]) -> Result<Vec<Cell>, NoPath> {
 }
 
 /// The lines whose step may come next: those before whose beginning no other one is left.
-fn next(steps: &[Step<'_>], explained: &Explained) -> Vec<usize> {
+pub fn next(steps: &[Step<'_>], explained: &Explained) -> Vec<usize> {
     let left = (explained.base..steps.len()).filter(|at| !explained.has(*at));
     // The first that is left has the lowest `at`.
     let Some(first) = steps.get(explained.base) else { return Vec::new() };

@@ -14,21 +14,26 @@
 //! | T5 | a grant or a transfer has two sizes, is given twice, or forgotten before it was given |
 //! | T6 | something is ordered in an epoch after the units of a later one were fixed |
 //! | T7 | more units were accepted in an epoch than its keys were given |
+//! | T8 | the lines of a request are no run of the protocol's model ([`model`]); asked where no server may forget |
 
 mod cells;
 mod hands;
 mod journey;
 mod line;
+mod model;
 mod questions;
 mod request;
 mod sales;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_of_the_model;
 
 pub use cells::Cells;
 use hands::{Context, examine};
 use journey::{Step, explain};
 use line::{Line, Traced};
+pub use model::Tries;
 pub use request::Losses;
 use request::Said;
 use sales::Sales;
@@ -78,6 +83,8 @@ pub struct TraceVerdict {
     pub processes: usize,
     pub lines: usize,
     pub requests: usize,
+    /// Requests that the model was asked about, and explains.
+    pub modelled: usize,
     pub cells: Cells,
 }
 
@@ -96,11 +103,11 @@ impl TraceVerdict {
 
     /// In one line.
     pub fn summary(&self) -> String {
-        let Self { processes, lines, requests, .. } = self;
+        let Self { processes, lines, requests, modelled, .. } = self;
         let (seen, all) = (self.cells.seen(), cells::all().len());
         let unexplained = self.findings.len();
         format!(
-            "{lines} trace lines of {processes} processes and {requests} requests: {unexplained} unexplained; {seen} of {all} cells"
+            "{lines} trace lines of {processes} processes and {requests} requests: {unexplained} unexplained; {modelled} requests are runs of the model; {seen} of {all} cells"
         )
     }
 
@@ -115,12 +122,12 @@ impl TraceVerdict {
 /// Checks the lines of a folder. `losses`: what servers may forget.
 pub fn check(dir: &Path, losses: Losses) -> TraceVerdict {
     match line::read(dir) {
-        Ok(processes) => judge(processes, losses),
+        Ok(processes) => judge(processes, losses, Tries::read(dir)),
         Err(wrong) => TraceVerdict { findings: vec![Finding { rule: "T0", detail: wrong }], ..TraceVerdict::default() },
     }
 }
 
-fn judge(processes: Vec<Traced>, losses: Losses) -> TraceVerdict {
+fn judge(processes: Vec<Traced>, losses: Losses, tries: Option<Tries>) -> TraceVerdict {
     let mut findings = Vec::new();
     let lines = processes.iter().map(|traced| traced.lines.len()).sum();
     if lines == 0 {
@@ -141,10 +148,13 @@ fn judge(processes: Vec<Traced>, losses: Losses) -> TraceVerdict {
     for (rid, steps) in &requests {
         match explain(steps) {
             Ok(used) => cells.add(&used),
-            Err(no_path) => findings.push(reported(*rid, steps, &no_path)),
+            Err(no_path) => findings.push(reported("T3", *rid, steps, &no_path)),
         }
     }
-    TraceVerdict { findings, processes: examined.len(), lines, requests: requests.len(), cells }
+    let asked = tries.filter(|_| losses == Losses::default());
+    let (modelled, unexplained) = asked.map(|tries| model::ask(&requests, tries)).unwrap_or_default();
+    findings.extend(unexplained.iter().map(|(rid, no_path)| reported("T8", *rid, &requests[rid], no_path)));
+    TraceVerdict { findings, processes: examined.len(), lines, requests: requests.len(), modelled, cells }
 }
 
 /// The lines of each request, in the order in which they were written.
@@ -159,7 +169,7 @@ fn steps<'a>(
             let expired = line.about.as_ref().filter(|_| line.point() == "order_changed" && line.rid.is_none());
             let of_grant = expired.and_then(|grant| of_grants.get(grant));
             let said = Said { answered: context.answered, losses };
-            for rid in line.rid.iter().chain(of_grant.into_iter().flatten()) {
+            for rid in line.rid.or(context.rid).iter().chain(of_grant.into_iter().flatten()) {
                 let step = Step { line, process: &traced.name, from: context.from, said };
                 of_requests.entry(*rid).or_default().push(step);
             }
@@ -172,7 +182,7 @@ fn steps<'a>(
 }
 
 /// What is wrong with a request, and the lines around.
-fn reported(rid: u64, steps: &[Step<'_>], no_path: &journey::NoPath) -> Finding {
+fn reported(rule: &'static str, rid: u64, steps: &[Step<'_>], no_path: &journey::NoPath) -> Finding {
     let (from, to) = (no_path.at.saturating_sub(AROUND), (no_path.at + AROUND).min(steps.len()));
     let around: Vec<String> = (from..to)
         .map(|at| {
@@ -181,5 +191,5 @@ fn reported(rid: u64, steps: &[Step<'_>], no_path: &journey::NoPath) -> Finding 
         })
         .collect();
     let (explained, all, why) = (no_path.explained, steps.len(), &no_path.why);
-    Finding { rule: "T3", detail: format!("request {rid}, {explained} of {all} lines: {why}\n{}", around.join("\n")) }
+    Finding { rule, detail: format!("request {rid}, {explained} of {all} lines: {why}\n{}", around.join("\n")) }
 }

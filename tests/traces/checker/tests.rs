@@ -3,15 +3,17 @@
 mod hands;
 
 use super::line::{Traced, Words};
-use super::{Losses, TraceVerdict, judge};
+use super::{Losses, TraceVerdict, Tries, judge};
 use serde_json::{Value, json};
+
+const TRIES: Tries = Tries { entry: 3, message: 3 };
 
 /// Lines in the order in which they were written, each with its process.
 #[derive(Clone)]
-struct Run(Vec<(&'static str, Value)>);
+pub struct Run(pub Vec<(&'static str, Value)>);
 
 impl Run {
-    fn judged(&self) -> TraceVerdict {
+    pub fn judged(&self) -> TraceVerdict {
         self.judged_with(Losses::default())
     }
 
@@ -32,45 +34,45 @@ impl Run {
         let mut words = Words::default();
         let read =
             |(name, _, text): (&str, u64, String)| Traced::read(name, &text, u64::MAX, &mut words).expect("lines");
-        judge(texts.into_iter().map(read).collect(), losses)
+        judge(texts.into_iter().map(read).collect(), losses, Some(TRIES))
     }
 
-    fn place(&self, point: &str) -> usize {
+    pub fn place(&self, point: &str) -> usize {
         self.0.iter().position(|(_, line)| line["point"] == point).unwrap_or_else(|| panic!("no {point}"))
     }
 
-    fn without(&self, at: usize) -> Self {
+    pub fn without(&self, at: usize) -> Self {
         let mut run = self.clone();
         run.0.remove(at);
         run
     }
 
-    fn with(&self, at: usize, process: &'static str, line: Value) -> Self {
+    pub fn with(&self, at: usize, process: &'static str, line: Value) -> Self {
         let mut run = self.clone();
         run.0.insert(at, (process, line));
         run
     }
 
     /// With the first line of a point put elsewhere.
-    fn moved(&self, point: &str, to: usize) -> Self {
+    pub fn moved(&self, point: &str, to: usize) -> Self {
         let at = self.place(point);
         let (process, line) = self.0[at].clone();
         self.without(at).with(to, process, line)
     }
 
-    fn and(mut self, others: impl IntoIterator<Item = (&'static str, Value)>) -> Self {
+    pub fn and(mut self, others: impl IntoIterator<Item = (&'static str, Value)>) -> Self {
         self.0.extend(others);
         self
     }
 
     /// Nothing is wrong with it.
-    fn is_explained(&self) {
+    pub fn is_explained(&self) {
         let verdict = self.judged();
         assert!(verdict.is_green(), "{}", verdict.complaints().join("\n"));
     }
 
     /// This rule finds it.
-    fn breaks(&self, rule: &str, words: &str) {
+    pub fn breaks(&self, rule: &str, words: &str) {
         let verdict = self.judged();
         let found = verdict.findings.iter().any(|found| found.rule == rule && found.detail.contains(words));
         assert!(found, "not found: {rule} {words}; {:?}", verdict.findings);
@@ -78,7 +80,7 @@ impl Run {
 }
 
 #[allow(clippy::needless_pass_by_value, reason = "the fields are made for it")]
-fn order(point: &str, rid: u64, more: Value) -> Value {
+pub fn order(point: &str, rid: u64, more: Value) -> Value {
     let mut line = json!({
         "point": point, "rid": rid.to_string(), "sale": "s", "user": "u", "qty": 1, "shard": 0, "epoch": 1, "no": rid,
     });
@@ -88,16 +90,16 @@ fn order(point: &str, rid: u64, more: Value) -> Value {
     line
 }
 
-fn ask(rid: u64) -> Value {
+pub fn ask(rid: u64) -> Value {
     json!({ "point": "ask", "rid": rid.to_string(), "sale": "s", "user": "u", "qty": 1, "shard": 0, "epoch": 1 })
 }
 
-fn reserved(rid: u64, verdict: &str) -> Value {
+pub fn reserved(rid: u64, verdict: &str) -> Value {
     json!({ "point": "reserved", "rid": rid.to_string(), "verdict": verdict, "replicated": true })
 }
 
 /// From the outbox to the broker.
-fn relayed(rid: u64) -> [(&'static str, Value); 4] {
+pub fn relayed(rid: u64) -> [(&'static str, Value); 4] {
     let entry = format!("{rid}-0");
     [
         ("relay", order("read", rid, json!({ "entry": entry }))),
@@ -108,7 +110,7 @@ fn relayed(rid: u64) -> [(&'static str, Value); 4] {
 }
 
 /// Delivered to this consumer and decided.
-fn consumed(consumer: &'static str, rid: u64, (verdict, state): (&str, &str)) -> [(&'static str, Value); 5] {
+pub fn consumed(consumer: &'static str, rid: u64, (verdict, state): (&str, &str)) -> [(&'static str, Value); 5] {
     let tag = format!("1:{rid}:0");
     [
         (consumer, order("delivered", rid, json!({ "tag": tag, "attempts": 0 }))),
@@ -124,7 +126,7 @@ fn settled(rid: u64, verdict: &str) -> (&'static str, Value) {
 }
 
 /// One request as nearly all of them go.
-fn plain() -> Run {
+pub fn plain() -> Run {
     let grant =
         json!({ "point": "granted", "sale": "s", "shard": 0, "epoch": 1, "grant": "g", "units": 1, "verdict": 1 });
     let accepted = [("command", grant), ("api", ask(1)), ("api", reserved(1, "ACCEPTED"))];
@@ -161,7 +163,7 @@ fn a_removed_line_is_found_where_no_silence_explains_it() {
 fn a_gap_in_the_numbers_of_a_process_is_found() {
     let mut words = Words::default();
     let text = "{\"n\":0,\"at\":1,\"point\":\"process\"}\n{\"n\":2,\"at\":3,\"point\":\"process\"}\n{\"n\":3,\"at";
-    let verdict = judge(vec![Traced::read("api", text, u64::MAX, &mut words).expect("lines")], Losses::default());
+    let verdict = judge(vec![Traced::read("api", text, u64::MAX, &mut words).expect("lines")], Losses::default(), None);
     assert_eq!((verdict.rules(), verdict.lines), (vec!["T1"], 2), "{:?}", verdict.findings);
 }
 
