@@ -26,8 +26,6 @@ mod request;
 mod sales;
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod tests_of_the_model;
 
 pub use cells::Cells;
 use hands::{Context, examine};

@@ -1,6 +1,7 @@
 //! The checker is shown good runs, and the same with one thing wrong.
 
 mod hands;
+mod model;
 
 use super::line::{Traced, Words};
 use super::{Losses, TraceVerdict, Tries, judge};
@@ -10,10 +11,10 @@ const TRIES: Tries = Tries { entry: 3, message: 3 };
 
 /// Lines in the order in which they were written, each with its process.
 #[derive(Clone)]
-pub struct Run(pub Vec<(&'static str, Value)>);
+struct Run(Vec<(&'static str, Value)>);
 
 impl Run {
-    pub fn judged(&self) -> TraceVerdict {
+    fn judged(&self) -> TraceVerdict {
         self.judged_with(Losses::default())
     }
 
@@ -37,42 +38,42 @@ impl Run {
         judge(texts.into_iter().map(read).collect(), losses, Some(TRIES))
     }
 
-    pub fn place(&self, point: &str) -> usize {
+    fn place(&self, point: &str) -> usize {
         self.0.iter().position(|(_, line)| line["point"] == point).unwrap_or_else(|| panic!("no {point}"))
     }
 
-    pub fn without(&self, at: usize) -> Self {
+    fn without(&self, at: usize) -> Self {
         let mut run = self.clone();
         run.0.remove(at);
         run
     }
 
-    pub fn with(&self, at: usize, process: &'static str, line: Value) -> Self {
+    fn with(&self, at: usize, process: &'static str, line: Value) -> Self {
         let mut run = self.clone();
         run.0.insert(at, (process, line));
         run
     }
 
     /// With the first line of a point put elsewhere.
-    pub fn moved(&self, point: &str, to: usize) -> Self {
+    fn moved(&self, point: &str, to: usize) -> Self {
         let at = self.place(point);
         let (process, line) = self.0[at].clone();
         self.without(at).with(to, process, line)
     }
 
-    pub fn and(mut self, others: impl IntoIterator<Item = (&'static str, Value)>) -> Self {
+    fn and(mut self, others: impl IntoIterator<Item = (&'static str, Value)>) -> Self {
         self.0.extend(others);
         self
     }
 
     /// Nothing is wrong with it.
-    pub fn is_explained(&self) {
+    fn is_explained(&self) {
         let verdict = self.judged();
         assert!(verdict.is_green(), "{}", verdict.complaints().join("\n"));
     }
 
     /// This rule finds it.
-    pub fn breaks(&self, rule: &str, words: &str) {
+    fn breaks(&self, rule: &str, words: &str) {
         let verdict = self.judged();
         let found = verdict.findings.iter().any(|found| found.rule == rule && found.detail.contains(words));
         assert!(found, "not found: {rule} {words}; {:?}", verdict.findings);
@@ -80,7 +81,7 @@ impl Run {
 }
 
 #[allow(clippy::needless_pass_by_value, reason = "the fields are made for it")]
-pub fn order(point: &str, rid: u64, more: Value) -> Value {
+fn order(point: &str, rid: u64, more: Value) -> Value {
     let mut line = json!({
         "point": point, "rid": rid.to_string(), "sale": "s", "user": "u", "qty": 1, "shard": 0, "epoch": 1, "no": rid,
     });
@@ -90,16 +91,16 @@ pub fn order(point: &str, rid: u64, more: Value) -> Value {
     line
 }
 
-pub fn ask(rid: u64) -> Value {
+fn ask(rid: u64) -> Value {
     json!({ "point": "ask", "rid": rid.to_string(), "sale": "s", "user": "u", "qty": 1, "shard": 0, "epoch": 1 })
 }
 
-pub fn reserved(rid: u64, verdict: &str) -> Value {
+fn reserved(rid: u64, verdict: &str) -> Value {
     json!({ "point": "reserved", "rid": rid.to_string(), "verdict": verdict, "replicated": true })
 }
 
 /// From the outbox to the broker.
-pub fn relayed(rid: u64) -> [(&'static str, Value); 4] {
+fn relayed(rid: u64) -> [(&'static str, Value); 4] {
     let entry = format!("{rid}-0");
     [
         ("relay", order("read", rid, json!({ "entry": entry }))),
@@ -110,7 +111,7 @@ pub fn relayed(rid: u64) -> [(&'static str, Value); 4] {
 }
 
 /// Delivered to this consumer and decided.
-pub fn consumed(consumer: &'static str, rid: u64, (verdict, state): (&str, &str)) -> [(&'static str, Value); 5] {
+fn consumed(consumer: &'static str, rid: u64, (verdict, state): (&str, &str)) -> [(&'static str, Value); 5] {
     let tag = format!("1:{rid}:0");
     [
         (consumer, order("delivered", rid, json!({ "tag": tag, "attempts": 0 }))),
@@ -126,7 +127,7 @@ fn settled(rid: u64, verdict: &str) -> (&'static str, Value) {
 }
 
 /// One request as nearly all of them go.
-pub fn plain() -> Run {
+fn plain() -> Run {
     let grant =
         json!({ "point": "granted", "sale": "s", "shard": 0, "epoch": 1, "grant": "g", "units": 1, "verdict": 1 });
     let accepted = [("command", grant), ("api", ask(1)), ("api", reserved(1, "ACCEPTED"))];

@@ -1,6 +1,6 @@
 //! The model is shown good runs, and runs that are none of it; some of these only it can tell.
 
-use super::tests::{Run, ask, consumed, order, plain, relayed, reserved};
+use super::{Run, ask, consumed, order, plain, relayed, reserved};
 use serde_json::{Value, json};
 
 impl Run {
