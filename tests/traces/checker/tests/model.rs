@@ -1,4 +1,4 @@
-//! The model is shown good runs, and runs that are none of it; some of these only it can tell.
+//! The model is shown good runs, and runs that are none of it; some of these no other rule finds.
 
 use super::{Run, ask, consumed, order, plain, relayed, reserved};
 use serde_json::{Value, json};
