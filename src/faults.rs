@@ -87,6 +87,10 @@ coded! {
         LeaderMarked = "leader_marked",
         /// A consumer has acknowledged what is decided of a group; it sends the rest back next.
         OrdersAcked = "orders_acked",
+        /// A consumer has committed a group; it publishes the events of it next.
+        GroupCommitted = "group_committed",
+        /// A publisher has read events that wait; it publishes them next.
+        EventsRead = "events_read",
         /// An audit has counted Redis; it reads the database next.
         AuditCounted = "audit_counted",
         /// An order is paid and its payment has no row, which happens only without `PaidWithItsRow`.

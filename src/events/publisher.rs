@@ -12,7 +12,7 @@ use crate::events::published::WaitingEvents;
 use crate::events::rows::waiting_page::WaitingPage;
 use crate::events::rows::{OrderEventRows, OutcomeEventRows};
 use crate::events::unreadable::UnreadableEvents;
-use crate::faults::crash_point;
+use crate::faults::{crash_point, hold, left_out};
 use crate::runtime::Worker;
 use crate::store::mysql::DbError;
 use crate::store::rabbit::{RabbitConfig, Sender, Topology};
@@ -30,6 +30,13 @@ pub(crate) struct EventPublisher {
     paused_until: Instant,
     outcome_rows: UnreadableEvents,
     order_rows: UnreadableEvents,
+}
+
+/// Where the events of a page are.
+#[derive(Clone, Copy)]
+enum EventTable {
+    Outcomes,
+    Orders,
 }
 
 impl EventPublisher {
@@ -75,9 +82,7 @@ impl EventPublisher {
             Ok(page) => page,
             Err(error) => return not_read(&error),
         };
-        let is_done = page.events.is_empty()
-            || self.publish(&page.events).await
-                && is_deleted(self.outcome_events.delete(&page.rows).await, page.rows.len());
+        let is_done = self.finish(&page, EventTable::Outcomes).await;
         if is_done { passed(&mut self.outcome_rows, &page) } else { 0 }
     }
 
@@ -87,10 +92,29 @@ impl EventPublisher {
             Ok(page) => page,
             Err(error) => return not_read(&error),
         };
-        let is_done = page.events.is_empty()
-            || self.publish(&page.events).await
-                && is_deleted(self.order_events.delete(&page.rows).await, page.rows.len());
+        let is_done = self.finish(&page, EventTable::Orders).await;
         if is_done { passed(&mut self.order_rows, &page) } else { 0 }
+    }
+
+    /// Publishes a page and deletes its rows. Whether both are done.
+    async fn finish(&mut self, page: &WaitingPage<WaitingEvents>, table: EventTable) -> bool {
+        if page.events.is_empty() {
+            return true;
+        }
+        if left_out!(ConfirmedEventsOnly) && !self.delete(page, table).await {
+            return false;
+        }
+        hold!(EventsRead);
+        self.publish(&page.events).await && self.delete(page, table).await
+    }
+
+    /// Whether its rows are deleted.
+    async fn delete(&self, page: &WaitingPage<WaitingEvents>, table: EventTable) -> bool {
+        let deleted = match table {
+            EventTable::Outcomes => self.outcome_events.delete(&page.rows).await,
+            EventTable::Orders => self.order_events.delete(&page.rows).await,
+        };
+        is_deleted(deleted, page.rows.len())
     }
 
     /// Whether the broker has it (or no queue wants it).

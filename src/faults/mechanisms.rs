@@ -83,6 +83,40 @@ coded! {
         ReclaimWithUnit = "reclaim_with_unit",
         /// The event of a change is written with the change.
         OrderEventRow = "order_event_row",
+        /// The event of an outcome that no message brings is written with the outcome.
+        OutcomeEventRow = "outcome_event_row",
+        /// Events are published before their messages are acknowledged.
+        EventBeforeAck = "event_before_ack",
+        /// Events that the broker does not take from a consumer are stored.
+        EventsStored = "events_stored",
+        /// A dead letter whose request is decided is removed with its event stored.
+        EventOfDeadLetter = "event_of_dead_letter",
+        /// An event is published after the commit of its change.
+        CommitBeforeEvent = "commit_before_event",
+        /// A publisher deletes rows after the broker has their events.
+        ConfirmedEventsOnly = "confirmed_events_only",
+        /// A publisher deletes the rows that it has published, no others.
+        OwnEventRows = "own_event_rows",
+        /// A delivery is recorded as delivered after its receiver has answered.
+        DeliveredAfterAnswer = "delivered_after_answer",
+        /// A failed try is recorded only of a delivery that waits.
+        FailureOfWaitingRow = "failure_of_waiting_row",
+        /// A failed try counts once.
+        TryCountsOnce = "try_counts_once",
+        /// A success is recorded although the delivery is dead.
+        LateSuccess = "late_success",
+        /// Nothing is sent to a receiver that has answered 410.
+        StopsWhenGone = "stops_when_gone",
+        /// A receiver that answered 410 is closed in the database.
+        GoneIsWritten = "gone_is_written",
+        /// Old deliveries are deleted only if they are still delivered.
+        DeletesDeliveredOnly = "deletes_delivered_only",
+        /// A delivery that is replayed has all its tries again.
+        ReplayResetsTries = "replay_resets_tries",
+        /// A replay opens the receiver.
+        ReplayOpens = "replay_opens",
+        /// A delivery is due until its result is recorded, by whatever process it was read.
+        ChosenAgain = "chosen_again",
         /// A rebuild waits for what is in the outbox and in the queues.
         NothingOnItsWay = "nothing_on_its_way",
         /// A rebuild waits until nothing was decided for a while.

@@ -27,7 +27,7 @@ pub(super) struct CommittedGroup {
     pub events: Vec<WaitingEvents>,
     pub(crate) handled: Vec<HandledDelivery>,
     pub marks: Vec<LedgerMarks>,
-    /// Only without the mechanism `AckAfterCommit`.
+    /// Only without the mechanism `AckAfterCommit`, or `EventBeforeAck`.
     pub(crate) acked_early: bool,
 }
 
@@ -71,7 +71,13 @@ pub(super) fn trace(handled: &HandledDelivery, request_id: RequestId, begun: Sys
 impl Persist {
     /// Publishes the events of a committed group, acknowledges its messages and marks its ledger records.
     pub(super) async fn after_commit(&mut self, group: CommittedGroup) -> Result<(), RabbitError> {
-        let CommittedGroup { events, handled, marks, acked_early } = group;
+        let CommittedGroup { events, handled, marks, mut acked_early } = group;
+        if left_out!(EventBeforeAck) {
+            let ids: Vec<DeliveryId> = handled.iter().map(|handled| handled.delivery.id).collect();
+            self.ack_early(&ids).await?;
+            acked_early = true;
+        }
+        hold!(GroupCommitted);
         if let Err(error) = self.publish_or_store(events).await {
             // Without its events nothing may be acknowledged: the group comes again, finds its outcomes and publishes then.
             return Err(RabbitError::Closed(format!("given up, because events could not be written: {error}")));

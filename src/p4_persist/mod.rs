@@ -171,6 +171,9 @@ impl Persist {
         let DecodedGroup { deliveries, items, unreadable } = DecodedGroup::new(group, self.settings.attempts_max);
         handled::trace_deliveries(&deliveries, &items);
         unreadable.iter().for_each(HandledDelivery::trace_unreadable);
+        if left_out!(CommitBeforeEvent) {
+            self.publish_undecided(&items).await?;
+        }
         let (persister, begun) = (self.persister.clone(), traces::now());
         let transaction = async {
             let verdicts = transact(&persister, &items).await;

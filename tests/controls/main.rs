@@ -12,6 +12,7 @@
 )]
 
 mod audits;
+mod events;
 mod grants;
 mod messages;
 mod money;
@@ -23,6 +24,7 @@ mod scene;
 mod support;
 mod transfers;
 mod two_leaders;
+mod webhooks;
 
 use seckill::faults::Mechanism;
 use std::sync::{Mutex, PoisonError};
@@ -53,11 +55,16 @@ pub fn blind_without(mechanism: Mechanism, scene: impl AsyncFn(Plays) -> Vec<Str
     assert!(without.is_empty(), "{} is left out: {without:#?}", mechanism.code());
 }
 
-fn played(mechanism: Mechanism, scene: impl AsyncFn(Plays) -> Vec<String>) -> [Vec<String>; 2] {
+/// Plays a scene while no other one is played.
+pub fn alone(scene: impl Future<Output = ()>) {
     // A test that failed leaves nothing armed.
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    support::world::run(scene);
+}
+
+fn played(mechanism: Mechanism, scene: impl AsyncFn(Plays) -> Vec<String>) -> [Vec<String>; 2] {
     let mut found = [Vec::new(), Vec::new()];
-    support::world::run(async {
+    alone(async {
         found[0] = scene(Plays::With).await;
         let armed = mechanism.leave_out();
         found[1] = scene(Plays::Without).await;

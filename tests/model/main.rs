@@ -23,6 +23,7 @@ mod orders;
 mod persist;
 mod product;
 mod product_table;
+mod product_table_beside;
 mod properties;
 mod rebuild;
 mod reconcile;

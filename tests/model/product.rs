@@ -1,11 +1,12 @@
 //! What each mutation of the models is in the product: the switch of a test build that leaves out the same mechanism, and the
 //! test that notices it. `docs/model.md` prints it.
 
-use crate::product_table::InProduct::{self, None, Switch};
+use crate::product_table::InProduct::{self, None, Receiver, Switch};
 use crate::product_table::{ORDERS, OTHER_NET, PROTOCOL, TRANSFERS};
+use crate::product_table_beside::{EVENTS, WEBHOOKS};
 use crate::rows::{self, Mutant};
 use crate::search::Lacking;
-use crate::{orders, transfers};
+use crate::{events, orders, transfers, webhooks};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -19,7 +20,7 @@ fn find<M: PartialEq>(table: &[(M, InProduct)], wanted: &M) -> Option<InProduct>
     table.iter().find(|(mutation, _)| mutation == wanted).map(|(_, in_product)| *in_product)
 }
 
-/// Every mutation of the three models. What is left out by a setting of a server or of the model's size is none of the product.
+/// Every mutation of the models. What is left out by a setting of a server or of the model's size is none of the product.
 fn all() -> Vec<Row> {
     let protocol = rows::mutants().into_iter().filter_map(|Mutant { name, setup, .. }| {
         let mutation = setup.mutation?;
@@ -33,7 +34,15 @@ fn all() -> Vec<Row> {
         let absent = setup.absent?;
         Some(Row { name, in_product: find(TRANSFERS, &absent) })
     });
-    protocol.chain(orders).chain(transfers).collect()
+    let events = events::without().into_iter().filter_map(|Lacking { name, setup, .. }| {
+        let absent = setup.absent?;
+        Some(Row { name, in_product: find(EVENTS, &absent) })
+    });
+    let webhooks = webhooks::without().into_iter().filter_map(|Lacking { name, setup, .. }| {
+        let absent = setup.absent?;
+        Some(Row { name, in_product: find(WEBHOOKS, &absent) })
+    });
+    protocol.chain(orders).chain(transfers).chain(events).chain(webhooks).collect()
 }
 
 /// This share of the mutations has a switch and a test that notices it.
@@ -44,7 +53,8 @@ const HEAD: &str = "
 
 What a row above leaves out of a model, a test build leaves out of the product: `FAILPOINTS=\"<switch>=return\"`
 ([`faults`](../src/faults.rs)). The test beside it finds the harm while the switch is on, and none while it is off;
-what finds it is the audit, or what is in the servers in the end.
+what finds it is the audit, what is in the servers in the end, or what receivers got. A rule *of the receiver* is left
+out by the test's own one.
 
 | left out | switch | noticed by |
 |---|---|---|
@@ -56,6 +66,7 @@ pub fn section() -> String {
     for Row { name, in_product } in all() {
         let [switch, noticed] = match in_product {
             Some(Switch(mechanism, test)) => [format!("`{}`", mechanism.code()), format!("`{test}`")],
+            Some(Receiver(test)) => ["of the receiver".to_owned(), format!("`{test}`")],
             Some(None(reason)) => ["none".to_owned(), reason.to_owned()],
             Option::None => ["–".to_owned(), "–".to_owned()],
         };
@@ -70,8 +81,9 @@ fn every_mutation_has_a_switch_in_the_product_or_a_reason() {
     let rows = all();
     let missing: Vec<_> = rows.iter().filter(|row| row.in_product.is_none()).map(|row| row.name).collect();
     assert!(missing.is_empty(), "neither a switch nor a reason: {missing:?}");
-    assert_eq!(rows.len(), PROTOCOL.len() + ORDERS.len() + TRANSFERS.len(), "each has one row");
-    let switched = rows.iter().filter(|row| matches!(row.in_product, Some(Switch(..)))).count();
+    let each = [PROTOCOL.len(), ORDERS.len(), TRANSFERS.len(), EVENTS.len(), WEBHOOKS.len()];
+    assert_eq!(rows.len(), each.into_iter().sum::<usize>(), "each has one row");
+    let switched = rows.iter().filter(|row| matches!(row.in_product, Some(Switch(..) | Receiver(_)))).count();
     assert!(switched * 100 >= rows.len() * SWITCHED_PERCENT_MIN, "only {switched} of {} have a switch", rows.len());
 }
 
@@ -93,7 +105,7 @@ fn every_test_that_notices_a_mutation_exists() {
     let mut known = BTreeSet::new();
     tests(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests"), &mut known);
     for Row { name, in_product } in all() {
-        if let Some(Switch(_, test)) = in_product {
+        if let Some(Switch(_, test) | Receiver(test)) = in_product {
             assert!(known.contains(test), "{name}: there is no test {test}");
         }
     }

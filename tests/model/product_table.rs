@@ -11,6 +11,8 @@ use seckill::faults::Mechanism;
 pub enum InProduct {
     /// A switch, and the test that finds the harm while it is on, and none while it is off.
     Switch(Mechanism, &'static str),
+    /// A rule for receivers, and the test whose receiver leaves it out.
+    Receiver(&'static str),
     /// No switch, because of this.
     None(&'static str),
 }

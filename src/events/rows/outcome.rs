@@ -6,6 +6,7 @@
 
 use crate::events::published::WaitingEvents;
 use crate::events::rows::waiting_page::{WaitingPage, check_event};
+use crate::faults::left_out;
 use crate::store::mysql::codes::read_request_id;
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::mysql_handle;
@@ -39,6 +40,9 @@ fn row(event: &WaitingEvents) -> NewRow<'_> {
 
 /// Writes events in the caller's transaction.
 pub(crate) async fn write(conn: &mut Conn, events: &[WaitingEvents]) -> Result<(), DbError> {
+    if left_out!(OutcomeEventRow) {
+        return Ok(());
+    }
     let rows: Vec<_> = events.iter().map(row).collect();
     diesel::insert_into(outcome_event::table).values(&rows).execute(conn).await?;
     Ok(())
@@ -125,6 +129,10 @@ impl OutcomeEventRows {
     pub(crate) async fn delete(&self, ids: &[u64]) -> Result<(), DbError> {
         self.db
             .run("told_events", async |conn| {
+                if left_out!(OwnEventRows) {
+                    diesel::delete(outcome_event::table).execute(conn).await?;
+                    return Ok(());
+                }
                 let published = outcome_event::table.filter(outcome_event::request_id.eq_any(ids));
                 diesel::delete(published).execute(conn).await?;
                 Ok(())

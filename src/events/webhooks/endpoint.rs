@@ -6,6 +6,7 @@
 use crate::config::ValueList;
 use crate::events::webhooks::receiver::{Receiver, TryOutcome};
 use crate::events::webhooks::rows::{DueDelivery, TriedDelivery};
+use crate::faults::left_out;
 use crate::runtime::lengthened;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -76,8 +77,10 @@ impl WebhookEndpoint {
         let (problem, retry_after) = match &ended.outcome {
             TryOutcome::Delivered => return TriedDelivery::Delivered { delivery_id, keep_s },
             TryOutcome::Gone => {
-                self.is_disabled = true;
-                self.loaded.clear();
+                if !left_out!(StopsWhenGone) {
+                    self.is_disabled = true;
+                    self.loaded.clear();
+                }
                 ("answers 410 Gone: nothing is sent until a replay, or another leader".to_owned(), None)
             }
             TryOutcome::Failed(failed) => {

@@ -23,7 +23,7 @@ use crate::config::{Settings, WebhookDelivery};
 use crate::domain::fault::{Fault, Progress};
 use crate::domain::webhook::WebhookSubscriptions;
 use crate::events::webhooks::rows::{TriedDelivery, WebhookRows};
-use crate::faults::crash_point;
+use crate::faults::{crash_point, left_out};
 use crate::runtime::Worker;
 use crate::store::mysql::DbError;
 use crate::store::mysql::leader_election::LeaderElection;
@@ -213,6 +213,10 @@ impl WebhookSender {
         }
         let begin = free.min(endpoint.loaded.len());
         for delivery in endpoint.loaded.drain(..begin) {
+            if left_out!(DeliveredAfterAnswer) {
+                let (delivery_id, keep_s) = (delivery.delivery_id, self.settings.retention_s);
+                self.webhooks.record_tries(&[TriedDelivery::Delivered { delivery_id, keep_s }]).await?;
+            }
             endpoint.under_way.insert(delivery.delivery_id);
             let receiver = endpoint.receiver.clone();
             self.tries.spawn(async move {

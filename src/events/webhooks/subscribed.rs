@@ -3,6 +3,7 @@
 
 use super::WebhookSender;
 use crate::events::webhooks::rows as webhooks;
+use crate::faults::left_out;
 use crate::runtime::exponential_backoff;
 use crate::store::mysql::DbError;
 use std::time::{Duration, Instant};
@@ -64,6 +65,9 @@ impl WebhookSender {
             // Once the subscriptions are written, all that are closed by then are written down.
             self.gone.clear();
             return Ok(());
+        }
+        if left_out!(GoneIsWritten) {
+            self.gone.clear();
         }
         while let Some(name) = self.gone.last() {
             let answer = self.webhooks.disable(name).await;

@@ -7,12 +7,13 @@
 use crate::domain::message::OrderMessage;
 use crate::domain::outcome::Outcome;
 use crate::events::published::PublishedEvent;
+use crate::faults::left_out;
 use crate::p5_reconcile::context::ReconcileRows;
 use crate::store::mysql::DbError;
 
 /// Stores their events, unless these wait already. After an error none of the messages may be removed. Repeating is safe.
 pub(super) async fn store(rows: &ReconcileRows, decided: &[(OrderMessage, Outcome)]) -> Result<(), DbError> {
-    if decided.is_empty() {
+    if decided.is_empty() || left_out!(EventOfDeadLetter) {
         return Ok(());
     }
     let mut sale_ids: Vec<_> = decided.iter().map(|(accepted, _)| &accepted.purchase.sale_id).collect();

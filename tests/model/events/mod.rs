@@ -11,7 +11,7 @@ mod steps;
 
 pub use report::HEAD;
 pub use rows::{configurations, without};
-pub use setup::EventsSetup;
+pub use setup::{EventsSetup, Unsent};
 
 use crate::search::Searched;
 use state::Publishing;

@@ -11,7 +11,7 @@ mod steps;
 
 pub use report::HEAD;
 pub use rows::{configurations, without};
-pub use setup::WebhooksSetup;
+pub use setup::{Omitted, WebhooksSetup};
 
 use crate::search::Searched;
 use state::Deliveries;

@@ -2,8 +2,9 @@
 
 use crate::support::basics::asyncapi;
 use crate::support::world::{World, pause};
-use amqprs::channel::{BasicGetArguments, Channel, QueueBindArguments, QueueDeclareArguments};
+use amqprs::channel::{BasicGetArguments, Channel, QueueBindArguments, QueueDeclareArguments, QueueDeleteArguments};
 use amqprs::connection::Connection;
+use amqprs::{FieldTable, FieldValue, ShortStr};
 use seckill::domain::ids::RequestId;
 use seckill::store::rabbit::{Topology, declare};
 use serde_json::Value;
@@ -67,4 +68,27 @@ impl Downstream {
         }
         panic!("{key:?} was not received {times} times: {:?}", self.counts);
     }
+}
+
+/// A queue of another subscriber.
+const FULL: &str = "full";
+
+/// Another subscriber, whose queue is full: the broker takes no event as long as it is there.
+pub async fn a_full_queue(world: &World) {
+    let mut arguments = FieldTable::new();
+    arguments.insert(ShortStr::try_from("x-max-length").unwrap(), FieldValue::l(0));
+    arguments.insert(ShortStr::try_from("x-overflow").unwrap(), FieldValue::from("reject-publish"));
+    let (connection, channel) = crate::support::world::fault_injection::channel(&world.servers.rabbit).await;
+    let declare = QueueDeclareArguments::durable_client_named(FULL).arguments(arguments).finish();
+    channel.queue_declare(declare).await.unwrap();
+    let exchange = Topology::new(&world.servers.rabbit).events_exchange();
+    channel.queue_bind(QueueBindArguments::new(FULL, &exchange, "order.*")).await.unwrap();
+    connection.close().await.unwrap();
+}
+
+/// It is gone.
+pub async fn without_the_full_queue(world: &World) {
+    let (connection, channel) = crate::support::world::fault_injection::channel(&world.servers.rabbit).await;
+    channel.queue_delete(QueueDeleteArguments::new(FULL)).await.unwrap();
+    connection.close().await.unwrap();
 }

@@ -1,4 +1,4 @@
-//! What the leader sends: deliveries that are due, the results of its tries, and figures for operators.
+//! What the leader sends: deliveries that are due, and figures for operators.
 //!
 //! Input: the clock of the database. Output: rows along `ix_webhook_due`, each webhook by itself, so that one with many rows hides no
 //! other. A crash after a receiver took a delivery and before its result is recorded leaves it due, and it is sent again.
@@ -6,21 +6,16 @@
 use crate::domain::ids::RequestId;
 use crate::domain::webhook::DeliveryState;
 use crate::events::webhooks::rows::WebhookRows;
-use crate::store::mysql::codes::cut;
+use crate::faults::left_out;
 use crate::store::mysql::columns::{ByteText, UnixMs};
 use crate::store::mysql::fault::DbError;
-use crate::store::mysql::pool::Conn;
 use crate::store::mysql::schema::webhook_deliveries;
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Binary, Text};
-use diesel_async::{AsyncConnection, RunQueryDsl};
+use diesel_async::RunQueryDsl;
 
-/// `webhook_deliveries.problem`, in characters.
-const PROBLEM_CHARS_MAX: usize = 255;
 /// Most webhooks whose delivered rows are searched: those that are configured, and former ones.
 const NAMES_MAX: usize = 100;
-/// Results in one transaction: a distant database answers them within the deadline of one call.
-const RECORDED_MAX: usize = 64;
 /// Most rows that one call deletes.
 const DELETED_MAX: i64 = 1000;
 
@@ -60,6 +55,13 @@ impl WebhookRows {
                 };
                 let oldest: Vec<DueDelivery> =
                     due().order(webhook_deliveries::next_at).limit(limit.into()).load(conn).await?;
+                if left_out!(ChosenAgain) {
+                    // What one process has read is due to no other one any more.
+                    let ids: Vec<u64> = oldest.iter().map(|due| due.delivery_id).collect();
+                    let chosen = webhook_deliveries::table.filter(webhook_deliveries::delivery_id.eq_any(ids));
+                    let later = webhook_deliveries::next_at.eq(diesel::dsl::sql("NOW(3) + INTERVAL 1 DAY"));
+                    diesel::update(chosen).set(later).execute(conn).await?;
+                }
                 if oldest.len() < usize::from(limit) {
                     return Ok(oldest);
                 }
@@ -87,98 +89,6 @@ fn by_turns(oldest: Vec<DueDelivery>, newest: Vec<DueDelivery>, limit: usize) ->
     all
 }
 
-/// What a try came to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TriedDelivery {
-    /// The receiver has it; its row may be deleted after this number of seconds.
-    Delivered {
-        /// The delivery.
-        delivery_id: u64,
-        /// Seconds that the row is kept.
-        keep_s: u64,
-    },
-    /// It failed, and is tried again after this number of milliseconds.
-    Again {
-        /// The delivery.
-        delivery_id: u64,
-        /// Tries before this one.
-        attempts: u16,
-        /// Milliseconds to the next try.
-        after_ms: u64,
-        /// What the try met, in words.
-        problem: String,
-    },
-    /// The last try failed.
-    Dead {
-        /// The delivery.
-        delivery_id: u64,
-        /// Tries before this one.
-        attempts: u16,
-        /// What the try met, in words.
-        problem: String,
-    },
-}
-
-impl TriedDelivery {
-    /// The delivery.
-    #[must_use]
-    pub const fn delivery_id(&self) -> u64 {
-        match self {
-            Self::Delivered { delivery_id, .. } | Self::Again { delivery_id, .. } | Self::Dead { delivery_id, .. } => {
-                *delivery_id
-            }
-        }
-    }
-}
-
-impl WebhookRows {
-    /// Records the results of tries, some in one transaction: after an error some may be recorded. A delivery that is not waiting any more stays as it is, but for one that is dead and
-    /// was taken after all. A failed try counts once: where several processes send, or a record is repeated, the first counts.
-    pub async fn record_tries(&self, tried: &[TriedDelivery]) -> Result<(), DbError> {
-        for some in tried.chunks(RECORDED_MAX) {
-            self.db
-                .run("webhooks_tried", async |conn| {
-                    conn.transaction(async |conn| {
-                        for one in some {
-                            record_one(conn, one).await?;
-                        }
-                        Ok::<_, DbError>(())
-                    })
-                    .await
-                })
-                .await?;
-        }
-        Ok(())
-    }
-}
-
-async fn record_one(conn: &mut Conn, tried: &TriedDelivery) -> Result<(), DbError> {
-    let failed = |attempts: &u16| format!("state = 'WAITING' AND attempts = {attempts}");
-    let (id, state, seconds_or_ms, problem, condition) = match tried {
-        TriedDelivery::Delivered { delivery_id, keep_s } => {
-            let open = "state IN ('WAITING', 'DEAD')".to_owned();
-            (delivery_id, DeliveryState::Delivered, format!("{keep_s} SECOND"), None, open)
-        }
-        TriedDelivery::Again { delivery_id, attempts, after_ms, problem } => {
-            let later = format!("{} MICROSECOND", after_ms.saturating_mul(1000));
-            (delivery_id, DeliveryState::Waiting, later, Some(problem), failed(attempts))
-        }
-        TriedDelivery::Dead { delivery_id, attempts, problem } => {
-            (delivery_id, DeliveryState::Dead, "0 SECOND".to_owned(), Some(problem), failed(attempts))
-        }
-    };
-    let set = format!(
-        "/* webhooks::tried */ UPDATE webhook_deliveries SET state = ?, problem = ?, attempts = attempts + 1, \
-         next_at = NOW(3) + INTERVAL {seconds_or_ms} WHERE delivery_id = {id} AND {condition}"
-    );
-    diesel::sql_query(set)
-        .bind::<Text, _>(state.code())
-        .bind::<diesel::sql_types::Nullable<Text>, _>(problem.map(|words| cut(words, PROBLEM_CHARS_MAX)))
-        .execute(conn)
-        .await?;
-    Ok(())
-}
-
 impl WebhookRows {
     /// Deletes rows of a webhook that were delivered long enough ago, some at a time; returns how many.
     pub async fn delete_old(&self, webhook: &str) -> Result<usize, DbError> {
@@ -194,9 +104,11 @@ impl WebhookRows {
                     return Ok(0);
                 }
                 // By the primary key: a range would lock the gap that new rows go into. A row that was replayed meanwhile stays.
-                let same = webhook_deliveries::table
-                    .filter(webhook_deliveries::delivery_id.eq_any(ids))
-                    .filter(webhook_deliveries::state.eq(DeliveryState::Delivered.code()));
+                let same = webhook_deliveries::table.filter(webhook_deliveries::delivery_id.eq_any(ids));
+                if left_out!(DeletesDeliveredOnly) {
+                    return Ok(diesel::delete(same).execute(conn).await?);
+                }
+                let same = same.filter(webhook_deliveries::state.eq(DeliveryState::Delivered.code()));
                 Ok(diesel::delete(same).execute(conn).await?)
             })
             .await

@@ -8,6 +8,7 @@ use crate::domain::operator::OperatorAct;
 use crate::domain::webhook::DeliveryState;
 use crate::events::webhooks::rows::WebhookRows;
 use crate::events::webhooks::rows::subscriptions::open_again;
+use crate::faults::left_out;
 use crate::sales::rows::acts;
 use crate::store::mysql::codes::datetime;
 use crate::store::mysql::columns::{ByteText, UnixMs};
@@ -16,6 +17,7 @@ use crate::store::mysql::pool::Conn;
 use crate::store::mysql::schema::webhook_deliveries;
 use diesel::dsl::count_star;
 use diesel::prelude::*;
+use diesel::sql_types::{SmallInt, Unsigned};
 use diesel_async::{AsyncConnection, RunQueryDsl};
 
 /// Most deliveries of a listing.
@@ -202,14 +204,14 @@ impl WebhookRows {
 /// The columns of a delivery that waits as if it were new.
 type WaitsAgain = (
     diesel::dsl::Eq<webhook_deliveries::state, &'static str>,
-    diesel::dsl::Eq<webhook_deliveries::attempts, u16>,
+    diesel::dsl::Eq<webhook_deliveries::attempts, diesel::expression::SqlLiteral<Unsigned<SmallInt>>>,
     diesel::dsl::Eq<webhook_deliveries::next_at, diesel::expression::SqlLiteral<diesel::sql_types::Datetime>>,
 );
 
 fn waits_again() -> WaitsAgain {
     (
         webhook_deliveries::state.eq(DeliveryState::Waiting.code()),
-        webhook_deliveries::attempts.eq(0),
+        webhook_deliveries::attempts.eq(diesel::dsl::sql(if left_out!(ReplayResetsTries) { "attempts" } else { "0" })),
         webhook_deliveries::next_at.eq(diesel::dsl::sql("NOW(3)")),
     )
 }

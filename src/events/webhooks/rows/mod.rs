@@ -1,20 +1,22 @@
 //! Deliveries of webhooks (`webhook_deliveries`): a row for each event and each webhook that wants it, written in the transaction of
 //! the change, so that neither is there without the other.
 //!
-//! Input: events of one transaction. Output: rows that the leader of `events/webhooks` sends (`due`), and that people list and
+//! Input: events of one transaction. Output: rows that the leader of `events/webhooks` sends (`due`) and what it came to (`tried`), and that people list and
 //! replay (`listed`), for the webhooks of `subscriptions`. A crash before COMMIT leaves no row, after it a row that waits. Without a
 //! webhook nothing is written.
 
 mod due;
 mod listed;
 pub mod subscriptions;
+mod tried;
 
-pub use due::{DueDelivery, TriedDelivery, WebhookFigures};
+pub use due::{DueDelivery, WebhookFigures};
 pub use listed::{
     DELIVERIES_COUNTED_MAX, DeliveriesFilter, DeliveryPlace, FoundDeliveries, ListedDelivery, PAGE_MAX, ReplayedRows,
 };
 pub(crate) use subscriptions::is_of_before;
 pub use subscriptions::{StoredSubscription, Subscriptions};
+pub use tried::TriedDelivery;
 
 use crate::domain::webhook::WebhookSubscriptions;
 use crate::events::published::WaitingEvents;

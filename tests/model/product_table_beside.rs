@@ -1,0 +1,116 @@
+//! The same for the models beside the first ones: events, webhooks, two sales.
+
+use crate::events::Unsent;
+use crate::product_table::InProduct::{self, Receiver, Switch};
+use crate::webhooks::Omitted;
+use seckill::faults::Mechanism;
+
+pub const EVENTS: &[(Unsent, InProduct)] = &[
+    (
+        Unsent::RowWithItsChange,
+        Switch(Mechanism::OrderEventRow, "an_event_that_is_not_written_with_its_change_is_never_published"),
+    ),
+    (
+        Unsent::RowOfCompensation,
+        Switch(Mechanism::OutcomeEventRow, "an_outcome_of_p5_is_never_published_when_its_event_is_left_to_the_message"),
+    ),
+    (
+        Unsent::EventBeforeAck,
+        Switch(Mechanism::EventBeforeAck, "an_event_is_lost_with_a_consumer_that_acknowledged_its_message_before"),
+    ),
+    (
+        Unsent::StoredWhenNotTaken,
+        Switch(Mechanism::EventsStored, "an_event_that_the_broker_does_not_take_is_lost_when_it_is_not_stored"),
+    ),
+    (
+        Unsent::EventOfDeadLetter,
+        Switch(
+            Mechanism::EventOfDeadLetter,
+            "an_event_is_lost_with_the_dead_letter_of_a_decided_request_when_it_is_not_stored",
+        ),
+    ),
+    (
+        Unsent::CommitBeforeEvent,
+        Switch(
+            Mechanism::CommitBeforeEvent,
+            "a_subscriber_gets_an_order_that_never_was_when_events_come_before_their_commit",
+        ),
+    ),
+    (
+        Unsent::DeletedAfterConfirm,
+        Switch(Mechanism::ConfirmedEventsOnly, "an_event_is_lost_with_a_publisher_that_deleted_its_row_before"),
+    ),
+    (
+        Unsent::OwnRowsDeleted,
+        Switch(
+            Mechanism::OwnEventRows,
+            "an_event_that_came_since_a_page_was_read_is_lost_when_whatever_is_there_is_deleted",
+        ),
+    ),
+    (
+        Unsent::OlderVersionsDropped,
+        Receiver("a_receiver_that_takes_whatever_comes_last_has_an_order_paid_that_is_cancelled"),
+    ),
+    (Unsent::RefundsKept, Receiver("a_receiver_that_drops_refunds_of_older_versions_keeps_money_that_has_to_go_back")),
+];
+
+pub const WEBHOOKS: &[(Omitted, InProduct)] = &[
+    (
+        Omitted::AnswerFirst,
+        Switch(
+            Mechanism::DeliveredAfterAnswer,
+            "an_event_that_is_recorded_before_the_answer_never_gets_to_a_receiver_that_refuses_it_once",
+        ),
+    ),
+    (
+        Omitted::FailureOfWaitingRow,
+        Switch(
+            Mechanism::FailureOfWaitingRow,
+            "a_late_failure_undoes_a_delivery_when_it_is_recorded_whatever_the_row_says",
+        ),
+    ),
+    (
+        Omitted::TryCountsOnce,
+        Switch(Mechanism::TryCountsOnce, "a_try_that_is_recorded_twice_costs_a_delivery_two_tries"),
+    ),
+    (
+        Omitted::LateSuccess,
+        Switch(Mechanism::LateSuccess, "a_delivery_that_arrived_stays_dead_when_late_successes_are_not_recorded"),
+    ),
+    (
+        Omitted::StopsWhenGone,
+        Switch(Mechanism::StopsWhenGone, "a_receiver_that_answered_410_is_called_again_when_it_is_not_left_alone"),
+    ),
+    (
+        Omitted::GoneIsWritten,
+        Switch(
+            Mechanism::GoneIsWritten,
+            "a_receiver_that_answered_410_is_taken_for_open_when_that_is_not_written_down",
+        ),
+    ),
+    (
+        Omitted::DeletesDeliveredOnly,
+        Switch(
+            Mechanism::DeletesDeliveredOnly,
+            "a_delivery_that_is_replayed_is_deleted_when_old_ones_are_deleted_by_id",
+        ),
+    ),
+    (
+        Omitted::ReplayResetsTries,
+        Switch(
+            Mechanism::ReplayResetsTries,
+            "a_replayed_delivery_is_dead_before_its_tries_are_spent_when_they_stay_counted",
+        ),
+    ),
+    (
+        Omitted::ReplayOpens,
+        Switch(Mechanism::ReplayOpens, "a_replayed_delivery_is_never_sent_when_its_receiver_stays_closed"),
+    ),
+    (
+        Omitted::ChosenAgain,
+        Switch(
+            Mechanism::ChosenAgain,
+            "a_delivery_that_a_dead_leader_had_read_is_never_sent_when_it_is_left_to_that_one",
+        ),
+    ),
+];
