@@ -33,7 +33,7 @@ impl From<SaleError> for Problem {
             SaleError::TooMuch(id) => (Kind::Unprocessable, format!("活动 {id} 的库存将超过上限")),
             SaleError::GrantReserved(grant) => (
                 Kind::Unprocessable,
-                format!("授量名 {grant} 由系统使用；请勿以 first、reclaim-、cancel-、return- 或 rebuild- 开头"),
+                format!("授量名 {grant} 由系统使用；请勿以 first、reclaim-、void-、cancel-、return- 或 rebuild- 开头"),
             ),
             SaleError::Db(error) => return error.into(),
         };

@@ -14,6 +14,9 @@ pub struct BalanceSheet {
     pub granted_in_redis: i64,
     /// Units of grants that Redis has not been given yet.
     pub(crate) grants_open: i64,
+    /// Units of all grants that were made in this epoch, for the rebuild that opens it.
+    #[serde(skip)]
+    pub(crate) granted_in_epoch: i64,
     /// Unsold units in the buckets.
     pub redis_stock: i64,
     /// Units between two buckets.

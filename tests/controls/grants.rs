@@ -86,6 +86,8 @@ fn a_grant_between_the_units_and_the_marks_of_a_rebuild_is_lost() {
         let (world, sale, armed, leader) = held_at(Hold::LeaderCounted, "snapshot").await;
         assert!(world.servers.rows.grants.top_up(&sale, "between", 5).await.unwrap());
         drop(armed);
+        rebuilt(&world, &sale, 1).await;
+        assert_eq!(epoch(&world).await, 2, "the attempt is not begun again");
         ends(world, &sale, leader).await
     });
 }

@@ -39,6 +39,15 @@ pub struct Grant {
     pub epoch: u8,
     /// Marked as given.
     pub marked: bool,
+    /// The unit of a cancelled order.
+    pub returned: bool,
+}
+
+impl Grant {
+    /// Whether the rebuild of this epoch leaves it to be given when the keys are open.
+    pub const fn is_left_open(&self, epoch: u8) -> bool {
+        self.returned && self.epoch == epoch && !self.marked
+    }
 }
 
 /// The sale's rows in the database, but for `sales.stock`, `sales.epoch` and what each request has.

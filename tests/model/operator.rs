@@ -58,7 +58,7 @@ pub fn act(setup: &Setup, world: &mut World, act: Act, at: usize) {
         Act::Cancel => {
             world.db_stock += 1;
             world.requests[at].decided.cancelled = true;
-            grant(world, 1);
+            grant(world, 1).returned = true;
         }
         Act::Reclaim => {
             let units = reclaimable(setup, world);
@@ -89,10 +89,11 @@ fn reclaimable(setup: &Setup, world: &World) -> i8 {
     sheet::count(world, |r| may_reclaim(setup, r, world.db_epoch)) + world.books.rows.written_off
 }
 
-pub fn grant(world: &mut World, units: i8) {
+pub fn grant(world: &mut World, units: i8) -> &mut Grant {
     let slot = usize::from(world.books.made);
     world.books.made += 1;
-    world.books.rows.grants[slot] = Grant { units, epoch: world.db_epoch, marked: false };
+    world.books.rows.grants[slot] = Grant { units, epoch: world.db_epoch, ..Grant::default() };
+    &mut world.books.rows.grants[slot]
 }
 
 pub fn count(world: &mut World) {

@@ -2,7 +2,7 @@
 //! snapshot of the database, open. A leader may die between any two of them, or sleep while another one begins.
 
 use crate::actions::Action;
-use crate::books::{Attempt, GRANTS, Keys, Stage};
+use crate::books::{Attempt, GRANTS, Grant, Keys, Stage};
 use crate::setup::{Kind, Mutation, Setup};
 use crate::sheet;
 use crate::state::{Entry, Kept, Meta, PAIR, REQUESTS, Request, Sale, World};
@@ -111,24 +111,29 @@ fn load(world: &mut World, attempt: Attempt) -> Attempt {
     Attempt { stage: Stage::Loaded, ..attempt }
 }
 
-/// One transaction of the database: what may be sold, and every grant of the past marked as given. Not if the sale is another
-/// attempt's by now: a leader that slept would mark grants of keys that sell.
+/// One transaction of the database: what may be sold, and every grant of the past marked as given. What buyers return in the epoch
+/// that is being built is left out: its grants are given when the keys are open. Not if the sale is another attempt's by now: a
+/// leader that slept would mark grants of keys that sell.
 fn snapshot(setup: &Setup, world: &mut World, attempt: Attempt) -> Attempt {
     if world.db_epoch != attempt.epoch && !setup.lacks(Mutation::SnapshotOfAnyEpoch) {
         return Attempt::default();
     }
     let mut next = attempt;
+    let is_left = |grant: &Grant| grant.is_left_open(attempt.epoch);
     if attempt.stage == Stage::Loaded {
-        let bits = |grant: usize| u8::from(world.books.rows.grants[grant].units > 0) << grant;
         let rows = &world.books.rows;
-        next.units = (world.db_stock - sheet::held_back(world) - rows.written_off).max(0);
+        let counts = |grant: &Grant| grant.units > 0 && !is_left(grant);
+        let bits = |grant: usize| u8::from(counts(&rows.grants[grant])) << grant;
+        let left: i8 = rows.grants.iter().filter(|grant| is_left(grant)).map(|grant| grant.units).sum();
+        next.units = (world.db_stock - sheet::held_back(world) - rows.written_off - left).max(0);
         next.inside = (0..GRANTS).map(bits).sum();
         next.stage = Stage::HalfSnapped;
         if setup.lacks(Mutation::SnapshotSplit) {
             return next;
         }
     }
-    for (at, grant) in world.books.rows.grants.iter_mut().enumerate().filter(|(_, grant)| grant.units > 0) {
+    let counted = |(_, grant): &(usize, &mut Grant)| grant.units > 0 && !is_left(grant);
+    for (at, grant) in world.books.rows.grants.iter_mut().enumerate().filter(counted) {
         if !grant.marked && !setup.lacks(Mutation::GrantIdsForgotten) {
             next.ids |= 1 << at;
         }

@@ -82,7 +82,7 @@ impl NamedWorld {
 
     fn add_grant(&mut self, units: i8) {
         let (at, epoch) = (usize::from(self.world.books.made), self.world.db_epoch);
-        self.world.books.rows.grants[at] = Grant { units, epoch, marked: false };
+        self.world.books.rows.grants[at] = Grant { units, epoch, ..Grant::default() };
         self.world.books.made += 1;
     }
 

@@ -2,21 +2,30 @@
 //!
 //! Input: frozen, empty keys of the next epoch. Output: buyers with what counts against their limits, and the records that a
 //! replay may still need. A crash at any line leaves keys that the next rebuild replaces.
+//!
+//! A purchase that came back in the epoch that is being built still counts here: its grant is given to the open keys, and takes its units
+//! from the buyer's then. Which these are is read behind the page, so what a page shows as returned has its grant by then.
 
-use crate::domain::ids::SaleId;
+use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::ledger::{LedgerRecord, LedgerState};
 use crate::domain::outcome::Outcome;
 use crate::domain::sale::Sale;
 use crate::domain::shard::home_shard;
 use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
 use crate::p5_reconcile::rows::decided::DecidedRequest;
-use crate::store::redis::{DecidedRecord, RedisFault};
-use std::collections::HashMap;
+use crate::store::redis::DecidedRecord;
+use std::collections::{HashMap, HashSet};
 
 /// Loads everything that was decided; `false` when another rebuild overtook this one.
 pub(super) async fn load(context: &ReconcileContext, next: &Sale, retention_ms: i64) -> Result<bool, ReconcileError> {
     let id = &next.sale_id;
-    let mut load = RebuildLoad { context, epoch: next.epoch, oldest_ms: i64::MAX, pages: HashMap::new() };
+    let mut load = RebuildLoad {
+        context,
+        epoch: next.epoch,
+        oldest_ms: i64::MAX,
+        pages: HashMap::new(),
+        returned: HashSet::new(),
+    };
     for shard in 0..context.shards {
         load.oldest_ms = load.oldest_ms.min(context.redis.health.clock_ms(shard).await?.saturating_sub(retention_ms));
     }
@@ -49,10 +58,15 @@ struct RebuildLoad<'c> {
     oldest_ms: i64,
     /// Pages loaded into each shard.
     pages: HashMap<u16, u64>,
+    /// Purchases that came back in this epoch.
+    returned: HashSet<RequestId>,
 }
 
 impl RebuildLoad<'_> {
-    async fn page(&mut self, sale: &SaleId, page: Vec<DecidedRequest>) -> Result<bool, RedisFault> {
+    async fn page(&mut self, sale: &SaleId, page: Vec<DecidedRequest>) -> Result<bool, ReconcileError> {
+        if page.iter().any(|request| request.limit_returned) {
+            self.returned = self.context.rows.decided.returned_in(sale, self.epoch).await?;
+        }
         let mut by_shard: HashMap<u16, Vec<DecidedRecord>> = HashMap::new();
         for request in page {
             let shard = home_shard(&request.user_id, self.context.shards);
@@ -70,7 +84,10 @@ impl RebuildLoad<'_> {
 
     fn record(&self, request: DecidedRequest) -> DecidedRecord {
         let (state, counts) = match request.outcome {
-            Outcome::Ordered => (LedgerState::Confirmed, !request.limit_returned),
+            Outcome::Ordered => {
+                let counts = !request.limit_returned || self.returned.contains(&request.request_id);
+                (LedgerState::Confirmed, counts)
+            }
             Outcome::Failed(reason) => (LedgerState::Failed(reason), false),
         };
         let record = LedgerRecord {

@@ -10,7 +10,7 @@ use crate::p5_reconcile::audit::{AuditOptions, Window, audit_sale};
 use crate::p5_reconcile::compensation::compensate_before_rebuild;
 use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
 use crate::p5_reconcile::dlq::{MqDlqContents, MqDlqScan};
-use crate::p5_reconcile::rows::decided::Opening;
+use crate::p5_reconcile::rows::opening::{Opening, OpeningUnits};
 use crate::sales::rows::changes;
 use crate::store::rabbit::RabbitError;
 use crate::store::redis::Replaceable;
@@ -200,7 +200,7 @@ async fn rebuild_now(
     crash_point!(RebuildHalf);
     hold!(LeaderLoaded);
     between_steps("rebuild: loaded").await;
-    let Some((units, given)) = fix_units(context, &next, options, began_at_ms).await? else {
+    let Some(OpeningUnits { units, given }) = fix_units(context, &next, options, began_at_ms).await? else {
         return Ok(RebuildAttempt::Overtaken);
     };
     trace_point!(RebuildFixed { sale: id.as_str(), epoch: epoch, units: units });
@@ -247,14 +247,18 @@ async fn fix_units(
     next: &Sale,
     options: RebuildOptions<'_>,
     began_at_ms: i64,
-) -> Result<Option<(i64, Vec<String>)>, ReconcileError> {
+) -> Result<Option<OpeningUnits>, ReconcileError> {
     let counted = audit_sale(context, next, options.audit()).await?.counted;
-    let gaps_held = if left_out!(GapsHeld) { 0 } else { counted.gaps_held };
-    let units = (counted.database_stock - counted.failed_held - gaps_held).max(0);
-    let (stock, held) = (counted.database_stock, counted.failed_held);
-    let opening = Opening { epoch: next.epoch, stock, held, units, began_at_ms };
+    let opening = Opening {
+        epoch: next.epoch,
+        stock: counted.database_stock,
+        held: counted.failed_held,
+        gaps: if left_out!(GapsHeld) { 0 } else { counted.gaps_held },
+        granted: counted.granted_in_epoch,
+        began_at_ms,
+    };
     hold!(LeaderCounted);
-    let given = context.rows.decided.open(&next.sale_id, &opening).await?;
+    let fixed = context.rows.decided.open(&next.sale_id, &opening).await?;
     hold!(LeaderMarked);
-    Ok(given.map(|given| (units, if left_out!(GrantIds) { Vec::new() } else { given })))
+    Ok(fixed.map(|fixed| if left_out!(GrantIds) { OpeningUnits { given: Vec::new(), ..fixed } } else { fixed }))
 }

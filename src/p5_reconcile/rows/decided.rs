@@ -1,21 +1,19 @@
-//! All outcomes of a sale, in pages, for the rebuild of Redis (E7), and the transaction that fixes the units that Redis gets.
+//! All outcomes of a sale, in pages, for the rebuild of Redis (E7), and the purchases that came back in an epoch. Reads only.
 
 use crate::domain::ids::{RequestId, SaleId, UserId};
+use crate::domain::order_life::ReturnedPurchase;
 use crate::domain::outcome::Outcome;
 use crate::domain::policy::Quantity;
-use crate::faults::left_out;
 use crate::p5_reconcile::rows::DecidedRows;
 use crate::p5_reconcile::rows::books::{Series, of_series};
-use crate::sales::rows::grants;
-use crate::store::mysql::codes::{
-    GrantKind, datetime, read_outcome, read_request_id, read_user_id, reasons_with_unit, unix_ms, unreadable,
-};
+use crate::sales::rows::grants::{IS_RETURN, returned_purchases};
+use crate::store::mysql::codes::{read_outcome, read_request_id, read_user_id, unix_ms, unreadable};
 use crate::store::mysql::fault::DbError;
-use crate::store::mysql::schema::{sales, stock_grants};
 use chrono::NaiveDateTime;
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Binary, Datetime, Integer, Nullable, Text, Unsigned};
-use diesel_async::{AsyncConnection, RunQueryDsl};
+use diesel_async::RunQueryDsl;
+use std::collections::HashSet;
 
 /// Most rows of a page.
 pub const PAGE_MAX: usize = 1000;
@@ -87,6 +85,12 @@ pub struct DecidedPage {
     pub next: Option<u64>,
 }
 
+#[derive(QueryableByName)]
+struct BuyersRow {
+    #[diesel(sql_type = Text)]
+    buyers: String,
+}
+
 const COLUMNS: &str = "SELECT r.request_id, r.kind, r.reason, COALESCE(o.user_id, f.user_id) AS user_id, \
     COALESCE(o.quantity, f.quantity) AS quantity, r.number, COALESCE(o.accepted_at, r.created_at) AS decided_at, \
     CAST(COALESCE(o.limit_returned, 0) AS SIGNED) AS limit_returned \
@@ -141,6 +145,28 @@ impl DecidedRows {
             .await
     }
 
+    /// The requests whose limits came back by grants of `epoch`.
+    pub(crate) async fn returned_in(&self, sale_id: &SaleId, epoch: u32) -> Result<HashSet<RequestId>, DbError> {
+        let query = format!(
+            "/* decided::returned */ SELECT buyers FROM stock_grants FORCE INDEX (ix_grants_epoch) \
+             WHERE sale_id = ? AND epoch = ? AND buyers IS NOT NULL AND {IS_RETURN}"
+        );
+        let rows: Vec<BuyersRow> = self
+            .db
+            .patient()
+            .run("decided_returned", async |conn| {
+                let of_sale = diesel::sql_query(query).bind::<Binary, _>(sale_id.as_str().as_bytes());
+                Ok(of_sale.bind::<Unsigned<Integer>, _>(epoch).load(conn).await?)
+            })
+            .await?;
+        let mut returned = HashSet::new();
+        for BuyersRow { buyers } in rows {
+            returned
+                .extend(returned_purchases(&buyers)?.into_iter().map(|ReturnedPurchase(_, request_id, _)| request_id));
+        }
+        Ok(returned)
+    }
+
     /// The moment of the database by its own clock, Unix milliseconds.
     pub(crate) async fn now_ms(&self) -> Result<i64, DbError> {
         let now = diesel::dsl::sql::<Datetime>("NOW(3)");
@@ -150,87 +176,5 @@ impl DecidedRows {
                 Ok(unix_ms(now))
             })
             .await
-    }
-}
-
-/// What a rebuild is about to give to the keys of its epoch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Opening {
-    pub epoch: u32,
-    /// `sales.stock` that `units` was worked out from.
-    pub stock: i64,
-    /// Units of failures held that `units` was worked out from.
-    pub held: i64,
-    /// Units for Redis.
-    pub units: i64,
-    /// Before the epoch was begun, Unix milliseconds by the database's clock.
-    pub(crate) began_at_ms: i64,
-}
-
-#[derive(QueryableByName)]
-struct HeldRow {
-    #[diesel(sql_type = BigInt)]
-    units: i64,
-}
-
-const HELD: &str = "/* decided::open */ SELECT CAST(COALESCE(SUM(quantity), 0) AS SIGNED) AS units FROM failed_request \
-    WHERE sale_id = ? AND status = 'failed_final' AND reclaimed_by IS NULL AND reason IN";
-
-impl DecidedRows {
-    /// Fixes what Redis gets: every grant of the past is marked as given and belongs to a former epoch, and the units are the grant
-    /// `rebuild-<epoch>`. One transaction, which holds the sale's row: a grant is part of this or belongs to the epoch that opens.
-    /// Returns the ids of the grants that another process may still be about to give; `None` when the sale moved on
-    /// meanwhile, and nothing was written. After an unknown outcome, begin again under the next epoch.
-    pub(crate) async fn open(&self, sale_id: &SaleId, opening: &Opening) -> Result<Option<Vec<String>>, DbError> {
-        let sale = sale_id.as_str().as_bytes();
-        let began_at = datetime(opening.began_at_ms)?;
-        let of_sale = || stock_grants::table.filter(stock_grants::sale_id.eq(sale));
-        let ids: Option<Vec<Vec<u8>>> = self
-            .db
-            .patient()
-            .run("decided_open", async |conn| {
-                conn.transaction(async |conn| {
-                    let row = sales::table.find(sale).select((sales::stock, sales::epoch)).for_update();
-                    let row: Option<(i64, u32)> = row.first(conn).await.optional()?;
-                    let held: HeldRow = diesel::sql_query(format!("{HELD} ({})", reasons_with_unit()))
-                        .bind::<Binary, _>(sale)
-                        .get_result(conn)
-                        .await?;
-                    let Some((stock, epoch)) = row else { return Ok(None) };
-                    let is_ours = epoch == opening.epoch || left_out!(SnapshotEpoch);
-                    let is_as_counted = (stock, held.units) == (opening.stock, opening.held) || left_out!(OneSnapshot);
-                    if !is_ours || !is_as_counted {
-                        return Ok(None);
-                    }
-                    // Units offered again meanwhile have left what `units` keeps back, and would be marked as given.
-                    let offered = of_sale()
-                        .filter(stock_grants::kind.eq(GrantKind::Reclaim.code()))
-                        .filter(stock_grants::created_at.ge(began_at));
-                    if offered.count().get_result::<i64>(conn).await? > 0 {
-                        return Ok(None);
-                    }
-                    let late = stock_grants::applied_at.is_null().or(stock_grants::applied_at.ge(began_at));
-                    let ids = of_sale().filter(late).select(stock_grants::grant_id).load(conn).await?;
-                    if !left_out!(RebuildMarks) {
-                        let open = of_sale().filter(stock_grants::applied_at.is_null());
-                        let given = stock_grants::applied_at.eq(diesel::dsl::sql("NOW(3)"));
-                        diesel::update(open).set(given).execute(conn).await?;
-                        let early = of_sale().filter(stock_grants::epoch.ge(opening.epoch));
-                        diesel::update(early).set(stock_grants::epoch.eq(opening.epoch - 1)).execute(conn).await?;
-                    }
-                    let name = format!("rebuild-{}", opening.epoch);
-                    if left_out!(OwnEpoch) {
-                        diesel::delete(of_sale().filter(stock_grants::grant_id.eq(name.as_bytes())))
-                            .execute(conn)
-                            .await?;
-                    }
-                    grants::write(conn, sale_id, &name, (GrantKind::Rebuild, opening.units, opening.epoch)).await?;
-                    grants::mark(conn, sale, &name).await?;
-                    Ok(Some(ids))
-                })
-                .await
-            })
-            .await?;
-        Ok(ids.map(|ids| ids.into_iter().map(|id| String::from_utf8_lossy(&id).into_owned()).collect()))
     }
 }

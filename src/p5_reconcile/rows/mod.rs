@@ -5,6 +5,7 @@ pub mod books;
 pub mod decided;
 pub mod ended;
 pub mod findings;
+pub(crate) mod opening;
 pub mod totals;
 
 use crate::store::mysql::mysql_handle;

@@ -21,7 +21,7 @@ pub enum SaleError {
     GrantConflict(String),
     /// The grant's name is one of those that the system gives.
     #[error(
-        "grant {0} has a name that the system gives itself; do not begin it with first, reclaim-, cancel-, return- or rebuild-"
+        "grant {0} has a name that the system gives itself; do not begin it with first, reclaim-, void-, cancel-, return- or rebuild-"
     )]
     GrantReserved(String),
     /// Units are to be offered again that the database does not have.

@@ -20,6 +20,7 @@ mod mq_dlq;
 mod owned_units;
 mod query_plans;
 mod rebuild_and_grants;
+mod returns_and_rebuild;
 mod reused_numbers;
 mod second_findings;
 mod settled_sales;

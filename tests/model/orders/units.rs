@@ -124,33 +124,36 @@ fn into_redis(setup: &OrdersSetup, shop: &mut Shop, at: usize, of: Of) {
 }
 
 /// The next step of a rebuild. The searches about the books have all of its steps; here: empty frozen keys of a new epoch, a
-/// snapshot of the stock in which every grant counts as given, open.
+/// snapshot of the stock in which every grant of an epoch before counts as given, open. Those of the new epoch are given then.
 pub fn rebuild(setup: &OrdersSetup, shop: &mut Shop) {
     shop.rebuild = match shop.rebuild {
         Rebuild::None => {
             shop.db_epoch += 1;
             (shop.keys, shop.epoch, shop.units) = (Keys::Frozen, shop.db_epoch, 0);
-            for order in &mut shop.orders {
-                for grant in [&mut order.batch, &mut order.cancel] {
-                    (grant.named, grant.inside) = (false, false);
-                }
+            for grant in shop.orders.iter_mut().flat_map(|order| [&mut order.batch, &mut order.cancel]) {
+                (grant.named, grant.inside) = (false, false);
             }
             Rebuild::Begun
         }
-        Rebuild::Begun => {
-            for order in &mut shop.orders {
-                for grant in [&mut order.batch, &mut order.cancel].into_iter().filter(|grant| grant.units > 0) {
-                    grant.inside = true;
-                    if !setup.lacks(Skipped::RebuildMarks) {
-                        (grant.named, grant.marked) = (true, true);
-                    }
-                }
-            }
-            Rebuild::Snapped(shop.stock)
-        }
+        Rebuild::Begun => Rebuild::Snapped(snapshot(setup, shop)),
         Rebuild::Snapped(units) => {
             (shop.keys, shop.units) = (Keys::Open, units);
             Rebuild::None
         }
     };
+}
+
+fn snapshot(setup: &OrdersSetup, shop: &mut Shop) -> i8 {
+    let (epoch, mut units) = (shop.db_epoch, shop.stock);
+    let grants = shop.orders.iter_mut().flat_map(|order| [&mut order.batch, &mut order.cancel]);
+    for grant in grants.filter(|grant| grant.units > 0) {
+        if setup.lacks(Skipped::RebuildMarks) {
+            grant.inside = true;
+        } else if grant.epoch < epoch {
+            (grant.inside, grant.named, grant.marked) = (true, true, true);
+        } else {
+            units -= i8::try_from(grant.units).unwrap_or(i8::MAX);
+        }
+    }
+    units
 }

@@ -45,6 +45,7 @@ pub(super) fn sheet(case: &SaleCase<'_>, open: &SortedRequests, numbers: &Number
     BalanceSheet {
         granted: books.granted,
         grants_open,
+        granted_in_epoch: books.grants,
         accepted,
         accepted_ordered: ordered_now,
         accepted_failed: failed_now,

@@ -37,7 +37,10 @@ const UNAPPLIED_MAX: i64 = 100;
 /// Most grants of one epoch that are compared one by one.
 pub(crate) const OF_EPOCH_MAX: i64 = 10_000;
 /// Names that grants of the system begin with.
-const RESERVED: [&str; 5] = [FIRST_GRANT, "reclaim-", "cancel-", "return-", "rebuild-"];
+const RESERVED: [&str; 6] = [FIRST_GRANT, "reclaim-", "void-", "cancel-", "return-", "rebuild-"];
+/// Whether a grant has units of an order that ended, which came back into `sales.stock`; in SQL. Other grants of its kind offer units
+/// that never left it.
+pub(crate) const IS_RETURN: &str = "(kind = 'reclaim' AND (grant_id LIKE 'cancel-%' OR grant_id LIKE 'return-%'))";
 
 /// A row of `stock_grants`.
 #[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable)]
@@ -62,9 +65,13 @@ pub struct Grant {
 impl Grant {
     /// The purchases that Redis forgets when it takes the units: buyer, request, units.
     pub(crate) fn returned(&self) -> Result<Vec<ReturnedPurchase>, DbError> {
-        let Some(buyers) = &self.buyers else { return Ok(Vec::new()) };
-        serde_json::from_str(buyers).map_err(|error| DbError::Other(format!("stock_grants.buyers: {error}")))
+        self.buyers.as_deref().map_or_else(|| Ok(Vec::new()), returned_purchases)
     }
+}
+
+/// Reads `stock_grants.buyers`.
+pub(crate) fn returned_purchases(buyers: &str) -> Result<Vec<ReturnedPurchase>, DbError> {
+    serde_json::from_str(buyers).map_err(|error| DbError::Other(format!("stock_grants.buyers: {error}")))
 }
 
 /// Writes grant and journal row; the caller's transaction moves `sales`.
