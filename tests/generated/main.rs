@@ -99,7 +99,7 @@ fn number(name: &str, usual: u64) -> u64 {
 }
 
 /// Plays the configurations of one model whose name has the words of `GENERATED_ONLY`. Returns the differences.
-async fn play_all<M: Played>(stages: &mut [M::Stage], rows: Vec<Configuration<M>>) {
+async fn play_all<M: Played>(stages: &mut [M::Stage], rows: &[Configuration<M>]) {
     let (seed, paths) = (number("GENERATED_SEED", SEED), number("GENERATED_PATHS", SAMPLE));
     let only = std::env::var("GENERATED_ONLY").unwrap_or_default();
     let (mut differences, mut missing) = (Vec::new(), Vec::new());
@@ -136,7 +136,7 @@ fn the_servers_do_what_the_model_of_the_protocol_does() {
         for worker in 0..number("GENERATED_STAGES", STAGES) {
             stages.push(Stage::new(worker).await);
         }
-        play_all(&mut stages, configurations::of_the_protocol()).await;
+        play_all(&mut stages, &configurations::of_the_protocol()).await;
     });
 }
 
@@ -148,7 +148,7 @@ fn the_servers_do_what_the_model_of_orders_does() {
         for worker in 0..number("GENERATED_STAGES", STAGES) {
             stages.push(ShopStage::new(worker).await);
         }
-        play_all(&mut stages, configurations::of_orders()).await;
+        play_all(&mut stages, &configurations::of_orders()).await;
     });
 }
 
@@ -157,7 +157,7 @@ fn the_servers_do_what_the_model_of_two_buckets_does() {
     in_turn(async {
         let _turn = TURN.lock().await;
         let mut stages = [BucketsStage::new().await];
-        play_all(&mut stages, configurations::of_transfers()).await;
+        play_all(&mut stages, &configurations::of_transfers()).await;
     });
 }
 

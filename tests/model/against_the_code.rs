@@ -28,8 +28,8 @@ test. It prints the configuration, the seed, the shortest path that still differ
 the fields that it changed, before and after; and a fault with each step that was under way when it came. The first
 paths are shortest ways that together have every kind. The others are random, and prefer the kinds that were walked
 least. The same seed gives the same paths. `make generated` plays 10,000 and fails if a kind is on none of them;
-`PATHS=300` plays a random sample, without the search. One seed, one configuration:
-`make generated SEED=7 PATHS=500 ONLY=\"two leaders\"`.
+`PATHS=300` plays a random sample, without the search. `make test` does that with a seed of its own, and a share of each
+configuration. One seed, one configuration: `make generated SEED=7 PATHS=500 ONLY=\"two leaders\"`.
 
 **What a step is.** The product's own calls, one for each step: `lua/reserve.lua` by the handle that P2 uses, the
 boot fence, reading, deleting, counting and parking of entries, publishing with its confirm, P4's transaction, P5's

@@ -8,7 +8,7 @@ use crate::actions::Action;
 use crate::books::{Giver, Stage as Rebuilt};
 use crate::operator::Act;
 use crate::setup::{Kind, Setup, Sync};
-use crate::state::{Answered, Hand, ORDER, REQUESTS, Stage as Consumed, World};
+use crate::state::{Answered, Hand, ORDER, REQUESTS, Sale, Stage as Consumed, World};
 use seckill::domain::outcome::Verdict;
 use seckill::domain::reserve::Reserved;
 
@@ -146,6 +146,11 @@ async fn leads(stage: &mut Stage, (world, next): (&World, &World), k: usize) -> 
         stage.leader_goes_on(k).await?;
     }
     let ended = next.books.leaders[k].stage == Rebuilt::None;
+    // Where another one has opened the sale, the model's leader ends as it judges, the product's a step later: its script refuses.
+    let judges = world.books.leaders[k].stage == Rebuilt::Numbered && world.meta.sale == Sale::Open;
+    if ended && judges && stage.leaders[k].is_at_work() {
+        stage.leader_goes_on(k).await?;
+    }
     if ended && stage.leaders[k].is_at_work() {
         return Err("the model's rebuild has ended".to_owned());
     }

@@ -1,7 +1,7 @@
 //! Reads what the servers have of one path's sale, past the product: Redis by one script, the database by one query, the broker's
 //! queues by their counts.
 
-use super::facts::{Facts, grant_said};
+use super::facts::{COUNTED, Facts, grant_said};
 use super::stage::Stage;
 use crate::books::Refusal;
 use crate::state::REQUESTS;
@@ -116,7 +116,9 @@ impl Stage {
             note("redis: granted", grants.iter().map(|(_, units)| units.parse().unwrap_or(0)).sum::<i64>().to_string());
             note("redis: building", of("page").is_some().to_string());
             for (at, id) in self.scene.grants.iter().enumerate() {
-                note(&format!("redis: has grant {at}"), grants.iter().any(|(known, _)| known == id).to_string());
+                let units = grants.iter().find(|(known, _)| known == id).map(|(_, units)| units.as_str());
+                let said = units.map_or("false", |units| if units == "0" { COUNTED } else { "true" });
+                note(&format!("redis: has grant {at}"), said.to_owned());
             }
         }
         let (pending, attempts) = (list(&read["pending"]), pairs(&read["attempts"]));
@@ -174,7 +176,7 @@ impl Stage {
         let mut note = |name: String, value: String| {
             facts.insert(name, value);
         };
-        let mut orders = [0; REQUESTS];
+        let (mut orders, mut open) = ([0; REQUESTS], Vec::new());
         for SeenRow { kind, name, a, b, c, said } in rows {
             let at = self.scene.place_of(&name);
             match (kind.as_str(), at) {
@@ -203,9 +205,16 @@ impl Stage {
                 ("grant", _) => {
                     if let Some(at) = self.scene.grants.iter().position(|id| *id == name) {
                         note(format!("database: grant {at}"), grant_said(a, b, c != 0));
+                        open.extend((c == 0).then_some(at));
                     }
                 }
                 _ => {}
+            }
+        }
+        // What a rebuild has counted and the database does not know as given is a fact.
+        for at in open {
+            if let Some(said) = facts.get_mut(&format!("redis: has grant {at}")).filter(|said| *said == COUNTED) {
+                "true".clone_into(said);
             }
         }
     }

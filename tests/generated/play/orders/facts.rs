@@ -63,8 +63,8 @@ impl ShopStage {
         let rows: Vec<ShopRow> = diesel::sql_query(query).load(&mut self.database).await.expect("rows of the sale");
         for ShopRow { kind, name, a, b, c, said } in rows {
             let at = (0..BUYERS).find(|at| self.id(*at).to_string() == name);
-            let grant = (0..BUYERS).flat_map(|at| [(at, Of::Batch), (at, Of::Cancel)]);
-            let grant = grant.filter(|(at, of)| self.grant_name(*at, *of) == name).next();
+            let mut grants = (0..BUYERS).flat_map(|at| [(at, Of::Batch), (at, Of::Cancel)]);
+            let grant = grants.find(|(at, of)| self.grant_name(*at, *of) == name);
             let (name, value) = match (kind.as_str(), at, grant) {
                 ("sale", ..) => {
                     facts.insert("database: epoch".to_owned(), b.to_string());
@@ -84,7 +84,7 @@ impl ShopStage {
             facts.insert(name, value);
         }
         self.read_redis(&mut facts).await;
-        renamed(self, facts)
+        renamed(self, &facts)
     }
 }
 
@@ -130,7 +130,7 @@ pub(super) fn of_shop(shop: &Shop) -> Facts {
 }
 
 /// Grants by their places: those that Redis may have, and whether it has them.
-fn renamed(stage: &ShopStage, facts: Facts) -> Facts {
+fn renamed(stage: &ShopStage, facts: &Facts) -> Facts {
     let epoch = facts.get("redis: epoch").cloned();
     let is_open = facts.get("redis: keys").is_some_and(|state| state == "open");
     let mut all: Facts = facts
