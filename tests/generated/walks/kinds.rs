@@ -17,7 +17,7 @@ pub struct Changes(Vec<String>);
 
 impl Changes {
     /// Notes a field, if it has changed.
-    pub fn note<T: Debug + PartialEq>(&mut self, name: &str, from: T, to: T) {
+    pub fn note<T: Debug + PartialEq + Copy>(&mut self, name: &str, from: T, to: T) {
         if from != to {
             self.0.push(format!("{name} {from:?}>{to:?}"));
         }

@@ -55,19 +55,11 @@ const fn does(mover: Mover) -> &'static str {
 }
 
 /// A bucket without numbers that only count.
-fn of_bucket(buckets: &TwoBuckets, shard: usize) -> String {
+fn of_bucket(buckets: &TwoBuckets, shard: usize) -> [bool; 6] {
     let Keys { frozen, stock, record, .. } = buckets.keys[shard];
     let (fenced, under_way) = (buckets.fenced[shard], buckets.under_way(shard));
     let behind = buckets.keys[shard].epoch != buckets.epoch;
-    format!(
-        "{}{}{}{}{}{}",
-        u8::from(frozen),
-        u8::from(fenced),
-        u8::from(behind),
-        u8::from(stock > 0),
-        u8::from(record.is_some()),
-        u8::from(under_way > 0)
-    )
+    [frozen, fenced, behind, stock > 0, record.is_some(), under_way > 0]
 }
 
 fn sorted<T: Ord, const N: usize>(mut all: [T; N]) -> [T; N] {
