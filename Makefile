@@ -13,7 +13,7 @@ ON_SERVERS = servers=$$(scripts/newest-servers.sh $(SERVERS)) && SECKILL_SERVERS
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run test proof record test-long upgrade hosts check model generated build build-at fmt bench load chaos chaos-loss corruption controls schemathesis check-deploy image image-test compose units-test dist deny doc clean-dev deps deps-test
+.PHONY: help run test proof record test-long upgrade hosts check model generated build build-at fmt bench load chaos chaos-loss soak corruption controls schemathesis check-deploy image image-test compose units-test dist deny doc clean-dev deps deps-test
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "  %-16s %s\n", $$1, $$2 }'
@@ -66,7 +66,7 @@ hosts: deps-test build ## Three hosts as network namespaces, any one vanishes: S
 check: deps ## Formatting, lints, and the dependencies' licences and sources where cargo-deny is installed
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --all-targets --locked -- -D warnings
-	$(CARGO) clippy --test long --test containers --test upgrade --test hosts --locked -- -D warnings
+	$(CARGO) clippy --test long --test containers --test upgrade --test hosts --test soak --locked -- -D warnings
 	@if ! command -v cargo-deny >/dev/null; then \
 		echo "cargo-deny is not installed: licences and sources of the dependencies are not checked"; \
 	elif ! $(CARGO) fetch --locked --quiet; then \
@@ -113,6 +113,11 @@ corruption: deps-test ## Files of a dead server are damaged, CASES=100 of each, 
 	$(CARGO) build --locked --features faults
 	$(ON_SERVERS) CHAOS_SEED=$(or $(SEED),random) DAMAGE_CASES=$(or $(CASES),100) DAMAGE_SERVERS=$(or $(ONLY),$(DAMAGED)) scripts/in-memory.sh $(CARGO) test --locked \
 		--test chaos damaged_files -- --nocapture
+
+# RATE: purchases a second; without it the machine is measured first, and 30 % of what it bears is taken.
+soak: deps-test ## The system for hours at a third of its load, a fault a minute; nothing may grow: MINUTES=120 RATE= SEED=; the report is target/chaos/soak-SEED.md
+	$(CARGO) build --locked --features faults
+	$(ON_SERVERS) SOAK_MINUTES=$(MINUTES) SOAK_RATE=$(RATE) SOAK_SEED=$(SEED) $(CARGO) test --locked --test soak -- --nocapture
 
 controls: deps-test ## Chaos runs with one mechanism left out each; every one has to go red
 	CHAOS_CONTROLS=$(or $(CONTROLS),all) $(CARGO) test --locked --test chaos a_run_without_a_mechanism_goes_red -- --nocapture

@@ -17,6 +17,8 @@ mod clocks;
 mod controls;
 mod deployment;
 mod dump;
+#[allow(dead_code, reason = "the soak judges by it (tests/soak), its tests are here")]
+mod flat;
 mod floors;
 mod link_tests;
 mod loss;
