@@ -29,7 +29,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
@@ -81,6 +81,8 @@ struct Field {
     deployment: Arc<Deployment>,
     probe: Arc<Probe>,
     begun: Instant,
+    /// When the broker was started last.
+    broker_since: Mutex<Instant>,
 }
 
 /// What the nemesis is to do.
@@ -124,7 +126,8 @@ impl Striker {
     /// Its times count from now on.
     pub fn new(deployment: &Arc<Deployment>, probe: &Arc<Probe>, counts: Counts) -> Self {
         let (deployment, probe) = (deployment.clone(), probe.clone());
-        Self { field: Arc::new(Field { deployment, probe, begun: Instant::now() }), counts }
+        let (begun, broker_since) = (Instant::now(), Mutex::new(Instant::now()));
+        Self { field: Arc::new(Field { deployment, probe, begun, broker_since }), counts }
     }
 
     /// A fault of each of these kinds at once, as far as their places allow; the seed decides where.
@@ -219,8 +222,8 @@ impl Field {
             Kind::CloseConnections => self.broker(rabbit::CLOSE_ALL).await.into(),
             Kind::MemoryAlarm => self.memory_alarm(length_ms).await,
             Kind::Unbind => self.broker(&rabbit::unbind_orders()).await.into(),
-            Kind::DeleteOrders => self.broker(&rabbit::delete_orders()).await.into(),
-            Kind::DeleteRetry => self.broker(&rabbit::delete_retry(dice)).await.into(),
+            Kind::DeleteOrders => self.broker_up(&rabbit::delete_orders()).await.into(),
+            Kind::DeleteRetry => self.broker_up(&rabbit::delete_retry(dice)).await.into(),
             Kind::Purge => self.broker(&rabbit::purge_orders()).await.into(),
             Kind::KillConnections => self.sql(mysql::KILL_ALL).await.into(),
             Kind::LockStock => self.sql(&mysql::lock_stock(length_ms)).await.into(),
@@ -251,6 +254,7 @@ impl Field {
     async fn undo_settings(&self) {
         self.enough_memory().await;
         self.no_alarm().await;
+        self.dead_letters().await;
         self.remove_ghosts().await;
         self.writable().await;
         self.many_connections().await;

@@ -4,6 +4,7 @@ use super::{Field, Outcome};
 use crate::deployment::PREFIX;
 use crate::time::time_passes;
 use seckill::dev::ServerKind;
+use std::time::Instant;
 
 /// Every connection, by an operator.
 pub(super) const CLOSE_ALL: &str =
@@ -12,6 +13,9 @@ const LITTLE_MEMORY: &str = "vm_memory_monitor:set_vm_memory_high_watermark({abs
 const ENOUGH_MEMORY: &str = "vm_memory_monitor:set_vm_memory_high_watermark(0.4)";
 const GHOSTS: &str = "length([rabbit_amqqueue:delete(Q, false, false, <<\"chaos\">>) || Q <- rabbit_amqqueue:list(), \
     amqqueue:is_quorum(Q), whereis(element(1, amqqueue:get_pid(Q))) == undefined])";
+const DEAD_LETTERING: &str = "whereis(rabbit_fifo_dlx_sup) =/= undefined";
+/// No queue is deleted until the node has been up for this time, see [`Field::broker_up`].
+const UP_MS: u64 = 3_000;
 const RETRY_DELAYS_MS: [u32; 4] = [200, 400, 800, 1_000];
 
 fn name(kind: &str, name: &str) -> String {
@@ -83,5 +87,30 @@ impl Field {
     pub(super) async fn no_alarm(&self) {
         // A killed node comes back with its own setting.
         self.undo(ServerKind::Rabbitmq, || self.broker(ENOUGH_MEMORY)).await;
+    }
+
+    /// An expression that deletes a queue, when the node is up for a while. A quorum queue of RabbitMQ 3.10 that goes in the second in
+    /// which its node starts ends the supervisor of dead-lettering (`rabbit_fifo_dlx_sup`, as its worker meets no queue), which stays
+    /// away until the next start: no queue that is declared from then on works. That is no fault of the product, and none that it can
+    /// survive.
+    pub(super) async fn broker_up(&self, program: &str) -> Result<String, String> {
+        // Held while it starts.
+        drop(self.deployment.server(ServerKind::Rabbitmq).lock().await);
+        let since = self.broker_since.lock().expect("not poisoned").elapsed();
+        time_passes(UP_MS.saturating_sub(u64::try_from(since.as_millis()).expect("a short run"))).await;
+        self.broker(program).await
+    }
+
+    /// The broker has just been started.
+    pub(super) fn broker_started(&self) {
+        *self.broker_since.lock().expect("not poisoned") = Instant::now();
+    }
+
+    /// What an operator has to do when dead-lettering is gone all the same: start the node again.
+    pub(super) async fn dead_letters(&self) {
+        if self.broker(DEAD_LETTERING).await.is_ok_and(|answer| answer.contains("false")) {
+            eprintln!("chaos: the broker has no dead-lettering any more and is started again");
+            self.deployment.kill_and_restart(ServerKind::Rabbitmq).await;
+        }
     }
 }

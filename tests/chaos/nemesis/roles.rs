@@ -98,7 +98,11 @@ impl Field {
 
     pub(super) async fn kill_server(&self, target: Place) -> Outcome {
         self.deployment.kill_and_restart(server(target)).await;
-        let ghosts = if server(target) == ServerKind::Rabbitmq { self.remove_ghosts().await } else { 0 };
+        let mut ghosts = 0;
+        if server(target) == ServerKind::Rabbitmq {
+            self.broker_started();
+            ghosts = self.remove_ghosts().await;
+        }
         Outcome {
             note: (ghosts > 0).then(|| format!("queues without a process removed by hand: {ghosts}")),
             ..Outcome::of(true)
@@ -147,6 +151,9 @@ fn points_of(role: Role) -> &'static [CrashPoint] {
             CrashPoint::ExpiryChosen,
             CrashPoint::ExpiryWritten,
             CrashPoint::ExpiryCommitted,
+            CrashPoint::WebhookChosen,
+            CrashPoint::WebhookAnswered,
+            CrashPoint::WebhookRecorded,
         ],
     }
 }
