@@ -15,6 +15,8 @@ const HIT_ONE_OF: usize = 2;
 const HIT_EVERY_MS: u64 = 120_000;
 /// Requests accepted per second of faults; a run comes to about forty.
 const ACCEPTED_PER_S: u64 = 4;
+/// Events that the shop gets by webhook, per second; a run comes to more than sixty.
+const RECEIVED_PER_S: u64 = 4;
 /// How something is counted.
 type Count = fn(&Figures) -> u64;
 /// What the database has at the end: one in this number of seconds of faults, and how to count it.
@@ -68,6 +70,7 @@ pub fn shortfalls(
 
 fn traffic(seconds: u64, sales: &[String], figures: &Figures) -> Vec<String> {
     let accepted = ("requests are accepted".to_owned(), figures.accepted, ACCEPTED_PER_S * seconds);
+    let received = ("events are received by webhook".to_owned(), figures.received_events, RECEIVED_PER_S * seconds);
     let seen = SEEN.iter().map(|(what, every_s, count)| ((*what).to_owned(), count(figures), seconds / every_s));
     let of_sales = sales.iter().map(|sale| {
         let orders = figures.orders_by_sale.get(sale).copied().unwrap_or(0);
@@ -77,7 +80,7 @@ fn traffic(seconds: u64, sales: &[String], figures: &Figures) -> Vec<String> {
         let done = figures.acts.get(*duty).copied().unwrap_or(0);
         (format!("acts {duty} are done"), done, 1 + seconds / ACT_EVERY_S)
     });
-    let all = std::iter::once(accepted).chain(seen).chain(of_sales).chain(of_operators);
+    let all = [accepted, received].into_iter().chain(seen).chain(of_sales).chain(of_operators);
     all.filter(|(_, count, wanted)| count < wanted)
         .map(|(what, count, wanted)| format!("{count} {what}, at least {wanted} are wanted"))
         .collect()
@@ -102,6 +105,7 @@ mod tests {
         let counts = |of: &[(&str, u64)]| of.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
         Figures {
             accepted: 120,
+            received_events: 120,
             orders_by_state: counts(&[("PAID", 15), ("CANCELLED", 2), ("EXPIRED", 3)]),
             payments: counts(&[("APPLIED", 15), ("REFUND_NEEDED EXPIRED", 1), ("REFUND_NEEDED OTHER_AMOUNT", 2)]),
             orders_by_sale: counts(&[("one", 6), ("any", 6)]),
@@ -159,6 +163,7 @@ mod tests {
             without(|figures| figures.payments.retain(|state, _| state == "APPLIED")),
             without(|figures| assert!(figures.orders_by_sale.remove("any").is_some())),
             without(|figures| assert!(figures.acts.remove("audit").is_some())),
+            without(|figures| figures.received_events = 0),
         ] {
             assert_eq!(short.len(), 1, "{short:?}");
         }

@@ -31,6 +31,7 @@ mod report;
 mod run;
 mod sampler;
 mod self_test;
+mod shop;
 mod stage;
 /// What the harness has that needs no world.
 #[allow(dead_code, reason = "each binary uses a part of it")]

@@ -9,7 +9,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 
 /// The promises, and the checker's rules that would show one broken.
-const PROMISES: [(&str, &[&str]); 10] = [
+const PROMISES: [(&str, &[&str]); 11] = [
     ("acknowledged and lost", &["C3-lost", "C3-limbo", "C3-torn", "C6"]),
     ("duplicate orders, or above the limit", &["C2"]),
     ("oversold", &["C1"]),
@@ -20,6 +20,7 @@ const PROMISES: [(&str, &[&str]); 10] = [
     ("events that downstream systems never got", &["C12"]),
     ("findings of the audit that nothing confirms", &["C13"]),
     ("answers to operators that are not so", &["C14"]),
+    ("events that the shop never got by webhook", &["C15"]),
 ];
 
 /// Writes the report, with the schedule and what became of it beside it, and says where.
@@ -101,6 +102,7 @@ fn traffic(run: &Finished, out: &mut String) {
             "events published, and outcomes whose publishing a fault destroyed",
             format!("{}, {}", figures.published_events, figures.destroyed_events),
         ),
+        ("events that the shop got by webhook", figures.received_events.to_string()),
         ("undersold units", figures.undersold_units.to_string()),
         ("from the last heal until nothing was open, ms", run.drain_ms.to_string()),
         ("processes that ended by themselves", ends(run)),

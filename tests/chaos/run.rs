@@ -9,7 +9,8 @@ use crate::meter::Counts;
 use crate::nemesis::{self, Kind, Record, Schedule};
 use crate::probe::Probe;
 use crate::process::End;
-use crate::stage::{self, Everybody, HOPELESS_MS};
+use crate::shop::Shop;
+use crate::stage::{self, Everybody, HOPELESS_MS, Stage};
 use crate::time::pause;
 use crate::traces::{self, Losses, TraceVerdict};
 use seckill::faults::Mechanism;
@@ -121,7 +122,7 @@ pub async fn run(orders: Orders) -> Finished {
     let dir = stage.deployment.dir().to_owned();
     let probe = Arc::new(Probe::new(stage.deployment.direct_api_urls(), stage.deployment.secret()));
     let Everybody { clients, operators, meter, sampler } = stage.begin(&orders);
-    let (sales, deployment) = (stage.named(), stage.deployment);
+    let (sales, Stage { deployment, shop, .. }) = (stage.named(), stage);
     let schedule = schedule(&orders, Role::ALL.map(|role| (role, deployment.of(role).count())));
     let begun_ms = now_ms();
     let faults = nemesis::unleash(&deployment, &probe, &schedule, &dir).await;
@@ -136,11 +137,13 @@ pub async fn run(orders: Orders) -> Finished {
     let drain_ms = u64::try_from(healed.elapsed().as_millis()).expect("a short run");
     let fulfilled = deployment.fulfilled(patience).await.map_err(|open| format!("orders stay overdue: {open}"));
     unrest = unrest.or(fulfilled.err());
+    let delivered = deployment.delivered(patience).await.map_err(|open| format!("webhooks wait: {open}"));
+    unrest = unrest.or(delivered.err());
     sampler.stop().await;
     let states = meter.stop().await;
     let Ok(probe) = Arc::try_unwrap(probe) else { panic!("a probe is under way") };
     write_rest(&probe, drain_ms, &destroyed(&faults, begun_ms), &dir);
-    let verdict = judge(&deployment, patience, &dir).await;
+    let verdict = judge(&deployment, &shop, patience).await;
     let traces = traces::check(deployment.traces().expect("a run that is traced"), Losses::default());
     let ends = deployment.processes.iter().flat_map(|process| process.unordered_ends()).collect();
     let versions = deployment.versions().await;
@@ -191,12 +194,14 @@ fn write_rest(probe: &Probe, drain_ms: u64, destroyed: &[Value], dir: &Path) {
 }
 
 /// The checker's word, when it finds nothing unpublished any more or has waited for long enough: a redelivery may still publish it.
-async fn judge(deployment: &Deployment, patience: Duration, dir: &Path) -> Verdict {
+async fn judge(deployment: &Deployment, shop: &Shop, patience: Duration) -> Verdict {
+    let dir = deployment.dir();
     let urls = deployment.urls().clone();
     let urls = DumpUrls { redis: urls.redis, amqp: urls.amqp, mysql: urls.mysql, prefix: PREFIX.to_owned() };
     let deadline = Instant::now() + patience;
     loop {
         dump_with_published(&urls, dir).await;
+        shop.write(dir);
         let verdict = checker::check_with_published(dir);
         if !verdict.rules().contains(&"C12") || Instant::now() > deadline {
             return verdict;

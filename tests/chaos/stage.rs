@@ -10,6 +10,7 @@ use crate::probe;
 use crate::process::RoleEnv;
 use crate::run::Orders;
 use crate::sampler::Sampler;
+use crate::shop::{SOON, Shop};
 use seckill::faults::Mechanism;
 use seckill::roles::Role;
 use std::sync::Arc;
@@ -54,13 +55,18 @@ fn left_out(off: Mechanism) -> [RoleEnv; 4] {
 pub struct Stage {
     /// Still without load.
     pub deployment: Arc<Deployment>,
+    /// It gets the webhooks.
+    pub shop: Shop,
     sales: Vec<SaleSpec>,
     backend: Backend,
 }
 
 /// Servers, processes, and the sales.
 pub async fn set_up(orders: &Orders) -> Stage {
-    let mut options = Options { set: orders.set.clone(), traced: true, ..Options::default() };
+    let shop = Shop::open(true).await;
+    let webhook = Some(shop.url());
+    let mut options = Options { set: orders.set.clone(), traced: true, webhook, ..Options::default() };
+    options.set.extend(SOON.map(str::to_owned));
     options.set.push(format!("admin.token={ADMIN_TOKEN}"));
     options.env.extend(orders.off.into_iter().flat_map(left_out));
     options.set.extend((!orders.repairs).then(|| "p5_reconcile.compensate=manual".to_owned()));
@@ -74,7 +80,7 @@ pub async fn set_up(orders: &Orders) -> Stage {
     let probed = SaleSpec { id: probe::SALE.to_owned(), stock: 1_000_000, limit: None, pay_within_s: None };
     deployment.create_sale(&probed).await;
     let backend = Backend { admins: deployment.admin_urls(), token: ADMIN_TOKEN.to_owned() };
-    Stage { deployment, sales: sales.into(), backend }
+    Stage { deployment, shop, sales: sales.into(), backend }
 }
 
 /// Everybody who works with the system during a run.

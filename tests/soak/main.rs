@@ -36,6 +36,9 @@ mod probe;
 mod process;
 mod report;
 mod run;
+#[allow(dead_code, reason = "each binary uses a part of it")]
+#[path = "../chaos/shop.rs"]
+mod shop;
 /// What the harness has that needs no world.
 #[allow(dead_code, reason = "each binary uses a part of it")]
 #[path = "../support"]

@@ -9,6 +9,7 @@ use crate::keeper::{ClosedRound, Keeper, Kept};
 use crate::measured::{Gauge, Measured, rows};
 use crate::nemesis::{Counts, Kind, Record, Striker};
 use crate::probe::{self, Probe};
+use crate::shop::{SOON, Shop};
 use crate::time::time_passes;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -24,16 +25,19 @@ use tokio::task::JoinSet;
 const ADMIN_TOKEN: &str = "test-admin-token-of-a-soak-with-32-bytes-or-more";
 /// Share of what the machine bears, and how long that is measured.
 const SHARE_PERCENT: u64 = 30;
-const PEAK_TRIED_PER_S: u64 = 600;
+const PEAK_TRIED_PER_S: u64 = 3_000;
 const PEAK_S: u64 = 15;
+/// The sale of the measurement.
+const PEAK: &str = "peak";
 const ROUND: Duration = Duration::from_secs(60);
 /// The minute's fault begins somewhere in here, its audit at the end.
 const FAULT_AT_MS: std::ops::RangeInclusive<u64> = 12_000..=25_000;
 const AUDIT_AT: Duration = Duration::from_secs(50);
 const PAY_WITHIN_S: u32 = 5;
 const DRAIN: Duration = Duration::from_secs(120);
-/// Records leave Redis soon, so that a sale can be archived within the run.
-const SHORT_MEMORY: [&str; 2] = ["p1_entry.token_ttl_s=30", "p5_reconcile.ledger_retention_s=45"];
+/// Records leave Redis soon, so that a sale can be archived within the run, and deliveries the database.
+const SHORT_MEMORY: [&str; 3] =
+    ["p1_entry.token_ttl_s=30", "p5_reconcile.ledger_retention_s=45", "webhook_delivery.retention_s=45"];
 /// A leak may be true for a while.
 const LEAK: &str = "LEAK";
 
@@ -114,14 +118,14 @@ impl Soak<'_> {
     }
 
     /// Purchases accepted per second when more are tried than this machine bears.
-    async fn peak(&self) -> u64 {
-        let sale = SaleSpec { id: "peak".to_owned(), stock: 1_000_000, limit: None, pay_within_s: None };
+    async fn peak(&self, keeper: &Arc<Keeper>) -> (u64, Kept) {
+        let sale = SaleSpec { id: PEAK.to_owned(), stock: 1_000_000, limit: None, pay_within_s: None };
         self.deployment.create_sale(&sale).await;
-        let crowd = self.crowd("peak", vec![sale], PEAK_TRIED_PER_S, self.orders.seed);
+        let crowd = self.crowd(PEAK, vec![sale], PEAK_TRIED_PER_S, self.orders.seed);
         time_passes(PEAK_S * 1_000).await;
         let accepted = crowd.totals().accepted;
-        crowd.stop().await;
-        accepted / PEAK_S
+        let round = ClosedRound { sales: vec![PEAK.to_owned()], history: self.history(PEAK) };
+        (accepted / PEAK_S, put_away(keeper.clone(), crowd, round).await)
     }
 
     async fn audit(&self, minute: u64) -> Audited {
@@ -162,24 +166,29 @@ impl Kinds {
 
 /// Runs it.
 pub async fn run(orders: &Orders) -> Finished {
-    let mut options = Options::default();
+    let shop = Shop::open(false).await;
+    let mut options = Options { webhook: Some(shop.url()), ..Options::default() };
+    options.set.extend(SOON.map(str::to_owned));
     options.set.push(format!("admin.token={ADMIN_TOKEN}"));
     options.set.extend(SHORT_MEMORY.map(str::to_owned));
     let deployment = Arc::new(Deployment::start("soak", options).await);
     let soak = Soak { orders, deployment: deployment.clone() };
-    let peak_per_s = if orders.rate_per_s.is_none() { Some(soak.peak().await) } else { None };
+    let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(5)).build().expect("a client");
+    let keeper = Arc::new(Keeper { deployment: deployment.clone(), token: ADMIN_TOKEN, http });
+    let measured = if orders.rate_per_s.is_none() { Some(soak.peak(&keeper).await) } else { None };
+    let (peak_per_s, kept_peak) = measured.unzip();
     let rate_per_s = orders.rate_per_s.unwrap_or_else(|| (peak_per_s.unwrap_or(0) * SHARE_PERCENT / 100).max(1));
     eprintln!("soak: seed {}, {} min, {rate_per_s} purchases/s", orders.seed, orders.minutes);
     let probe_sale = SaleSpec { id: probe::SALE.to_owned(), stock: 1_000_000, limit: None, pay_within_s: None };
     deployment.create_sale(&probe_sale).await;
-    let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(5)).build().expect("a client");
-    let keeper = Arc::new(Keeper { deployment: deployment.clone(), token: ADMIN_TOKEN, http });
     let gauge = Gauge::start(&deployment, (rate_per_s * ROUND.as_secs()) as f64);
     let (mut faults, mut audits) = (Vec::new(), Vec::new());
-    let kept = rounds(&soak, &keeper, rate_per_s, (&mut faults, &mut audits)).await;
+    let mut kept = rounds(&soak, &keeper, rate_per_s, (&mut faults, &mut audits)).await;
+    kept.extend(kept_peak);
     let measured = gauge.stop().await;
     let mut unrest = deployment.try_heal().await.err();
     unrest = unrest.or(deployment.drained(DRAIN).await.map_err(|open| format!("not drained: {open}")).err());
+    unrest = unrest.or(deployment.delivered(DRAIN).await.map_err(|open| format!("webhooks wait: {open}")).err());
     let rows = rows(&deployment.urls().mysql).await.unwrap_or_default();
     drop((soak, keeper));
     let Ok(deployment) = Arc::try_unwrap(deployment) else { panic!("something is under way") };
@@ -274,7 +283,8 @@ impl Finished {
     fn wrong_rows(&self) -> Vec<String> {
         let archived: usize = self.kept.iter().map(|kept| kept.archived).sum();
         let payments: usize = self.kept.iter().map(|kept| kept.payments).sum();
-        let stays = [("payments", payments), ("archived_sales", archived)];
+        // The probe's sale is never closed.
+        let stays = [("payments", payments), ("archived_sales", archived), ("sales", 1)];
         stays
             .into_iter()
             .map(|(table, wanted)| (table, wanted as u64, self.rows.get(table).copied().unwrap_or(0)))

@@ -53,6 +53,8 @@ pub struct Figures {
     pub acts: BTreeMap<String, u64>,
     /// Events that downstream systems got.
     pub published_events: u64,
+    /// Events that the shop got by webhook.
+    pub received_events: u64,
     /// Outcomes that they did not get, because a fault destroyed their messages.
     pub destroyed_events: u64,
     /// C9, if the caller measured it.
@@ -118,6 +120,7 @@ impl Figures {
             unreadable_messages: total(input.rabbit.iter().filter(|message| message.body.is_none()).count()),
             acts: count(input.acts.iter().filter(|act| act.result == "done").map(|act| act.act.as_str())),
             published_events: total(input.published.len()),
+            received_events: input.received.as_ref().map_or(0, |received| total(received.len())),
             destroyed_events: total(published::destroyed_count(index)),
             drain_ms: input.drain_ms,
             rule_of_three: (accepted > 0).then(|| 3.0 / accepted as f64),

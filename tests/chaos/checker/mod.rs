@@ -22,6 +22,7 @@
 //! | C12 | an outcome, a state or another version of an order, or money that has to go back was never published to downstream systems |
 //! | C13 | the product's audit reported something beside the crowd that no other rule finds, but a leak, which may be mended since |
 //! | C14 | an operator's act is not on record as it was answered, units were added unasked, or a paused sale accepted a purchase |
+//! | C15 | the shop did not get an event by webhook |
 //!
 //! C12 is checked where a run listens to the events. C9, the drain time, is measured by the caller (`drain.json`) and only reported.
 
@@ -107,6 +108,7 @@ fn judge(input: &Input, mut found: Found) -> Verdict {
     rules::redis::check(&index, &mut found);
     rules::numbers::check(&index, &mut found);
     rules::operators::check(&index, &mut found);
+    rules::published::check_received(&index, &mut found);
     rules::audits::check(&index, &mut found);
     let figures = Figures::of(&index);
     Verdict { violations: found.0, figures }

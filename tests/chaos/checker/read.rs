@@ -108,6 +108,8 @@ pub struct Input {
     pub relay_dlq: Vec<Entry>,
     pub rabbit: Vec<Message>,
     pub published: Vec<Published>,
+    /// What a shop got by webhook; of a run with one.
+    pub received: Option<Vec<Published>>,
     pub destroyed: Vec<Destroyed>,
     pub findings: Vec<Reported>,
     /// Of a run with operators.
@@ -125,6 +127,7 @@ impl Input {
             samples: lines(dir, "samples", found),
             rabbit: lines(dir, "rabbit", found),
             findings: lines(dir, "audit_findings", found),
+            received: dir.join("received.jsonl").exists().then(|| lines(dir, "received", found)),
             acts: if dir.join("operators.jsonl").exists() { lines(dir, "operators", found) } else { Vec::new() },
             drain_ms: drain.as_ref().map(|drain| drain.drain_ms),
             destroyed: drain.map(|drain| drain.destroyed).unwrap_or_default(),

@@ -97,6 +97,22 @@ impl Deployment {
         }
     }
 
+    /// Waits until the shop has every event; else how many wait.
+    pub async fn delivered(&self, limit: Duration) -> Result<(), String> {
+        let deadline = Instant::now() + limit;
+        let waiting = "SELECT CAST(COUNT(*) AS CHAR) AS line FROM webhook_deliveries WHERE state <> 'DELIVERED'";
+        loop {
+            let left = one_line(&self.urls().mysql, waiting).await;
+            if left.as_deref() == Ok("0") {
+                return Ok(());
+            }
+            if Instant::now() > deadline {
+                return Err(format!("{left:?}"));
+            }
+            time_passes(AUDIT_EVERY_MS).await;
+        }
+    }
+
     /// Waits until every accepted request has its outcome and everything adds up; else what the last audit said.
     pub async fn drained(&self, limit: Duration) -> Result<(), String> {
         let deadline = Instant::now() + limit;

@@ -150,9 +150,11 @@ impl Deployment {
             format!("http.listen=127.0.0.1:{public_port}"),
         ];
         let sets = self.set.iter().chain(&own).flat_map(|set| ["--set".to_owned(), set.clone()]);
+        let config = options.file(&self.dir).map(|file| ["--config".to_owned(), file.display().to_string()]);
+        let config = config.into_iter().flatten();
         let recipe = Recipe {
             role,
-            args: sets.chain(["--role".to_owned(), role.name().to_owned()]).collect(),
+            args: config.chain(sets).chain(["--role".to_owned(), role.name().to_owned()]).collect(),
             env: options.env.iter().filter(|env| env.role == role).cloned().collect(),
             log: self.dir.join(format!("{name}.log")),
             traces: self.traces.clone(),

@@ -2,6 +2,13 @@
 
 use crate::process::RoleEnv;
 use seckill::roles::Role;
+use std::path::{Path, PathBuf};
+
+/// Every event of an order's life.
+const EVENTS: [&str; 6] =
+    ["order.confirmed", "order.failed", "order.paid", "order.expired", "order.cancelled", "order.refund_needed"];
+/// Signs what the webhooks send.
+const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
 /// On top of the quick settings: attempts that outlast the faults, and retries that come soon after them.
 pub const LASTING: [&str; 6] = [
@@ -30,6 +37,8 @@ pub struct Options {
     pub env: Vec<RoleEnv>,
     /// Every process writes what it does, for the checker of `tests/traces`.
     pub traced: bool,
+    /// Where the shop gets its webhooks, if it does.
+    pub webhook: Option<String>,
     /// Roles whose processes are not started again after an end.
     pub unsupervised: Vec<Role>,
 }
@@ -44,6 +53,7 @@ impl Default for Options {
             set: Vec::new(),
             env: Vec::new(),
             traced: false,
+            webhook: None,
             unsupervised: Vec::new(),
         }
     }
@@ -58,5 +68,15 @@ impl Options {
             Role::Consumer => self.consumers,
             Role::Reconcile => self.reconcilers,
         }
+    }
+
+    /// The configuration file of the processes, which holds what only a file can; nothing without a webhook.
+    pub(super) fn file(&self, dir: &Path) -> Option<PathBuf> {
+        let url = self.webhook.as_ref()?;
+        let (path, events) = (dir.join("webhooks.toml"), EVENTS);
+        let text =
+            format!("[[webhooks]]\nname = \"shop\"\nurl = \"{url}\"\nsecrets = [\"{SECRET}\"]\nevents = {events:?}\n");
+        std::fs::write(&path, text).expect("written");
+        Some(path)
     }
 }

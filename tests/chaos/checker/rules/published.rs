@@ -1,4 +1,5 @@
-//! C12: what became of requests, orders and payments was published to downstream systems, each at least once.
+//! C12: what became of requests, orders and payments was published to downstream systems, each at least once. C15: and a shop got all of it
+//! by webhook. Its deliveries are written with the change, so nothing excuses one that is missing.
 //!
 //! The consumer publishes an outcome between its commit and its acknowledgement. A fault that destroys the messages of the broker in
 //! between, or while a consumer that lost its connection still writes what it had in hand, destroys the redelivery that would publish it: such outcomes are counted, and are no violation. Everything after the
@@ -6,7 +7,7 @@
 
 use super::super::Found;
 use super::super::index::Index;
-use super::super::read::Outcome;
+use super::super::read::{Input, Outcome};
 use chrono::NaiveDateTime;
 use std::collections::BTreeSet;
 
@@ -24,6 +25,17 @@ pub fn check(index: &Index<'_>, found: &mut Found) {
     }
     orders(index, found);
     refunds(index, found);
+}
+
+/// Checks C15.
+pub fn check_received(index: &Index<'_>, found: &mut Found) {
+    let Some(received) = &index.input.received else { return };
+    let input = Input { published: received.clone(), destroyed: Vec::new(), ..index.input.clone() };
+    let mut missing = Found::default();
+    check(&Index::of(&input), &mut missing);
+    for missing in missing.0 {
+        found.add("C15", format!("no webhook: {}", missing.detail));
+    }
 }
 
 /// Outcomes that no system got, because their messages were destroyed.

@@ -113,3 +113,15 @@ fn c12_a_message_that_was_destroyed_excuses_its_outcome_and_nothing_else() {
         run.ends(&rid, "EXPIRED");
     });
 }
+
+#[test]
+fn c15_the_shop_got_no_webhook() {
+    let mut run = SampleRun::correct();
+    run.input.received = Some(run.input.published.clone());
+    assert!(verdict(&run).is_green(), "{:#?}", verdict(&run).violations);
+    broken("C15", "was never published", |run| {
+        let mut received = run.input.published.clone();
+        received.remove(0);
+        run.input.received = Some(received);
+    });
+}

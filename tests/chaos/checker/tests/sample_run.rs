@@ -277,6 +277,9 @@ impl SampleRun {
         put(&dir, "published", &input.published);
         put(&dir, "audit_findings", &input.findings);
         put(&dir, "operators", &input.acts);
+        if let Some(received) = &input.received {
+            put(&dir, "received", received);
+        }
         let drain = serde_json::json!({ "drain_ms": 0, "destroyed": input.destroyed }).to_string();
         std::fs::write(dir.join("drain.json"), drain).expect("a file");
         dir
