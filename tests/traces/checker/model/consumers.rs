@@ -84,11 +84,23 @@ impl Player<'_> {
                     let errors = [Kind::SystemError, Kind::UnknownCommit].map(|kind| Action::Fault(kind, place.at, k));
                     found.push(place.clone());
                     found.extend(errors.into_iter().filter_map(|error| self.take(place, error)));
+                    found.extend(self.committed_and_held(place, k));
                 }
                 "CONFLICT" => found.extend(decided.filter(|next| next.request().consumer[k].stage == Stage::Park)),
                 _ => found.extend(decided.filter(|next| is_verdict(line, place, next))),
             }
         }
         found
+    }
+
+    /// The commit had no answer, and the delivery waits for the database. To the model that is a consumer that dies after it, and gets
+    /// the message again.
+    fn committed_and_held(&self, place: &Place, k: usize) -> Option<Place> {
+        let attempts = place.request().consumer[k].attempts.into();
+        let faults = [Kind::UnknownCommit, Kind::ConsumerCrash].map(|kind| Action::Fault(kind, place.at, k));
+        let actions = faults.into_iter().chain([Action::Deliver(place.at, attempts, k)]);
+        let mut next = actions.fold(Some(place.clone()), |place, action| self.take(&place?, action))?;
+        next.consumers[k] = place.consumers[k];
+        Some(next)
     }
 }

@@ -127,6 +127,19 @@ fn a_consumer_that_lost_its_connection_goes_on() {
 }
 
 #[test]
+fn a_commit_without_an_answer_is_found_by_the_delivery_that_waits_for_the_database() {
+    let run = plain();
+    let error = json!({ "by": "relay", "verdict": "ERROR", "reason": "connection closed" });
+    let error = [("consumer", order("decided", 1, error))];
+    let held = Run(run.0[..run.place("decided")].to_vec()).and(error.clone());
+    let again = || Run(consumed("consumer", 1, ("ALREADY", "P4-C1"))[..2].to_vec()).0;
+    for held in [held.clone(), held.and(again()).and(error)] {
+        held.clone().and(consumed("consumer", 1, ("ALREADY", "P4-C1"))).is_explained();
+        held.and(consumed("consumer", 1, ("ORDERED", "P4-C0"))).is_explained();
+    }
+}
+
+#[test]
 fn a_relay_that_slept_sends_what_another_one_has_sent() {
     let run = plain();
     let mut other = relayed(1);
