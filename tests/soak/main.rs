@@ -15,6 +15,12 @@
     reason = "tests fail by panicking"
 )]
 
+// What a deployment says to the checker of its lines; a soak has none.
+include!("../model/protocol.in");
+
+/// Tries that fit into a state of the model.
+const TRIES_MAX: u8 = 32;
+
 #[allow(dead_code, reason = "each binary uses a part of it")]
 #[path = "../chaos/clients/mod.rs"]
 mod clients;
@@ -55,6 +61,10 @@ mod support {
         pub mod supervised;
     }
 }
+
+#[allow(dead_code, unused_imports, reason = "each binary uses a part of it")]
+#[path = "../traces/checker/mod.rs"]
+mod traces;
 
 use support::basics::{database_kind, files, raw_commands, time};
 

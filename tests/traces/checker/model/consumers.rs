@@ -98,8 +98,8 @@ impl Player<'_> {
     fn committed_and_held(&self, place: &Place, k: usize) -> Option<Place> {
         let attempts = place.request().consumer[k].attempts.into();
         let faults = [Kind::UnknownCommit, Kind::ConsumerCrash].map(|kind| Action::Fault(kind, place.at, k));
-        let actions = faults.into_iter().chain([Action::Deliver(place.at, attempts, k)]);
-        let mut next = actions.fold(Some(place.clone()), |place, action| self.take(&place?, action))?;
+        let mut actions = faults.into_iter().chain([Action::Deliver(place.at, attempts, k)]);
+        let mut next = actions.try_fold(place.clone(), |place, action| self.take(&place, action))?;
         next.consumers[k] = place.consumers[k];
         Some(next)
     }
