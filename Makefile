@@ -13,7 +13,7 @@ ON_SERVERS = servers=$$(scripts/newest-servers.sh $(SERVERS)) && SECKILL_SERVERS
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run test proof record test-long upgrade hosts check model generated build build-at fmt bench load chaos chaos-loss soak corruption controls schemathesis check-deploy image image-test compose units-test dist deny doc clean-dev deps deps-test
+.PHONY: help run test proof record test-long upgrade hosts check model generated build build-at fmt bench load chaos traces chaos-loss soak corruption controls schemathesis check-deploy image image-test compose units-test dist deny doc clean-dev deps deps-test
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "  %-16s %s\n", $$1, $$2 }'
@@ -40,6 +40,7 @@ test-long: deps-test ## What is long by nature: growth, strategies, every contro
 	CHAOS_CONTROLS=all $(CARGO) test --locked --test chaos a_run_without_a_mechanism_goes_red -- --nocapture
 	CHAOS_MINUTES=$(or $(MINUTES),10) CHAOS_SEED=$(or $(SEED),random) $(CARGO) test --locked --test chaos \
 		a_short_chaos_run_loses_nothing -- --exact --nocapture
+	CHAOS_LINES=$(or $(LINES),1000000) CHAOS_SEED=$(or $(SEED),random) $(CARGO) test --locked --test chaos the_lines_of_many_runs -- --nocapture
 	CHAOS_LOSS_FAULTS=$(or $(FAULTS),300) CHAOS_SEED=$(or $(SEED),random) scripts/in-memory.sh $(CARGO) test --locked --test chaos \
 		data_that_go_back_or_vanish -- --nocapture
 
@@ -103,6 +104,11 @@ load: ## A crowd made by JMeter against a fresh stack, then the audit: BUYERS=20
 chaos: deps-test ## Faults on everything for MINUTES=…, from SEED=…; the report is target/chaos/report-SEED.md
 	$(ON_SERVERS) CHAOS_SEED=$(or $(SEED),random) CHAOS_MINUTES=$(MINUTES) CHAOS_SECONDS=$(SECONDS) $(CARGO) test --locked --test chaos \
 		a_short_chaos_run_loses_nothing -- --exact --nocapture
+
+traces: deps-test ## Chaos of several kinds until its processes wrote LINES=1000000 lines, each explained; MINUTES=20 for a round of all kinds, SEED=…
+	$(CARGO) build --locked --features faults
+	$(ON_SERVERS) CHAOS_LINES=$(or $(LINES),1000000) CHAOS_MINUTES=$(or $(MINUTES),20) CHAOS_SEED=$(or $(SEED),random) $(CARGO) test --locked \
+		--test chaos the_lines_of_many_runs -- --nocapture
 
 chaos-loss: deps-test ## Redis, database and broker lose data, FAULTS=300 times, from SEED=…; the report is target/chaos/loss-SEED.md
 	$(ON_SERVERS) CHAOS_SEED=$(or $(SEED),random) CHAOS_LOSS_FAULTS=$(or $(FAULTS),300) scripts/in-memory.sh $(CARGO) test --locked --test chaos \

@@ -22,6 +22,7 @@ mod flat;
 mod floors;
 mod link_tests;
 mod loss;
+mod many_lines;
 mod meter;
 mod nemesis;
 mod operators;

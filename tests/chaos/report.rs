@@ -23,12 +23,18 @@ const PROMISES: [(&str, &[&str]); 11] = [
     ("events that the shop never got by webhook", &["C15"]),
 ];
 
-/// Writes the report, with the schedule and what became of it beside it, and says where.
-pub fn write(run: &Finished) -> PathBuf {
+/// Where reports are.
+pub fn folder() -> PathBuf {
     // Cargo's temporary folder is target/tmp.
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target folder");
     let folder = target.join("chaos");
     std::fs::create_dir_all(&folder).expect("a folder");
+    folder
+}
+
+/// Writes the report, with the schedule and what became of it beside it, and says where.
+pub fn write(run: &Finished) -> PathBuf {
+    let folder = folder();
     let path = folder.join(format!("report-{}.md", run.orders.seed));
     std::fs::write(&path, text(run)).expect("written");
     // For the checker alone, on the same lines again: `SECKILL_TRACES=folder cargo test --test traces`.

@@ -266,3 +266,23 @@ fn a_server_that_may_forget_accepts_again() {
     let decided = plain().and(consumed("other", 1, ("ORDERED", "P4-C0")));
     assert!(decided.judged_with(Losses { accepts: false, commits: true }).is_green());
 }
+
+#[test]
+fn each_cell_has_lines_or_a_reason_or_is_open() {
+    let all = super::cells::all();
+    let with_reason = all.iter().filter(|(_, never)| never.is_some()).count();
+    assert!(with_reason < all.len() / 2, "{with_reason} of {} cells cannot be used", all.len());
+    let verdict = plain().judged();
+    assert!(verdict.cells.surprises().is_empty());
+    assert_eq!(verdict.cells.seen() + verdict.cells.unseen().len() + with_reason, all.len());
+    // A refusal is none of a chaos run.
+    let refused = Run(plain().0[..plain().place("decide")].to_vec()).and([
+        ("consumer", order("decide", 1, json!({ "by": "relay" }))),
+        ("consumer", order("decided", 1, json!({ "by": "relay", "verdict": "REFUSED", "outcome": "FAILED" }))),
+    ]);
+    let mut cells = refused.judged().cells;
+    assert_eq!(cells.surprises().len(), 1, "{:?}", cells.surprises());
+    let seen = cells.seen();
+    cells.merge(&verdict.cells);
+    assert_eq!(cells.seen(), seen + 1, "the order's");
+}
