@@ -40,7 +40,9 @@ impl Player<'_> {
             "done" if hand == Hand::Confirmed => goes_on().collect(),
             "counted" if line.attempts == Some(0) => forgets().collect(),
             "counted" if hand == Hand::Failed => {
-                let counted = |next: &Place| Some(u32::from(next.request().kept.attempts)) == line.attempts;
+                // The model counts no further: an entry that no relay lived to park is counted once more by the next one.
+                let attempts = line.attempts.unwrap_or(0).min(self.setup.entry_tries.into());
+                let counted = |next: &Place| u32::from(next.request().kept.attempts) == attempts;
                 goes_on().filter(counted).collect()
             }
             "park" => if_so(hand == Hand::Spent, place),

@@ -36,8 +36,8 @@ pub fn steps(player: &Player<'_>, explained: &Explained, place: &Place) -> Vec<P
 fn of_relay(player: &Player<'_>, explained: &Explained, place: &Place, k: usize) -> Vec<Action> {
     let Some(process) = place.relays[k] else { return Vec::new() };
     match (player.next_of_relay(explained, process), place.request().hand[k]) {
-        // Deleted or parked, and the reply was lost.
-        (None | Some("read"), Hand::Confirmed | Hand::Spent) => {
+        // Deleted, counted or parked, and the reply was lost.
+        (None | Some("read"), Hand::Confirmed | Hand::Failed | Hand::Spent) => {
             vec![Action::Relay(place.at, k), Action::Fault(Kind::RelayCrash, 0, k)]
         }
         (None | Some("read"), _) => vec![Action::Fault(Kind::RelayCrash, 0, k)],
