@@ -56,8 +56,9 @@ paths (`replay_check`, `ledger`, `boot_fence`, `own_outcome`, `recorded_refusal`
 **Runs of the product.** The other way round, each request of a chaos run is held against the protocol's model: the
 lines that the processes wrote about it ([`tests/traces`](../tests/traces/checker/mod.rs), rule T8) have to be steps of
 the model, taken by its own actions, in some order that the lines leave. Between two lines the model may take steps that
-leave none: a call that runs late, a reply that is lost, a process that dies and says no more. It is one request at a
-time, so what others take (a refusal before it is accepted) is left out.
+leave none: a call that runs late, a reply that is lost, a process that dies and says no more. What became of an order
+(money, cancellations, its deadline) is held against the model of orders in the same way. It is one request at a time,
+so what others take (a refusal before it is accepted) is left out.
 
 **What it cannot see.**
 

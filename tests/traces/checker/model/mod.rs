@@ -5,14 +5,17 @@
 //! time: what others have in the same entry, message or transaction is their own, so the sale of the model has one unit and one buyer.
 
 mod consumers;
+mod money;
 mod player;
 mod relays;
 mod silent;
 
 use super::journey::{Explained, NoPath, Step, next};
 use crate::setup::{Kind, Setup};
+use money::Shopping;
 use player::{Place, Player};
 use std::collections::{BTreeMap, HashSet};
+use std::hash::Hash;
 use std::path::Path;
 
 /// Places of the search for one request. A request with more is reported, not passed.
@@ -79,21 +82,63 @@ pub fn ask(requests: &BTreeMap<u64, Vec<Step<'_>>>, tries: Tries) -> (usize, Vec
     (requests.len() - unexplained.len(), unexplained)
 }
 
-/// Searches for a run of the model with these lines, in any order that they leave. The order as written comes first, and steps
-/// without a line last: nearly always none is needed.
+/// A model that lines are held against.
+pub trait Plays {
+    /// Where a search is.
+    type Place: Clone + Eq + Hash;
+
+    fn start(&self) -> Self::Place;
+
+    /// Where the line with this number may lead.
+    fn after(&self, place: &Self::Place, at: usize) -> Vec<Self::Place>;
+
+    /// Where the model may go without a line.
+    fn silent(&self, explained: &Explained, place: &Self::Place) -> Vec<Self::Place>;
+
+    /// For people.
+    fn shown(&self, place: &Self::Place) -> String;
+}
+
+impl Plays for Player<'_> {
+    type Place = Place;
+
+    fn start(&self) -> Place {
+        Place::start(self.setup)
+    }
+
+    fn after(&self, place: &Place, at: usize) -> Vec<Place> {
+        self.after_line(place, at)
+    }
+
+    fn silent(&self, explained: &Explained, place: &Place) -> Vec<Place> {
+        silent::steps(self, explained, place)
+    }
+
+    fn shown(&self, place: &Place) -> String {
+        place.shown()
+    }
+}
+
+/// Whether the lines are a run of the protocol's model, and what is said of an order one of the orders' model.
 pub fn explain(steps: &[Step<'_>], tries: Tries) -> Result<(), NoPath> {
     // What a consumer has received is in its hand before it says so.
     let is_early = |step: &Step<'_>| step.line.point() == "delivered";
     let steps: Vec<_> =
         steps.iter().map(|step| Step { from: if is_early(step) { 0 } else { step.from }, ..*step }).collect();
     let setup = tries.setup();
-    let player = Player::new(&setup, &steps);
+    search(&Player::new(&setup, &steps), &steps)?;
+    if money::has_lines(&steps) { search(&Shopping::new(&steps), &steps) } else { Ok(()) }
+}
+
+/// Searches for a run of a model with these lines, in any order that they leave. The order as written comes first, and steps
+/// without a line last: nearly always none is needed.
+fn search<P: Plays>(player: &P, steps: &[Step<'_>]) -> Result<(), NoPath> {
     let mut best = NoPath { at: 0, explained: 0, why: "no first step".to_owned() };
     let mut seen = HashSet::new();
-    let mut open = vec![(Explained::default(), Place::start(&setup), false)];
+    let mut open = vec![(Explained::default(), player.start(), false)];
     while let Some((explained, place, is_silent)) = open.pop() {
         if is_silent {
-            let later = silent::steps(&player, &explained, &place).into_iter();
+            let later = player.silent(&explained, &place).into_iter();
             open.extend(later.map(|later| (explained.clone(), later, false)));
             continue;
         }
@@ -107,10 +152,10 @@ pub fn explain(steps: &[Step<'_>], tries: Tries) -> Result<(), NoPath> {
             continue;
         }
         open.push((explained.clone(), place.clone(), true));
-        for at in next(&steps, &explained).into_iter().rev() {
+        for at in next(steps, &explained).into_iter().rev() {
             let places = player.after(&place, at);
             if places.is_empty() && at == explained.base && explained.count() >= best.explained {
-                best = NoPath { at, explained: explained.count(), why: place.shown() };
+                best = NoPath { at, explained: explained.count(), why: player.shown(&place) };
             }
             open.extend(places.into_iter().rev().map(|later| (explained.with(at), later, false)));
         }

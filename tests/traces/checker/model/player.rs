@@ -141,7 +141,7 @@ impl<'a> Player<'a> {
     }
 
     /// Where this line may lead.
-    pub fn after(&self, place: &Place, at: usize) -> Vec<Place> {
+    pub fn after_line(&self, place: &Place, at: usize) -> Vec<Place> {
         let Step { line, said, .. } = self.steps[at];
         let request = place.request();
         match line.point() {

@@ -171,3 +171,34 @@ fn a_call_that_was_not_answered_may_run_late_and_once() {
     let never = before(run.place("ask")).and([("api", ask(1)), ("api", reserved(1, "REPLAYED"))]);
     never.and(after).breaks("T8", "request 1, 1 of");
 }
+
+/// A change of the order of request 1: written, and committed.
+fn changed(event: &str, about: (&str, &str), verdict: &str) -> [(&'static str, Value); 2] {
+    let line = |point: &str| {
+        let mut line = json!({ "point": point, "event": event, "rid": "1", "verdict": verdict });
+        line[about.0] = json!(about.1);
+        ("shop", line)
+    };
+    [line("order_written"), line("order_changed")]
+}
+
+#[test]
+fn money_goes_back_for_the_reason_that_the_order_gives() {
+    let paid = |name: &str, verdict: &str| changed("PaymentReceived", ("payment", name), verdict);
+    let cancelled = || changed("CancelledByOperator", ("by", "ann"), "");
+    plain().and(paid("a", "APPLIED")).and(paid("b", "ALREADY_PAID")).and(cancelled()).is_explained();
+    plain().and(paid("a", "OTHER_AMOUNT")).and(paid("b", "APPLIED")).is_explained();
+    plain().and(cancelled()).and(paid("a", "CANCELLED")).is_explained();
+    plain().and(paid("a", "ALREADY_PAID")).is_found_by_the_model_alone("order_changed rid=1");
+    plain().and(paid("a", "EXPIRED")).is_found_by_the_model_alone("order_changed rid=1");
+    let twice = plain().and(paid("a", "APPLIED")).and(paid("b", "CANCELLED"));
+    twice.is_found_by_the_model_alone("order_changed rid=1");
+}
+
+#[test]
+fn a_change_that_was_written_may_have_been_committed() {
+    let [written, _] = changed("PaymentReceived", ("payment", "a"), "APPLIED");
+    let run = plain().and([written]);
+    run.clone().and(changed("PaymentReceived", ("payment", "b"), "ALREADY_PAID")).is_explained();
+    run.and(changed("PaymentReceived", ("payment", "b"), "APPLIED")).is_explained();
+}
