@@ -39,6 +39,8 @@ impl Player<'_> {
             },
             "done" if hand == Hand::Confirmed => goes_on().collect(),
             "counted" if line.attempts == Some(0) => forgets().collect(),
+            // Its call to park it failed: it counts once more, and tries that again.
+            "counted" if hand == Hand::Spent => if_so(line.attempts > Some(self.setup.entry_tries.into()), place),
             "counted" if hand == Hand::Failed => {
                 // The model counts no further: an entry that no relay lived to park is counted once more by the next one.
                 let attempts = line.attempts.unwrap_or(0).min(self.setup.entry_tries.into());

@@ -99,6 +99,8 @@ fn an_entry_is_parked_after_its_last_try_and_not_before() {
     let tried = |times: u32| (1..=times).fold(begun(), |run, attempts| run.and(failed("relay", attempts)));
     tried(3).and(parks()).is_explained();
     tried(2).and(parks()).is_found_by_the_model_alone("park rid=1");
+    let again = of_relay("relay", &[("park", json!({})), ("counted", json!({ "attempts": 4 }))]);
+    tried(3).and(again).and(parks()).is_explained();
     // The relay died before it parked: the next one counts a try more.
     let parks = of_relay("other relay", &[("park", json!({})), ("parked", json!({ "verdict": "MOVED" }))]);
     let taken_over = tried(3).and(of_relay("other relay", &[("read", json!({}))])).and(failed("other relay", 4));
