@@ -52,7 +52,8 @@ impl Player<'_> {
                 let moves = matches!(request.kept.entry, Entry::Pending(owner) if usize::from(owner) == k);
                 match (line.verdict(), moves) {
                     ("MOVED", true) | ("NOT_OURS", false) => goes_on().collect(),
-                    ("GONE", _) => forgets().collect(),
+                    // Its entry, or its name with all that it had, was deleted from outside.
+                    ("GONE", _) | ("NOT_OURS", true) => forgets().collect(),
                     _ => Vec::new(),
                 }
             }
