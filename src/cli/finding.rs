@@ -6,7 +6,7 @@ use crate::config::Layers;
 use crate::domain::ids::SaleId;
 use crate::domain::operator::{ActTarget, Operation, OperatorAct};
 use crate::p5_reconcile::rows::books::Series;
-use crate::p5_reconcile::rows::books::closing::Closing;
+use crate::p5_reconcile::rows::books::closing::{Closing, ClosingResult};
 use crate::p5_reconcile::{AuditOptions, SaleAudit, Window, audit_sale};
 use std::path::Path;
 use std::str::FromStr;
@@ -83,8 +83,13 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: FindingComman
     let actor = context::operator();
     let by = actor.label();
     let closing = close.closing(&audit, sale.epoch, &by)?;
-    if !servers.rows.books.close(&close.sale, &closing).await? {
-        return Err(Failure::Failed("these numbers were closed before; see seckill act list".to_owned()));
+    let refused = match servers.rows.books.close(&close.sale, &closing).await? {
+        ClosingResult::Closed => None,
+        ClosingResult::Before => Some("these numbers were closed before; see seckill act list"),
+        ClosingResult::HasOutcome => Some("a request of these numbers has its outcome by now; audit again"),
+    };
+    if let Some(why) = refused {
+        return Err(Failure::Failed(why.to_owned()));
     }
     let mut act = OperatorAct::new(&actor, Operation::FindingClose, ActTarget::Sale(close.sale.clone()));
     act.reason = Some(close.reason.clone());

@@ -20,7 +20,8 @@ pub enum FailReason {
     UnknownSale,
     /// An operator gave it up, with a reason in the register.
     GivenUp,
-    /// Redis lost data and gave its acceptance number twice; another request has it.
+    /// Redis lost data and gave its acceptance number twice, and another request has it; or the number was closed before the request
+    /// was persisted.
     NumberReused,
 }
 
@@ -97,6 +98,8 @@ pub enum Obstacle {
     LimitPassed,
     /// The guarded stock update matched no row although the sale exists.
     StockShort,
+    /// The acceptance number was closed, and its unit may be for sale again.
+    NumberClosed,
     /// There is no such sale: its row is lost, or this is not its database.
     NoSuchSale,
 }
@@ -159,6 +162,7 @@ pub const fn after_obstacle(obstacle: Obstacle) -> NextStep {
         Obstacle::BuyerHasOrder => NextStep::RecordFailure(FailReason::DuplicateBuyer),
         Obstacle::LimitPassed => NextStep::RecordFailure(FailReason::LimitExceeded),
         Obstacle::StockShort => NextStep::RecordFailure(FailReason::SoldOut),
+        Obstacle::NumberClosed => NextStep::RecordFailure(FailReason::NumberReused),
         Obstacle::NoSuchSale => NextStep::Park,
     }
 }

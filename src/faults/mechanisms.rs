@@ -49,6 +49,8 @@ coded! {
         NoGiveBack = "no_give_back",
         /// A request whose acceptance number is another's gets an outcome from P5.
         ReusedNumberFails = "reused_number_fails",
+        /// A number that was closed makes no order.
+        ClosedNumbers = "closed_numbers",
         /// Only an unpaid order whose deadline has passed expires.
         ExpiryCondition = "expiry_condition",
         /// The UPDATE that expires has a condition on the state.
@@ -121,6 +123,8 @@ coded! {
         NothingOnItsWay = "nothing_on_its_way",
         /// A rebuild waits until nothing was decided for a while.
         QuietTime = "quiet_time",
+        /// A rebuild sees what goes through the retry queues meanwhile.
+        RetriesWatched = "retries_watched",
         /// A rebuild counts the requests that only a dead-letter queue has.
         DeadLettersCount = "dead_letters_count",
         /// P5 compares the epochs of an open sale, and rebuilds it if they differ.

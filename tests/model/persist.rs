@@ -204,8 +204,7 @@ pub fn transact(setup: &Setup, world: &mut World, at: usize) -> Verdict {
 /// Whether the request, or its number, has the outcome of something else.
 fn is_other_outcome(setup: &Setup, world: &World, at: usize) -> bool {
     let decided_elsewhere = world.is_decided_elsewhere(at) && !setup.lacks(Mutation::KeyedByNumber);
-    let closed = world.requests[at].decided.closed && !setup.lacks(Mutation::ClosedGapIsFree);
-    decided_elsewhere || !setup.lacks(Mutation::NoOutcomeKey) && (world.number_is_taken(at) || closed)
+    decided_elsewhere || !setup.lacks(Mutation::NoOutcomeKey) && world.number_is_taken(at)
 }
 
 /// In the order of the transaction's statements: outcome, order, stock.
@@ -218,6 +217,8 @@ fn obstacle(setup: &Setup, world: &World, at: usize) -> Option<Obstacle> {
         Some(Obstacle::SameOutcome(Outcome::Failed(FailReason::GivenUp)))
     } else if is_other_outcome(setup, world, at) {
         Some(Obstacle::OtherOutcome)
+    } else if request.decided.closed && !setup.lacks(Mutation::ClosedGapIsFree) {
+        Some(Obstacle::NumberClosed)
     } else if setup.one_buyer && world.requests.iter().any(|r| r.orders > 0) {
         Some(Obstacle::BuyerHasOrder)
     } else if world.db_stock < 1 {

@@ -145,8 +145,9 @@ pub const PROTOCOL: &[(M, InProduct)] = &[
     (M::WriteOffTwice, Switch(Mechanism::GapsHeld, "the_unit_of_a_gap_is_there_twice_when_a_rebuild_sells_it")),
     (
         M::ClosedGapIsFree,
-        None(
-            "landing does not know which numbers are closed: a late message of a closed number becomes an order, and the bridge of the audit shows its unit if that was offered again",
+        Switch(
+            Mechanism::ClosedNumbers,
+            "the_unit_of_a_closed_number_is_there_twice_when_a_late_message_of_it_becomes_an_order",
         ),
     ),
     (

@@ -5,6 +5,7 @@ use crate::domain::message::UnitPrice;
 use crate::domain::order_life::PaymentTerms;
 use crate::domain::policy::PurchasePolicy;
 use crate::orders::persist::Persister;
+use crate::orders::persist::numbers::ClosedNumbers;
 use crate::orders::persist::sale_facts::SaleFacts;
 use crate::store::mysql::codes::read_sale_id;
 use crate::store::mysql::fault::DbError;
@@ -25,6 +26,7 @@ struct FactsRow {
     pay_within_s: Option<u32>,
     pay_grace_s: u32,
     limit_returns: bool,
+    closings: u32,
 }
 
 impl Persister {
@@ -41,12 +43,13 @@ impl Persister {
         }
         missing.sort_unstable();
         missing.dedup();
-        let rows: Vec<(FactsRow, NaiveDateTime, NaiveDateTime)> = self
+        let (rows, mut closed): (Vec<(FactsRow, NaiveDateTime, NaiveDateTime)>, _) = self
             .db
             .run("sale_facts", async |conn| {
                 let query = sales::table.filter(sales::sale_id.eq_any(&missing));
                 let now = diesel::dsl::sql::<Datetime>("NOW(3)");
-                Ok(query.select((FactsRow::as_select(), sales::starts_at, now)).load(conn).await?)
+                let rows = query.select((FactsRow::as_select(), sales::starts_at, now)).load(conn).await?;
+                Ok((rows, ClosedNumbers::of(conn, &missing).await?))
             })
             .await?;
         // Before its start a sale can be edited.
@@ -55,9 +58,11 @@ impl Persister {
             let payment = PaymentTerms::of_columns(row.pay_within_s, row.pay_grace_s, row.limit_returns);
             let policy = PurchasePolicy::from_limit(row.per_user_limit);
             let unit_price = UnitPrice::new(row.price_cents, &row.currency);
-            let (sale_id, found) = (read_sale_id(&row.sale_id)?, SaleFacts { unit_price, policy, payment });
+            let sale_id = read_sale_id(&row.sale_id)?;
+            let closed = closed.remove(&sale_id).unwrap_or_default().into();
+            let found = SaleFacts { unit_price, policy, payment, closings: row.closings, closed };
             if starts_at <= now {
-                settled.insert(sale_id.clone(), found);
+                settled.insert(sale_id.clone(), found.clone());
             }
             facts.insert(sale_id, found);
         }

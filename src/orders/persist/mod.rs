@@ -10,6 +10,7 @@
 mod call;
 mod facts;
 mod locked;
+mod numbers;
 mod one;
 mod plan;
 mod refused;
@@ -101,12 +102,21 @@ impl Persister {
         loop {
             match write::transact(&self.db, "land_group", &plan).await {
                 Ok(None) => return Ok(GroupResult::Committed),
-                Ok(Some(Blocked::Outcome | Blocked::Buyer | Blocked::Limit | Blocked::Stock)) => {
+                Ok(Some(blocked)) => {
+                    self.learn_from(blocked, sale_ids);
                     return Ok(GroupResult::Surprise);
                 }
                 Err(DbError::Deadlock) if tries < DEADLOCK_TRIES => tries += 1,
                 Err(error) => return Err(error),
             }
+        }
+    }
+
+    /// What was remembered of these sales may be what stopped the transaction: the next one reads it again.
+    fn learn_from<'a>(&self, blocked: Blocked, sale_ids: impl IntoIterator<Item = &'a SaleId>) {
+        match blocked {
+            Blocked::Closed => self.facts.forget(sale_ids),
+            Blocked::Outcome | Blocked::Buyer | Blocked::Limit | Blocked::Stock => {}
         }
     }
 

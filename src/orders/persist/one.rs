@@ -7,6 +7,7 @@ use crate::events::rows::outcome as events;
 use crate::events::webhooks::rows as webhooks;
 use crate::faults::left_out;
 use crate::orders::persist::Persister;
+use crate::orders::persist::numbers;
 use crate::orders::persist::plan::{NewOutcomeRow, WritePlan};
 use crate::orders::persist::seen;
 use crate::orders::persist::write::{self, Blocked};
@@ -79,6 +80,8 @@ enum Stopped {
     Obstacle(Obstacle),
     /// The request id or its acceptance number has an outcome; a lookup decides which.
     Taken,
+    /// What was known of the sale was old; it is read again.
+    OldFacts,
 }
 
 impl Stopped {
@@ -86,6 +89,7 @@ impl Stopped {
     const fn is_duplicate_key(&self) -> bool {
         match self {
             Self::Taken => true,
+            Self::OldFacts => false,
             Self::Obstacle(obstacle) => matches!(obstacle, Obstacle::BuyerHasOrder),
         }
     }
@@ -99,8 +103,10 @@ impl Persister {
             Err(obstacle) => return Ok(Some(Stopped::Obstacle(obstacle))),
         };
         let blocked = write::transact(&self.db, "land_one", &plan).await?;
+        blocked.iter().for_each(|blocked| self.learn_from(*blocked, [&accepted.purchase.sale_id]));
         Ok(blocked.map(|blocked| match blocked {
             Blocked::Outcome => Stopped::Taken,
+            Blocked::Closed => Stopped::OldFacts,
             Blocked::Buyer => Stopped::Obstacle(Obstacle::BuyerHasOrder),
             Blocked::Limit => Stopped::Obstacle(Obstacle::LimitPassed),
             Blocked::Stock => Stopped::Obstacle(Obstacle::StockShort),
@@ -120,12 +126,12 @@ impl Persister {
                 Ok(Some(Obstacle::NoSuchSale))
             }
             Stopped::Obstacle(obstacle) => Ok(Some(obstacle)),
-            Stopped::Taken if number_is_taken(&self.db, accepted).await? => Ok(Some(Obstacle::OtherOutcome)),
+            Stopped::Taken if numbers::is_anothers(&self.db, accepted).await? => Ok(Some(Obstacle::OtherOutcome)),
             // Both tables have the request id as their key, and an order is never written without its outcome.
             Stopped::Taken if order_exists(&self.db, accepted).await? => {
                 Err(DbError::Other(format!("request {request_id} has an order and no outcome")))
             }
-            Stopped::Taken => Ok(None),
+            Stopped::Taken | Stopped::OldFacts => Ok(None),
         }
     }
 }
@@ -148,23 +154,6 @@ async fn order_exists(db: &Db, accepted: &OrderMessage) -> Result<bool, DbError>
     .await
 }
 
-/// Whether another request holds this acceptance number: Redis was rewound and handed it out twice.
-async fn number_is_taken(db: &Db, accepted: &OrderMessage) -> Result<bool, DbError> {
-    let sale_id = accepted.purchase.sale_id.as_str().as_bytes();
-    db.run("number_is_taken", async |conn| {
-        let taken: i64 = request_outcome::table
-            .filter(request_outcome::sale_id.eq(sale_id))
-            .filter(request_outcome::shard.eq(accepted.shard))
-            .filter(request_outcome::epoch.eq(accepted.epoch))
-            .filter(request_outcome::number.eq(accepted.number))
-            .count()
-            .get_result(conn)
-            .await?;
-        Ok(taken > 0)
-    })
-    .await
-}
-
 /// What the register says about an obstacle.
 const fn describe(obstacle: Obstacle) -> &'static str {
     match obstacle {
@@ -172,6 +161,7 @@ const fn describe(obstacle: Obstacle) -> &'static str {
         Obstacle::BuyerHasOrder => "the buyer has an order in this one-per-user sale under another request id",
         Obstacle::LimitPassed => "the order would pass the buyer's limit",
         Obstacle::StockShort => "the database has too little stock left",
+        Obstacle::NumberClosed => "its acceptance number was closed, and the unit may be for sale again",
         Obstacle::NoSuchSale => "the database does not know the sale",
     }
 }
@@ -189,8 +179,8 @@ pub(crate) struct FinalFailure<'a> {
 }
 
 impl Persister {
-    /// Gives a request its outcome whose acceptance number another request has: FAILED without a number. `None`: that is not so, and
-    /// nothing was written. Repeating is safe.
+    /// Gives a request its outcome whose acceptance number another request has, or was closed: FAILED without a number. `None`: that is
+    /// not so, and nothing was written. Repeating is safe.
     pub async fn fail_reused(
         &self,
         accepted: &OrderMessage,
@@ -198,18 +188,23 @@ impl Persister {
         by: &str,
     ) -> Result<Option<Verdict>, DbError> {
         let id = accepted.purchase.request_id;
-        if self.requests.outcomes_of(&[id]).await?.contains_key(&id) || !number_is_taken(&self.db, accepted).await? {
+        let (number, epoch) = (accepted.number, accepted.epoch);
+        let detail = if self.requests.outcomes_of(&[id]).await?.contains_key(&id) {
             return Ok(None);
-        }
+        } else if numbers::is_anothers(&self.db, accepted).await? {
+            format!("redis went back; another request has number {number} of epoch {epoch}")
+        } else if numbers::is_closed(&self.db, accepted).await? {
+            format!("number {number} of epoch {epoch} was closed")
+        } else {
+            return Ok(None);
+        };
         let reason = FailReason::NumberReused;
-        let detail =
-            format!("redis went back; another request has number {} of epoch {}", accepted.number, accepted.epoch);
         let written = self.record_failure(accepted, FinalFailure { reason, reporter, detail: &detail, by }).await?;
         Ok(written.then_some(Verdict::Refused(reason)))
     }
 
     /// Writes the FAILED outcome and its register row in one transaction. `false`: the request has an outcome already (or its
-    /// acceptance number has), and nothing was written. Repeating is safe.
+    /// acceptance number has, or was closed), and nothing was written. Repeating is safe.
     pub(crate) async fn record_failure(
         &self,
         accepted: &OrderMessage,
@@ -225,6 +220,9 @@ impl Persister {
             .db
             .run("record_failure", async |conn| {
                 conn.transaction(async |conn| {
+                    if row.number.is_some() && numbers::is_closed_for_good(conn, accepted).await? {
+                        return Err(DbError::Duplicate("closed_findings".to_owned()));
+                    }
                     diesel::insert_into(request_outcome::table).values(&row).execute(conn).await?;
                     if is_published_later {
                         events::write(conn, event).await?;
@@ -237,7 +235,10 @@ impl Persister {
             .await;
         match written {
             Ok(()) => Ok(true),
-            Err(DbError::Duplicate(_)) => Ok(false),
+            Err(DbError::Duplicate(_)) => {
+                self.learn_from(Blocked::Closed, [&accepted.purchase.sale_id]);
+                Ok(false)
+            }
             Err(error) => Err(error),
         }
     }
@@ -251,7 +252,7 @@ impl Persister {
             return Ok(Verdict::Refused(reason));
         }
         let Some(decided) = self.requests.outcome_of(accepted.purchase.request_id).await? else {
-            // Its number belongs to another request.
+            // Its number belongs to another request, or was closed.
             return self.fail_reused(accepted, Reporter::Audit, by).await?.ok_or(DbError::Deadlock);
         };
         match after_obstacle(seen(accepted, &decided)) {

@@ -63,6 +63,8 @@ pub(crate) struct SaleShare {
     pub units: i64,
     pub orders_count: u32,
     pub(crate) first_request: u64,
+    /// How often numbers of the sale were closed when its closed numbers were read.
+    pub(crate) closings: u32,
     /// The cumulative limit and the units that each buyer gets now; only for sales that have one. Sorted by buyer, so
     /// that two transactions lock buyers in the same order.
     pub buyers: Option<(u64, BTreeMap<Vec<u8>, u64>)>,
@@ -110,6 +112,9 @@ impl<'a> WritePlan<'a> {
                 return Ok(Err(Obstacle::NoSuchSale));
             };
             of_sale = Some((sale_id, facts));
+            if facts.closed.have(accepted) && !left_out!(ClosedNumbers) {
+                return Ok(Err(Obstacle::NumberClosed));
+            }
             if !facts.policy.allows(0, accepted.purchase.quantity) {
                 return Ok(Err(Obstacle::LimitPassed));
             }
@@ -119,7 +124,7 @@ impl<'a> WritePlan<'a> {
             if payable {
                 add_deadline(&mut orders, facts.payment);
             }
-            add_share(&mut shares, accepted, facts.policy);
+            add_share(&mut shares, accepted, facts);
             if !source.has_message() || deliveries.is_wanted() {
                 let event = PublishedEvent::of_outcome(accepted, Outcome::Ordered, Some(&facts.unit_price)).encoded();
                 deliveries.add(&event);
@@ -197,13 +202,14 @@ fn add_deadline(orders: &mut Values, terms: Option<PaymentTerms>) {
     orders.seconds_from_now(u64::from(pay_within_s) + u64::from(pay_grace_s));
 }
 
-fn add_share<'a>(shares: &mut BTreeMap<&'a SaleId, SaleShare>, accepted: &'a OrderMessage, policy: PurchasePolicy) {
+fn add_share<'a>(shares: &mut BTreeMap<&'a SaleId, SaleShare>, accepted: &'a OrderMessage, facts: &SaleFacts) {
     let purchase = &accepted.purchase;
     let share = shares.entry(&purchase.sale_id).or_insert_with(|| SaleShare {
         units: 0,
         orders_count: 0,
         first_request: purchase.request_id.get(),
-        buyers: match policy {
+        closings: facts.closings,
+        buyers: match facts.policy {
             PurchasePolicy::Cumulative(limit) => Some((u64::from(limit.get()), BTreeMap::new())),
             PurchasePolicy::OnePerUser | PurchasePolicy::Unlimited => None,
         },

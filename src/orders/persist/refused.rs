@@ -6,8 +6,11 @@ use crate::domain::outcome::FailReason;
 /// The reasons that persisting can find.
 const REASONS: [FailReason; 3] = [FailReason::SoldOut, FailReason::DuplicateBuyer, FailReason::LimitExceeded];
 
-/// Counts refusals that were recorded now, on every path that persists.
+/// Counts refusals that were recorded now, on every path that persists. A closed number is none: a person decided that, or P5.
 pub(crate) fn count(reason: FailReason, refused: u64) {
+    if !REASONS.contains(&reason) {
+        return;
+    }
     metrics::counter!("seckill_p4_persist_refused_total", "reason" => reason.code()).increment(refused);
 }
 

@@ -1,22 +1,26 @@
-//! The facts of a sale that never change after its start and that each order needs: price, purchase policy, payment terms. A cache
-//! of the process, for sales that have started.
+//! The facts of a sale that each order needs. Price, purchase policy and payment terms never change after its start; which of its
+//! numbers are closed does, and the transaction finds out ([`super::numbers`]). A cache of the process, for sales that have started.
 
 use crate::domain::ids::SaleId;
 use crate::domain::message::UnitPrice;
 use crate::domain::order_life::PaymentTerms;
 use crate::domain::policy::PurchasePolicy;
+use crate::orders::persist::numbers::ClosedNumbers;
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Most sales in the cache; no installation runs that many at a time. A full cache is emptied.
 const SALES_MAX: usize = 4096;
 
-/// The part of a sale that does not change after its start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What of a sale its orders need.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SaleFacts {
     pub unit_price: UnitPrice,
     pub policy: PurchasePolicy,
     pub payment: Option<PaymentTerms>,
+    /// How often numbers of it were closed when these were read.
+    pub(crate) closings: u32,
+    pub(crate) closed: Arc<ClosedNumbers>,
 }
 
 /// Facts by sale. Unknown sales are not remembered: they may be created at any moment.
@@ -32,7 +36,7 @@ impl SaleFactsCache {
     /// The facts of those of `sale_ids` that are in the cache.
     pub(crate) fn get(&self, sale_ids: &[&SaleId]) -> HashMap<SaleId, SaleFacts> {
         let cache = self.lock();
-        sale_ids.iter().filter_map(|sale_id| Some(((*sale_id).clone(), *cache.get(*sale_id)?))).collect()
+        sale_ids.iter().filter_map(|sale_id| Some(((*sale_id).clone(), cache.get(*sale_id)?.clone()))).collect()
     }
 
     pub(crate) fn extend(&self, facts: &HashMap<SaleId, SaleFacts>) {
@@ -40,6 +44,14 @@ impl SaleFactsCache {
         if cache.len() + facts.len() > SALES_MAX {
             cache.clear();
         }
-        cache.extend(facts.iter().map(|(sale_id, facts)| (sale_id.clone(), *facts)));
+        cache.extend(facts.iter().map(|(sale_id, facts)| (sale_id.clone(), facts.clone())));
+    }
+
+    /// These have changed: they are read again.
+    pub(crate) fn forget<'a>(&self, sale_ids: impl IntoIterator<Item = &'a SaleId>) {
+        let mut cache = self.lock();
+        for sale_id in sale_ids {
+            cache.remove(sale_id);
+        }
     }
 }

@@ -38,6 +38,8 @@ pub(crate) enum Blocked {
     Buyer,
     /// A buyer would pass the cumulative limit.
     Limit,
+    /// Numbers of a sale were closed since they were read: the numbers of the group may be among them.
+    Closed,
     /// The guarded update matched no row: too little stock, or no such sale.
     Stock,
 }
@@ -153,14 +155,17 @@ struct Above {
 
 async fn take_stock(conn: &mut Conn, sale_id: &SaleId, share: &SaleShare) -> Result<(), Halt<Blocked>> {
     let own_outcome = request_outcome::table.find(share.first_request);
-    let enough =
-        sales::table.filter(sales::sale_id.eq(sale_id.as_str().as_bytes())).filter(sales::stock.ge(share.units));
+    let row = sales::table.find(sale_id.as_str().as_bytes());
+    let enough = row.filter(sales::stock.ge(share.units)).filter(sales::closings.eq(share.closings));
     let less = diesel::update(enough).set(sales::stock.eq(sales::stock - share.units));
     let updated = less.filter(exists(own_outcome)).execute(conn).await;
     match updated.map_err(DbError::from) {
         Ok(0) => match own_outcome.count().get_result::<i64>(conn).await? {
             0 => Err(Halt::Db(DbError::Deadlock)),
-            _ => Err(Halt::Because(Blocked::Stock)),
+            _ => match row.select(sales::closings).first::<u32>(conn).await.optional()? {
+                Some(closings) if closings != share.closings => Err(Halt::Because(Blocked::Closed)),
+                Some(_) | None => Err(Halt::Because(Blocked::Stock)),
+            },
         },
         Ok(_) => Ok(()),
         // The hot row itself is locked: a smaller group of this sale would wait as well, other sales would not.

@@ -23,6 +23,7 @@ diesel::table! {
         epoch -> Unsigned<Integer>,
         hidden -> Bool,
         version -> Unsigned<Integer>,
+        closings -> Unsigned<Integer>,
         created_at -> Datetime,
     }
 }

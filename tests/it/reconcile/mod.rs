@@ -2,6 +2,7 @@
 
 mod books;
 mod cancel;
+mod closed_numbers;
 mod crash;
 mod dlq_commands;
 mod dlq_crash;

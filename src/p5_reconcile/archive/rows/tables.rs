@@ -224,6 +224,7 @@ pub const TABLES: [ArchiveTable; 10] = [
             ("epoch", Is),
             ("hidden", Is),
             ("version", Is),
+            ("closings", Is),
             ("created_at", Text),
         ],
         units: Some("stock"),

@@ -1,6 +1,7 @@
 //! What is added to the books by P5 and by a person: the end of an epoch, and a finding that was closed with a reason.
 //!
-//! Rows are added and never changed, so a repeat writes nothing twice. A crash leaves the row or no row.
+//! Rows are added and never changed, so a repeat writes nothing twice. A crash leaves the row or no row. Numbers are closed behind the
+//! sale's row, which counts it, so that no order is written with one of them (`orders/persist/numbers.rs` says how).
 
 use crate::domain::ids::SaleId;
 use crate::p5_reconcile::rows::BookRows;
@@ -8,9 +9,9 @@ use crate::p5_reconcile::rows::books::Series;
 use crate::store::mysql::codes::cut;
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Conn;
-use crate::store::mysql::schema::{closed_findings, sale_epochs};
+use crate::store::mysql::schema::{closed_findings, request_outcome, sale_epochs, sales};
 use diesel::prelude::*;
-use diesel_async::RunQueryDsl;
+use diesel_async::{AsyncConnection, RunQueryDsl};
 
 impl BookRows {
     /// Writes down where the acceptance numbers of a series ended: `accepted` is Redis' own sum of units, if Redis can still be
@@ -58,12 +59,23 @@ pub(crate) struct Closing<'a> {
     pub by: &'a str,
 }
 
+/// What became of a closing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ClosingResult {
+    /// Closed now.
+    Closed,
+    /// These very numbers were closed before.
+    Before,
+    /// A request has got its outcome with one of the numbers. Nothing was written.
+    HasOutcome,
+}
+
 impl BookRows {
-    /// Writes a closing down. `false`: these very numbers were closed before. Repeating is safe for numbers.
-    pub(crate) async fn close(&self, sale_id: &SaleId, closing: &Closing<'_>) -> Result<bool, DbError> {
-        let numbers = closing.numbers;
+    /// Writes a closing down. Repeating is safe for numbers.
+    pub(crate) async fn close(&self, sale_id: &SaleId, closing: &Closing<'_>) -> Result<ClosingResult, DbError> {
+        let (numbers, sale) = (closing.numbers, sale_id.as_str().as_bytes());
         let row = (
-            closed_findings::sale_id.eq(sale_id.as_str().as_bytes()),
+            closed_findings::sale_id.eq(sale),
             closed_findings::code.eq(closing.code),
             closed_findings::epoch.eq(numbers.map(|(series, ..)| series.epoch).or(closing.epoch)),
             closed_findings::shard.eq(numbers.map(|(series, ..)| series.shard)),
@@ -76,15 +88,47 @@ impl BookRows {
         let written = self
             .db
             .run("books_close", async |conn| {
-                Ok(diesel::insert_into(closed_findings::table).values(row).execute(conn).await?)
+                conn.transaction(async |conn| {
+                    if let Some((series, first, last)) = numbers {
+                        count_closing(conn, sale).await?;
+                        if have_outcome(conn, sale, series, (first, last)).await? {
+                            return Ok(ClosingResult::HasOutcome);
+                        }
+                    }
+                    diesel::insert_into(closed_findings::table).values(row).execute(conn).await?;
+                    Ok(ClosingResult::Closed)
+                })
+                .await
             })
             .await;
         match written {
-            Ok(_) => Ok(true),
-            Err(DbError::Duplicate(_)) => Ok(false),
-            Err(error) => Err(error),
+            Err(DbError::Duplicate(_)) => Ok(ClosingResult::Before),
+            written => written,
         }
     }
+}
+
+/// Counts that numbers of the sale are closed. From here on no order of it is written before this transaction ends, and the next one
+/// reads its closed numbers again.
+pub(super) async fn count_closing(conn: &mut Conn, sale: &[u8]) -> Result<(), DbError> {
+    let counted = diesel::update(sales::table.find(sale)).set(sales::closings.eq(sales::closings + 1));
+    counted.execute(conn).await?;
+    Ok(())
+}
+
+/// Whether one of these numbers, first to last, has an outcome.
+pub(super) async fn have_outcome(
+    conn: &mut Conn,
+    sale: &[u8],
+    series: Series,
+    (first, last): (u64, u64),
+) -> Result<bool, DbError> {
+    let of_numbers = request_outcome::table
+        .filter(request_outcome::sale_id.eq(sale))
+        .filter(request_outcome::shard.eq(series.shard))
+        .filter(request_outcome::epoch.eq(series.epoch))
+        .filter(request_outcome::number.between(first, last));
+    Ok(of_numbers.count().get_result::<i64>(conn).await? > 0)
 }
 
 /// What a person closed, or P5: void numbers.

@@ -7,11 +7,12 @@ use crate::domain::ids::SaleId;
 use crate::domain::sale::SaleStatus;
 use crate::p5_reconcile::rows::BookRows;
 use crate::p5_reconcile::rows::books::Series;
+use crate::p5_reconcile::rows::books::closing::{count_closing, have_outcome};
 use crate::sales::rows::grants;
 use crate::store::mysql::codes::{GrantKind, cut};
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Conn;
-use crate::store::mysql::schema::{closed_findings, request_outcome, sales};
+use crate::store::mysql::schema::{closed_findings, sales};
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Binary};
 use diesel_async::{AsyncConnection, RunQueryDsl};
@@ -67,7 +68,7 @@ async fn in_transaction(conn: &mut Conn, sale_id: &SaleId, void: &VoidNumber<'_>
     let row = sales::table.find(sale).select((sales::stock, sales::epoch, sales::status)).for_update();
     let row: Option<(i64, u32, String)> = row.first(conn).await.optional()?;
     let Some((stock, epoch_now, status)) = row else { return Ok(Voided::Not) };
-    if has_outcome(conn, sale, void.series, void.number).await? {
+    if have_outcome(conn, sale, void.series, (void.number, void.number)).await? {
         return Ok(Voided::Not);
     }
     let waiting: WaitingGrants = diesel::sql_query(WAITING).bind::<Binary, _>(sale).get_result(conn).await?;
@@ -87,6 +88,7 @@ async fn in_transaction(conn: &mut Conn, sale_id: &SaleId, void: &VoidNumber<'_>
         closed_findings::reclaimed_by.eq(grant_id.as_ref().map(String::as_bytes)),
     );
     diesel::insert_into(closed_findings::table).values(row).execute(conn).await?;
+    count_closing(conn, sale).await?;
     let Some(grant_id) = grant_id else { return Ok(Voided::KeptBack) };
     grants::write(conn, sale_id, &grant_id, (GrantKind::Reclaim, void.units, epoch_now)).await?;
     Ok(Voided::Offered)
@@ -105,20 +107,11 @@ impl BookRows {
             .filter(closed_findings::last_number.ge(number));
         self.db
             .run("books_is_settled", async |conn| {
-                let settled = has_outcome(conn, sale, series, number).await?;
+                let settled = have_outcome(conn, sale, series, (number, number)).await?;
                 Ok(settled || closed.count().get_result::<i64>(conn).await? > 0)
             })
             .await
     }
-}
-
-async fn has_outcome(conn: &mut Conn, sale: &[u8], series: Series, number: u64) -> Result<bool, DbError> {
-    let of_number = request_outcome::table
-        .filter(request_outcome::sale_id.eq(sale))
-        .filter(request_outcome::shard.eq(series.shard))
-        .filter(request_outcome::epoch.eq(series.epoch))
-        .filter(request_outcome::number.eq(number));
-    Ok(of_number.count().get_result::<i64>(conn).await? > 0)
 }
 
 #[derive(QueryableByName)]
