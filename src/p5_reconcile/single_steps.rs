@@ -30,7 +30,10 @@ pub async fn attempt_rebuild(
         retention_ms: i64::MAX / 2,
         mq_dlq: &unread,
     };
-    rebuild(context, sale, &mut QuiescenceTimer::default(), options).await
+    let mut timer = QuiescenceTimer::default();
+    let rebuilt = rebuild(context, sale, &mut timer, options).await;
+    timer.end().await;
+    rebuilt
 }
 
 /// The first step of such an attempt: a sale that Redis sells in another epoch than the database's is frozen. Repeating is safe.

@@ -169,7 +169,7 @@ impl Reconcile {
                 Err(error) => figures.failed(&sale.sale_id, error),
             }
         }
-        self.quiescence.retain(&broken);
+        self.quiescence.retain(&broken).await;
         turns.set_live(live);
     }
 
@@ -189,8 +189,7 @@ impl Reconcile {
             }
             None => return Ok(false),
         }
-        let quiescent_for = Duration::from_millis(self.settings.quiet_ms);
-        let retention_ms = self.retention_ms();
+        let (quiescent_for, retention_ms) = (Duration::from_millis(self.settings.quiet_ms), self.retention_ms());
         let options =
             RebuildOptions { judged_epoch, quiescent_for, backlog_max: self.backlog_max, retention_ms, mq_dlq };
         if !Box::pin(rebuild(&context, sale, &mut self.quiescence, options)).await? {
@@ -216,10 +215,8 @@ impl Reconcile {
             self.noted.clear();
             tracing::warn!(phase = "p5_reconcile", %error, "the MQ DLQ cannot be cleaned");
         }
-        let copied = copy_relay_dlq(&self.context).await;
-        copied
-            .inspect_err(|error| tracing::error!(phase = "p5_reconcile", %error, "the relay DLQ cannot be copied"))
-            .err()
+        let failed = copy_relay_dlq(&self.context).await.err();
+        failed.inspect(|error| tracing::error!(phase = "p5_reconcile", %error, "the relay DLQ cannot be copied"))
     }
 
     /// Audits and repairs one sale. Returns how many requests were repaired and the age of the oldest undecided one.
@@ -292,6 +289,9 @@ impl Worker for Reconcile {
 
     async fn step(&mut self) -> Result<Progress, Fault> {
         let leads = self.election.run().await.map_err(Fault::back_off)?;
+        if !leads {
+            self.quiescence.end().await;
+        }
         if !leads || Instant::now() < self.next_at {
             return Ok(Progress::Idle);
         }

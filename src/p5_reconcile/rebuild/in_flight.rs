@@ -1,25 +1,27 @@
 //! Whether a request of a sale is still on its way, and where. Of queues that it shares with other sales only its own messages
 //! count: what others wait for must not keep it frozen (S8).
 //!
-//! Input: the outboxes, the depths of the queues, the messages in the retry queues, which are held while they are read and go back.
-//! Output: what the rebuild waits for. Changes nothing; after a crash the broker puts back what was held.
+//! Input: the outboxes, the depths of the queues, what the watch over the retry queues has in hand. Output: what the rebuild waits
+//! for. Changes nothing.
 //!
-//! A retry queue is searched before and after the order queue is counted, because a message moves from one to the other.
-//! What a consumer has in hand is in no queue: that is what the quiet time is for, and all of this is asked again after it.
+//! What a consumer has in hand is in no queue, and only its consumer knows of it. So all of this is asked twice, and between is the
+//! quiet time, in which what was in a hand has left it: it is decided (the count of outcomes shows it), parked (the MQ DLQ is read
+//! after that time), or sent back. The last one is what the watch is for: a message that is sent back may be in a hand again when the
+//! queues are searched, and so each time, but none goes through a retry queue unseen ([`RetryWatch`]). One that came through ends the
+//! quiet time, which begins again.
 
 use crate::domain::ids::SaleId;
-use crate::domain::message;
 use crate::domain::shard::order_queue_index;
 use crate::faults::left_out;
 use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
 use crate::p5_reconcile::pages::OutboxPages;
-use crate::store::rabbit::{DlqReader, RabbitConfig, RabbitError, Topology, queue_depths};
-use std::time::{Duration, Instant};
+use crate::store::rabbit::{InRetry, QueueDepth, RabbitConfig, RabbitError, RetryWatch, Topology, queue_depths};
+use std::time::Duration;
+use tokio::time::sleep;
 
-/// Messages of the retry queues that are read to find those of one sale; they are held in memory meanwhile.
-const READ_MAX: usize = 10_000;
-/// Time for that. Their return is late by as much.
-const READ_TIME: Duration = Duration::from_secs(5);
+/// How often the queues are looked at while a message is in a retry queue that the watch has not got yet.
+const LOOKS_MAX: u32 = 20;
+const LOOK_PAUSE: Duration = Duration::from_millis(50);
 
 /// What the rebuild of a sale waits for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -80,7 +82,11 @@ impl WaitsFor {
 }
 
 /// Where a request of the sale may still be on its way to the database; `None` when nowhere.
-pub(super) async fn in_flight(context: &ReconcileContext, sale: &SaleId) -> Result<Option<WaitsFor>, ReconcileError> {
+pub(super) async fn in_flight(
+    context: &ReconcileContext,
+    sale: &SaleId,
+    watch: &RetryWatch,
+) -> Result<Option<WaitsFor>, ReconcileError> {
     if left_out!(NothingOnItsWay) {
         return Ok(None);
     }
@@ -93,49 +99,48 @@ pub(super) async fn in_flight(context: &ReconcileContext, sale: &SaleId) -> Resu
         }
     }
     // Requests in the MQ DLQ are decided by now, because they are in the ledger, or are nowhere else either.
-    let found = in_queues(&context.rabbit, sale).await;
+    let found = in_queues(&context.rabbit, sale, watch).await;
     Ok(found.unwrap_or_else(|error| Some(WaitsFor::Broker(error.to_string()))))
 }
 
-async fn in_queues(rabbit: &RabbitConfig, sale: &SaleId) -> Result<Option<WaitsFor>, RabbitError> {
+async fn in_queues(rabbit: &RabbitConfig, sale: &SaleId, watch: &RetryWatch) -> Result<Option<WaitsFor>, RabbitError> {
     let mine = Topology::new(rabbit).orders_queue(order_queue_index(sale.as_str(), rabbit.queues));
-    for _ in 0..2 {
+    let mut unseen = None;
+    for _ in 0..LOOKS_MAX {
+        // In this order, because what leaves a retry queue is in the order queue next.
+        if let Some(found) = watch.in_hand(sale) {
+            return Ok(Some(found.into()));
+        }
         let depths = queue_depths(rabbit).await?;
         if let Some(depth) = depths.iter().find(|depth| depth.queue == mine && depth.ready > 0) {
             return Ok(Some(WaitsFor::OrderQueue { queue: depth.queue.clone(), ready: depth.ready }));
         }
-        for depth in depths.into_iter().filter(|depth| depth.ready > 0 && depth.queue.contains(".retry.")) {
-            if let Some(found) = in_retry_queue(rabbit, depth.queue, sale).await? {
-                return Ok(Some(found));
-            }
-        }
-    }
-    Ok(None)
-}
-
-/// Reads a retry queue up to the first message of the sale, and puts all back.
-async fn in_retry_queue(rabbit: &RabbitConfig, queue: String, sale: &SaleId) -> Result<Option<WaitsFor>, RabbitError> {
-    let until = Instant::now() + READ_TIME;
-    let mut reader = DlqReader::connect_to(rabbit, queue.clone()).await?;
-    let (mut read, mut found) = (0, None);
-    while let Some(parked) = reader.next_there().await? {
-        read += 1;
-        match message::decode(&parked.body) {
-            Ok(order) if order.purchase.sale_id == *sale => {
-                found = Some(WaitsFor::Retry(queue));
-                break;
-            }
-            Ok(_) => {}
-            Err(_) => {
-                found = Some(WaitsFor::UnknownRetry { queue, why: "one cannot be read by this version" });
-                break;
-            }
-        }
-        if read >= READ_MAX || Instant::now() > until {
-            found = Some(WaitsFor::UnknownRetry { queue, why: "there are too many to read them all" });
+        unseen = depths.into_iter().filter(|depth| depth.queue.contains(".retry.")).find_map(unseen_in);
+        if unseen.is_none() {
             break;
         }
+        // A message that has just come is on its way to the watch.
+        sleep(LOOK_PAUSE).await;
     }
-    reader.close().await?;
-    Ok(found)
+    Ok(unseen)
+}
+
+/// Why the watch does not see everything that is in this retry queue.
+fn unseen_in(depth: QueueDepth) -> Option<WaitsFor> {
+    let why = match (depth.consumers, depth.ready) {
+        (1, 0) => return None,
+        (1, _) => "there are too many to read them all",
+        (0, _) => "it is not watched any more",
+        (_, _) => "another process reads it, too",
+    };
+    Some(WaitsFor::UnknownRetry { queue: depth.queue, why })
+}
+
+impl From<InRetry> for WaitsFor {
+    fn from(found: InRetry) -> Self {
+        match found {
+            InRetry::OfSale(queue) => Self::Retry(queue),
+            InRetry::Unread(queue) => Self::UnknownRetry { queue, why: "one cannot be read by this version" },
+        }
+    }
 }

@@ -1,18 +1,31 @@
-//! Since when nothing was decided of a broken sale, and what its rebuild waits for.
+//! Since when nothing was decided of a broken sale and nothing of it was sent back, and what its rebuild waits for.
 //!
-//! Input: what each attempt found. Output: whether the quiet time is over; a log line for each new reason to wait, and a gauge.
-//! A crash forgets it: the next leader waits for the quiet time again.
+//! Input: what each attempt found, and the watch over the retry queues, which is there while a sale is broken. Output: whether the
+//! quiet time is over; a log line for each new reason to wait, and a gauge. A crash forgets it: the next leader waits for the quiet
+//! time again.
 
 use super::in_flight::WaitsFor;
 use crate::domain::ids::SaleId;
+use crate::store::rabbit::{RabbitConfig, RabbitError, RetryWatch, SeenOfSale};
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Remembers of each broken sale since when it has been quiescent, and what it waits for.
 #[derive(Debug, Default)]
 pub(in crate::p5_reconcile) struct QuiescenceTimer {
-    since: HashMap<SaleId, (Instant, u64)>,
+    since: HashMap<SaleId, (Instant, QuietMark)>,
     waits: HashMap<SaleId, RebuildWaits>,
+    watch: Option<Arc<RetryWatch>>,
+}
+
+/// What does not change while nothing of a sale happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct QuietMark {
+    /// Requests of it that have their outcome.
+    pub(super) decided_count: u64,
+    /// What went through the retry queues; `None` only without the mechanism `RetriesWatched`.
+    pub(super) seen: Option<SeenOfSale>,
 }
 
 /// What a rebuild waits for.
@@ -24,11 +37,23 @@ struct RebuildWaits {
 }
 
 impl QuiescenceTimer {
-    /// Whether the sale's decisions have been `decided_count` for `time`.
-    pub(super) fn long_enough(&mut self, sale: &SaleId, decided_count: u64, time: Duration) -> bool {
-        let entry = self.since.entry(sale.clone()).or_insert_with(|| (Instant::now(), decided_count));
-        if entry.1 != decided_count {
-            *entry = (Instant::now(), decided_count);
+    /// The watch over the retry queues; begins one when there is none.
+    ///
+    /// # Errors
+    /// Why it cannot begin.
+    pub(super) async fn watch(&mut self, rabbit: &RabbitConfig) -> Result<Arc<RetryWatch>, RabbitError> {
+        let watch = match self.watch.take() {
+            Some(watch) if !watch.has_ended() => watch,
+            Some(_) | None => Arc::new(RetryWatch::start(rabbit).await?),
+        };
+        Ok(Arc::clone(self.watch.insert(watch)))
+    }
+
+    /// Whether nothing of the sale has happened for `time`.
+    pub(super) fn long_enough(&mut self, sale: &SaleId, mark: QuietMark, time: Duration) -> bool {
+        let entry = self.since.entry(sale.clone()).or_insert_with(|| (Instant::now(), mark));
+        if entry.1 != mark {
+            *entry = (Instant::now(), mark);
         }
         entry.0.elapsed() >= time
     }
@@ -47,13 +72,25 @@ impl QuiescenceTimer {
         }
     }
 
-    /// Keeps what is known of these sales, which are broken, and forgets the others. Sets the gauge.
-    pub(in crate::p5_reconcile) fn retain(&mut self, broken: &HashSet<SaleId>) {
+    /// Keeps what is known of these sales, which are broken, and forgets the others. Sets the gauge. Without any the retry queues are
+    /// not watched any more.
+    pub(in crate::p5_reconcile) async fn retain(&mut self, broken: &HashSet<SaleId>) {
         self.since.retain(|sale, _| broken.contains(sale));
         self.waits.retain(|sale, _| broken.contains(sale));
+        let over = self.watch.take_if(|_| broken.is_empty());
+        if let Some(watch) = over.and_then(Arc::into_inner) {
+            watch.close().await;
+        }
         for code in WaitsFor::CODES {
             let count = self.waits.values().filter(|waiting| waiting.code == code).count();
             metrics::gauge!("seckill_p5_reconcile_rebuild_waits_count", "for" => code).set(count as f64);
+        }
+    }
+
+    /// Another process leads: it watches, and only one may.
+    pub(in crate::p5_reconcile) async fn end(&mut self) {
+        if self.watch.is_some() || !self.waits.is_empty() {
+            self.retain(&HashSet::new()).await;
         }
     }
 }

@@ -1,8 +1,9 @@
 //! The steps of a rebuild, in their order: freeze, persist what the ledger has, wait, begin the next epoch, load, open.
 
 use super::in_flight::{WaitsFor, in_flight};
-use super::quiescence::QuiescenceTimer;
+use super::quiescence::{QuiescenceTimer, QuietMark};
 use super::{ends, load};
+use crate::domain::ids::SaleId;
 use crate::domain::sale::{MetaState, Sale, SaleStatus};
 use crate::domain::shard::share;
 use crate::faults::{between_steps, crash_point, hold, left_out};
@@ -12,9 +13,10 @@ use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
 use crate::p5_reconcile::dlq::{MqDlqContents, MqDlqScan};
 use crate::p5_reconcile::rows::opening::{Opening, OpeningUnits};
 use crate::sales::rows::changes;
-use crate::store::rabbit::RabbitError;
+use crate::store::rabbit::{RabbitError, RetryWatch, SeenOfSale};
 use crate::store::redis::Replaceable;
 use crate::trace_points::trace_point;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Time for reading all of the MQ DLQ before a rebuild; tens of thousands of messages.
@@ -80,19 +82,23 @@ pub(in crate::p5_reconcile) async fn rebuild(
         context.redis.sale_keys.freeze(id, shard, options.judged_epoch).await?;
         trace_point!(Frozen { sale: id.as_str(), shard: shard });
     }
+    let watched = Watched::of(context, id, timer).await;
     // Requests that only the ledger has are persisted now; the next epoch begins with another ledger.
-    if let Some(reason) = waits_for(context, sale, options).await? {
-        timer.reset(id);
-        timer.waits(id, &reason);
-        return Ok(false);
-    }
+    let watched = match (waits_for(context, sale, options, watched.as_ref()).await?, watched) {
+        (None, Ok(watched)) => watched,
+        (Some(reason), _) | (None, Err(reason)) => {
+            timer.reset(id);
+            timer.waits(id, &reason);
+            return Ok(false);
+        }
+    };
     let decided_count = context.rows.requests.count_of_sale(id).await?;
-    if !timer.long_enough(id, decided_count, options.quiescent_for) {
+    if !timer.long_enough(id, QuietMark { decided_count, seen: watched.seen }, options.quiescent_for) {
         timer.waits(id, &WaitsFor::Quiet);
         return Ok(false);
     }
     let began = Instant::now();
-    match Box::pin(rebuild_now(context, sale, options)).await? {
+    match Box::pin(rebuild_now(context, sale, options, &watched)).await? {
         RebuildAttempt::Rebuilt => {
             timer.reset(id);
             metrics::counter!("seckill_p5_reconcile_rebuilds_total").increment(1);
@@ -104,6 +110,26 @@ pub(in crate::p5_reconcile) async fn rebuild(
             Ok(false)
         }
         RebuildAttempt::Overtaken => Ok(false),
+    }
+}
+
+/// The watch over the retry queues, and what it had seen of the sale before this attempt.
+struct Watched {
+    watch: Arc<RetryWatch>,
+    seen: Option<SeenOfSale>,
+}
+
+impl Watched {
+    async fn of(context: &ReconcileContext, sale: &SaleId, timer: &mut QuiescenceTimer) -> Result<Self, WaitsFor> {
+        let blind = |why: String| WaitsFor::Broker(format!("the retry queues cannot be watched: {why}"));
+        let watch = timer.watch(&context.rabbit).await.map_err(|error| blind(error.to_string()))?;
+        let seen = watch.seen_of(sale).map_err(blind)?;
+        Ok(Self { watch, seen: (!left_out!(RetriesWatched)).then_some(seen) })
+    }
+
+    /// Whether something of the sale has come through a retry queue since, or may have.
+    fn has_changed(&self, sale: &SaleId) -> bool {
+        self.seen.is_some_and(|before| self.watch.seen_of(sale) != Ok(before))
     }
 }
 
@@ -122,12 +148,17 @@ async fn waits_for(
     context: &ReconcileContext,
     sale: &Sale,
     options: RebuildOptions<'_>,
+    watched: Result<&Watched, &WaitsFor>,
 ) -> Result<Option<WaitsFor>, ReconcileError> {
     let audit = audit_sale(context, sale, options.audit()).await?;
     compensate_before_rebuild(context, &audit).await?;
-    match audit.overdue.len() {
-        0 => Box::pin(in_flight(context, &sale.sale_id)).await,
-        undecided => Ok(Some(WaitsFor::Undecided(undecided))),
+    match (audit.overdue.len(), watched) {
+        (0, Ok(watched)) => {
+            let found = Box::pin(in_flight(context, &sale.sale_id, &watched.watch)).await?;
+            Ok(found.or_else(|| watched.has_changed(&sale.sale_id).then_some(WaitsFor::Quiet)))
+        }
+        (0, Err(reason)) => Ok(Some(reason.clone())),
+        (undecided, _) => Ok(Some(WaitsFor::Undecided(undecided))),
     }
 }
 
@@ -153,11 +184,13 @@ async fn rebuild_now(
     context: &ReconcileContext,
     sale: &Sale,
     options: RebuildOptions<'_>,
+    watched: &Watched,
 ) -> Result<RebuildAttempt, ReconcileError> {
     let id = &sale.sale_id;
-    // All of the MQ DLQ: a request that only this queue has needs its unit, too.
+    // All of the MQ DLQ: a request that only this queue has needs its unit, too. Read now, after the quiet time: what a consumer had in
+    // hand may have been parked since the round read it.
     let mut all = MqDlqContents::default();
-    let options = if options.mq_dlq.unseen_count == Some(0) {
+    let options = if left_out!(DeadLettersCount) {
         options
     } else {
         if let Err(error) = read_all(context, &mut all).await {
@@ -183,7 +216,7 @@ async fn rebuild_now(
         return Ok(RebuildAttempt::Overtaken);
     }
     if !left_out!(EpochBeforeJudging)
-        && let Some(reason) = waits_for(context, &next, options).await?
+        && let Some(reason) = waits_for(context, &next, options, Ok(watched)).await?
     {
         return Ok(RebuildAttempt::Waits(reason));
     }

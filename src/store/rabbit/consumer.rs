@@ -111,16 +111,14 @@ impl Consumer {
         }
     }
 
-    /// The same without declaring anything: while all queues are there, a consumer costs a slow broker no more than it must.
-    ///
-    /// # Errors
-    /// [`RabbitError::NoQueue`] when one is missing; else as [`Consumer::connect`].
+    /// The same without declaring anything: while all queues are there, a consumer costs a slow broker no more than it must. It fails
+    /// with [`RabbitError::NoQueue`] when one is missing.
     pub(crate) async fn consume(config: &RabbitConfig, queues: &[u16], prefetch: u16) -> RabbitResult<Self> {
         let topology = Topology::new(config);
         let names: Vec<String> = queues.iter().map(|index| topology.orders_queue(*index)).collect();
         let link = Link::connect(config, "consumer").await?;
         let node = link.node();
-        let link = Self::start(link, config, names.clone(), prefetch).await.map_err(|error| node.blamed(error))?;
+        let link = start_consuming(link, config, names.clone(), prefetch).await.map_err(|error| node.blamed(error))?;
         Ok(Self {
             link,
             op_timeout_ms: config.op_timeout_ms,
@@ -131,30 +129,6 @@ impl Consumer {
             unacked: AckTracker::default(),
             torn: false,
         })
-    }
-
-    async fn start(mut link: Link, config: &RabbitConfig, names: Vec<String>, prefetch: u16) -> RabbitResult<Link> {
-        link = call("set the prefetch", config.connect_timeout_ms, async move {
-            // Quorum queues know no limit over a whole channel, so it is one per consumer. 0 would mean none at all.
-            if let Err(error) = link.channel.basic_qos(BasicQosArguments::new(0, prefetch.max(1), false)).await {
-                let reason = link.why(&error).await.to_string();
-                return Err(RabbitError::Refused { what: "set the prefetch".to_owned(), reason });
-            }
-            Ok(link)
-        })
-        .await?;
-        for name in names {
-            link = call("start to consume", config.connect_timeout_ms, async move {
-                let arguments = BasicConsumeArguments::new(&name, &name).manual_ack(true).finish();
-                let feed = Feed(link.reporter("the consumer ended"));
-                match link.channel.basic_consume(feed, arguments).await {
-                    Ok(_tag) => Ok(link),
-                    Err(error) => Err(refused(&mut link, "consumer of queue", name, &error).await),
-                }
-            })
-            .await?;
-        }
-        Ok(link)
     }
 
     /// Waits up to `first_wait` for a delivery, then takes what else has arrived, `max` in all. Empty when none came.
@@ -292,4 +266,34 @@ impl Consumer {
             Err(_) => Err(RabbitError::Timeout { what, limit_ms: self.op_timeout_ms }),
         }
     }
+}
+
+/// Starts to consume these queues; each delivery has the name of its queue as its tag.
+pub(super) async fn start_consuming(
+    mut link: Link,
+    config: &RabbitConfig,
+    names: Vec<String>,
+    prefetch: u16,
+) -> RabbitResult<Link> {
+    link = call("set the prefetch", config.connect_timeout_ms, async move {
+        // Quorum queues know no limit over a whole channel, so it is one per consumer. 0 would mean none at all.
+        if let Err(error) = link.channel.basic_qos(BasicQosArguments::new(0, prefetch.max(1), false)).await {
+            let reason = link.why(&error).await.to_string();
+            return Err(RabbitError::Refused { what: "set the prefetch".to_owned(), reason });
+        }
+        Ok(link)
+    })
+    .await?;
+    for name in names {
+        link = call("start to consume", config.connect_timeout_ms, async move {
+            let arguments = BasicConsumeArguments::new(&name, &name).manual_ack(true).finish();
+            let feed = Feed(link.reporter("the consumer ended"));
+            match link.channel.basic_consume(feed, arguments).await {
+                Ok(_tag) => Ok(link),
+                Err(error) => Err(refused(&mut link, "consumer of queue", name, &error).await),
+            }
+        })
+        .await?;
+    }
+    Ok(link)
 }

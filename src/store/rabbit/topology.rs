@@ -106,6 +106,11 @@ impl Topology {
         format!("{}.retry.{delay_ms}", self.prefix)
     }
 
+    /// The retry queues, each with the pause of its messages.
+    pub(super) fn retry_queues(&self) -> impl Iterator<Item = (String, Duration)> + '_ {
+        self.retry_delays_ms.iter().map(|ms| (self.retry_name(*ms), Duration::from_millis(*ms)))
+    }
+
     /// The dead-letter exchange, and the queue behind it.
     #[must_use]
     pub fn dlq(&self) -> String {

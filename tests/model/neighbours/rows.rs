@@ -25,7 +25,7 @@ pub fn configurations() -> Vec<Complete<NeighboursSetup>> {
             "a pause ends in the quiet time, or a message moves on twice in a search",
             fast(of(1, 0, 3, FORGOTTEN)),
             500,
-            &["N2"],
+            &[],
         ),
     ]
 }
@@ -39,9 +39,13 @@ pub fn without() -> Vec<Lacking<NeighboursSetup>> {
     let alone = of(1, 0, 3, FORGOTTEN);
     vec![
         row("a rebuild waits for what is in a retry queue, whosever it is", Unshared::OwnMessagesOnly, both, &["N1"]),
-        row("a retry queue is searched once, after the order queue", Unshared::RetrySearchedTwice, alone, &["N2"]),
+        row(
+            "the retry queues are searched, and not watched between the searches",
+            Unshared::RetriesWatched,
+            fast(alone),
+            &["N2"],
+        ),
         row("a rebuild without the quiet time", Unshared::QuietTime, alone, &["N2"]),
-        row("nothing is searched again after the quiet time", Unshared::SearchedAgain, alone, &["N2"]),
         row("a group meets a locked row as a whole", Unshared::LockedApart, both, &["N3"]),
         row("a group waits until the row is free", Unshared::LockedSentBack, both, &["N1"]),
         row("a sale that was found locked is not tried again", Unshared::LockForgotten, both, &["N1"]),

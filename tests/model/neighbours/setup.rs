@@ -8,12 +8,10 @@ use std::fmt;
 pub enum Unshared {
     /// A rebuild waits for whatever message is in a retry queue.
     OwnMessagesOnly,
-    /// A retry queue is searched once, after the order queue is counted.
-    RetrySearchedTwice,
+    /// A rebuild searches the retry queues now and then, and does not see what goes through them between.
+    RetriesWatched,
     /// A rebuild opens the sale without the quiet time.
     QuietTime,
-    /// Nothing is searched again after the quiet time.
-    SearchedAgain,
     /// A group with an order of a locked sale is sent back as a whole, with a try counted.
     LockedApart,
     /// A consumer keeps its group until the row is free.

@@ -47,6 +47,8 @@ pub struct Bought {
     pub has_moved: bool,
     /// It was in the order queue or in a hand when the quiet time of the rebuild began, and has not been sent back since.
     pub is_old: bool,
+    /// It came into a retry queue since the rebuild made its first check.
+    pub came_back: bool,
 }
 
 /// What the writers of a process know of the busy sale's row.
@@ -60,7 +62,8 @@ pub enum Lock {
     ToBeTried,
 }
 
-/// What a rebuild finds out, in this order; all of it once more after the quiet time.
+/// What a rebuild finds out, in this order; all of it once more after the quiet time. A message that leaves a retry queue is in the
+/// order queue next, which is counted later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Check {
     Ledger,
@@ -71,20 +74,16 @@ pub enum Check {
     Opens,
 }
 
-pub const CHECKS: [Check; 14] = [
+pub const CHECKS: [Check; 10] = [
     Check::Ledger,
     Check::Outbox,
-    Check::OrderQueue,
     Check::RetryQueue,
     Check::OrderQueue,
-    Check::RetryQueue,
     Check::Quiet,
     Check::Ledger,
     Check::Outbox,
-    Check::OrderQueue,
     Check::RetryQueue,
     Check::OrderQueue,
-    Check::RetryQueue,
     Check::Opens,
 ];
 

@@ -144,24 +144,25 @@ fn waits_for_row(setup: &NeighboursSetup, shared: &Shared, consumer: u8) -> bool
 fn passes(setup: &NeighboursSetup, shared: &Shared) -> bool {
     let mine = |place: Place| shared.of(QUIET).any(|request| request.place == place);
     let anyones = |place: Place| shared.all().any(|request| request.place == place);
-    let later = shared.check > 6;
-    if later && setup.lacks(Unshared::SearchedAgain) {
-        return true;
-    }
     match CHECKS[usize::from(shared.check)] {
         Check::Ledger => !shared.of(QUIET).any(|request| request.is_known && request.place != Place::Decided),
         Check::Outbox => !mine(Place::Outbox),
         // Of the order queue only its length is known.
         Check::OrderQueue => !anyones(Place::Queue),
         Check::RetryQueue => {
-            let first = [3, 10].contains(&shared.check);
-            let left_out = first && setup.lacks(Unshared::RetrySearchedTwice);
-            let found = if setup.lacks(Unshared::OwnMessagesOnly) { anyones(Place::Retry) } else { mine(Place::Retry) };
-            left_out || !found
+            !(if setup.lacks(Unshared::OwnMessagesOnly) { anyones(Place::Retry) } else { mine(Place::Retry) })
         }
-        Check::Quiet => !shared.of(QUIET).any(|request| request.is_old) || setup.lacks(Unshared::QuietTime),
-        Check::Opens => true,
+        Check::Quiet => {
+            let happened = shared.of(QUIET).any(|request| request.is_old) || came_back(setup, shared);
+            !happened || setup.lacks(Unshared::QuietTime)
+        }
+        Check::Opens => !came_back(setup, shared),
     }
+}
+
+/// Whether the watch over the retry queues has seen a message of the quiet sale since the rebuild began to check.
+fn came_back(setup: &NeighboursSetup, shared: &Shared) -> bool {
+    shared.of(QUIET).any(|request| request.came_back) && !setup.lacks(Unshared::RetriesWatched)
 }
 
 pub fn apply(setup: &NeighboursSetup, shared: &mut Shared, step: SharedStep) {
@@ -217,7 +218,7 @@ fn strike(shared: &mut Shared, kind: SharedFault, consumer: u8) {
             for request in shared.requests[QUIET].iter_mut().filter(|request| held(request.place)) {
                 request.attempts += 1;
                 (request.has_moved, request.is_old) = (searching, false);
-                request.place = if request.attempts < ATTEMPTS_MAX { Place::Retry } else { Place::Parked };
+                sent_back(request);
             }
         }
     }
@@ -237,7 +238,7 @@ fn write(setup: &NeighboursSetup, shared: &mut Shared, consumer: u8) {
             request.is_old = false;
             if as_one {
                 request.attempts = ATTEMPTS_MAX.min(request.attempts + 1);
-                request.place = if request.attempts < ATTEMPTS_MAX { Place::Retry } else { Place::Parked };
+                sent_back(request);
                 shared.blamed |= sale == QUIET;
             } else if sale == BUSY && sent_back {
                 request.place = Place::Retry;
@@ -251,9 +252,18 @@ fn write(setup: &NeighboursSetup, shared: &mut Shared, consumer: u8) {
     }
 }
 
+/// To the retry queue, where the watch sees it, or to the DLQ.
+fn sent_back(request: &mut Bought) {
+    let again = request.attempts < ATTEMPTS_MAX;
+    (request.place, request.came_back) = (if again { Place::Retry } else { Place::Parked }, again || request.came_back);
+}
+
 fn check(setup: &NeighboursSetup, shared: &mut Shared) {
+    if shared.check == 0 {
+        shared.requests.iter_mut().flatten().for_each(|request| request.came_back = false);
+    }
     if !passes(setup, shared) {
-        if CHECKS[usize::from(shared.check)] != Check::Quiet {
+        if CHECKS[usize::from(shared.check)] != Check::Quiet || came_back(setup, shared) {
             begin_again(shared);
         }
         return;
