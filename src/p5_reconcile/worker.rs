@@ -288,11 +288,11 @@ impl Worker for Reconcile {
     }
 
     async fn step(&mut self) -> Result<Progress, Fault> {
-        let leads = self.election.run().await.map_err(Fault::back_off)?;
-        if !leads {
+        let elected = self.election.run().await;
+        if !matches!(elected, Ok(true)) {
             self.quiescence.end().await;
         }
-        if !leads || Instant::now() < self.next_at {
+        if !elected.map_err(Fault::back_off)? || Instant::now() < self.next_at {
             return Ok(Progress::Idle);
         }
         self.round().await

@@ -10,6 +10,11 @@ use crate::store::rabbit::{RabbitConfig, RabbitError, RetryWatch, SeenOfSale};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::time::sleep;
+
+/// A watch that has begun gets this long for what is in the queues already. A message that comes later is seen as well, and begins
+/// the quiet time again.
+const FIRST_MESSAGES: Duration = Duration::from_millis(100);
 
 /// Remembers of each broken sale since when it has been quiescent, and what it waits for.
 #[derive(Debug, Default)]
@@ -44,7 +49,11 @@ impl QuiescenceTimer {
     pub(super) async fn watch(&mut self, rabbit: &RabbitConfig) -> Result<Arc<RetryWatch>, RabbitError> {
         let watch = match self.watch.take() {
             Some(watch) if !watch.has_ended() => watch,
-            Some(_) | None => Arc::new(RetryWatch::start(rabbit).await?),
+            Some(_) | None => {
+                let begun = RetryWatch::start(rabbit).await?;
+                sleep(FIRST_MESSAGES).await;
+                Arc::new(begun)
+            }
         };
         Ok(Arc::clone(self.watch.insert(watch)))
     }
@@ -87,7 +96,7 @@ impl QuiescenceTimer {
         }
     }
 
-    /// Another process leads: it watches, and only one may.
+    /// Another process leads, or may: it watches, and only one may.
     pub(in crate::p5_reconcile) async fn end(&mut self) {
         if self.watch.is_some() || !self.waits.is_empty() {
             self.retain(&HashSet::new()).await;

@@ -218,7 +218,7 @@ fn strike(shared: &mut Shared, kind: SharedFault, consumer: u8) {
             for request in shared.requests[QUIET].iter_mut().filter(|request| held(request.place)) {
                 request.attempts += 1;
                 (request.has_moved, request.is_old) = (searching, false);
-                sent_back(request);
+                send_back(request);
             }
         }
     }
@@ -238,7 +238,7 @@ fn write(setup: &NeighboursSetup, shared: &mut Shared, consumer: u8) {
             request.is_old = false;
             if as_one {
                 request.attempts = ATTEMPTS_MAX.min(request.attempts + 1);
-                sent_back(request);
+                send_back(request);
                 shared.blamed |= sale == QUIET;
             } else if sale == BUSY && sent_back {
                 request.place = Place::Retry;
@@ -253,7 +253,7 @@ fn write(setup: &NeighboursSetup, shared: &mut Shared, consumer: u8) {
 }
 
 /// To the retry queue, where the watch sees it, or to the DLQ.
-fn sent_back(request: &mut Bought) {
+fn send_back(request: &mut Bought) {
     let again = request.attempts < ATTEMPTS_MAX;
     (request.place, request.came_back) = (if again { Place::Retry } else { Place::Parked }, again || request.came_back);
 }
