@@ -2,7 +2,7 @@
 //! test that notices it. `docs/model.md` prints it.
 
 use crate::product_table::InProduct::{self, None, Receiver, Switch};
-use crate::product_table::{ORDERS, OTHER_NET, PROTOCOL, TRANSFERS};
+use crate::product_table::{OF_TWO_SALES, ORDERS, OTHER_NET, PROTOCOL, TRANSFERS};
 use crate::product_table_beside::{EVENTS, WEBHOOKS};
 use crate::rows::{self, Mutant};
 use crate::search::Lacking;
@@ -72,8 +72,10 @@ pub fn section() -> String {
         };
         text.push_str(&format!("| {name} | {switch} | {noticed} |\n"));
     }
-    let (name, mechanism, test) = OTHER_NET;
-    text + &format!("| {name} | `{}` | `{test}` |\n", mechanism.code())
+    for (name, mechanism, test) in [OF_TWO_SALES, OTHER_NET] {
+        text.push_str(&format!("| {name} | `{}` | `{test}` |\n", mechanism.code()));
+    }
+    text
 }
 
 #[test]

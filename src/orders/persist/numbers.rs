@@ -3,7 +3,7 @@
 //! A number that a person closed, or P5, makes no order: its unit may be for sale again. Closing is rare, and landing must cost
 //! nothing for it: the closed numbers of a sale are remembered with its facts, and the statement that takes the stock has one more
 //! condition, that none were closed since they were read (`sales.closings`). Closing counts in the transaction that writes it,
-//! behind the sale's row, and looks for an outcome there. So of an order and a closing of its number that meet, the one that has the
+//! behind the sale's row, and searches an outcome there. So of an order and a closing of its number that meet, the one that has the
 //! row first stands, and the other sees it: nothing is both.
 //!
 //! Input: `closed_findings` and `request_outcome`. A crash forgets what is remembered; the next order reads it again.

@@ -19,9 +19,9 @@ use crate::store::rabbit::{InRetry, QueueDepth, RabbitConfig, RabbitError, Retry
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// How often the queues are looked at while a message is in a retry queue that the watch has not got yet.
-const LOOKS_MAX: u32 = 20;
-const LOOK_PAUSE: Duration = Duration::from_millis(50);
+/// How often the queues are searched while a message is in a retry queue that the watch has not got yet.
+const SEARCHES_MAX: u32 = 20;
+const SEARCH_PAUSE: Duration = Duration::from_millis(50);
 
 /// What the rebuild of a sale waits for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -106,7 +106,7 @@ pub(super) async fn in_flight(
 async fn in_queues(rabbit: &RabbitConfig, sale: &SaleId, watch: &RetryWatch) -> Result<Option<WaitsFor>, RabbitError> {
     let mine = Topology::new(rabbit).orders_queue(order_queue_index(sale.as_str(), rabbit.queues));
     let mut unseen = None;
-    for _ in 0..LOOKS_MAX {
+    for _ in 0..SEARCHES_MAX {
         // In this order, because what leaves a retry queue is in the order queue next.
         if let Some(found) = watch.in_hand(sale) {
             return Ok(Some(found.into()));
@@ -120,7 +120,7 @@ async fn in_queues(rabbit: &RabbitConfig, sale: &SaleId, watch: &RetryWatch) -> 
             break;
         }
         // A message that has just come is on its way to the watch.
-        sleep(LOOK_PAUSE).await;
+        sleep(SEARCH_PAUSE).await;
     }
     Ok(unseen)
 }

@@ -6,10 +6,11 @@
 use crate::domain::ids::SaleId;
 use crate::p5_reconcile::rows::BookRows;
 use crate::p5_reconcile::rows::books::Series;
+use crate::p5_reconcile::rows::books::closing_steps::{count_closing, have_outcome};
 use crate::store::mysql::codes::cut;
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Conn;
-use crate::store::mysql::schema::{closed_findings, request_outcome, sale_epochs, sales};
+use crate::store::mysql::schema::{closed_findings, sale_epochs};
 use diesel::prelude::*;
 use diesel_async::{AsyncConnection, RunQueryDsl};
 
@@ -91,7 +92,7 @@ impl BookRows {
                 conn.transaction(async |conn| {
                     if let Some((series, first, last)) = numbers {
                         count_closing(conn, sale).await?;
-                        if have_outcome(conn, sale, series, (first, last)).await? {
+                        if have_outcome(conn, sale, series, first..=last).await? {
                             return Ok(ClosingResult::HasOutcome);
                         }
                     }
@@ -106,29 +107,6 @@ impl BookRows {
             written => written,
         }
     }
-}
-
-/// Counts that numbers of the sale are closed. From here on no order of it is written before this transaction ends, and the next one
-/// reads its closed numbers again.
-pub(super) async fn count_closing(conn: &mut Conn, sale: &[u8]) -> Result<(), DbError> {
-    let counted = diesel::update(sales::table.find(sale)).set(sales::closings.eq(sales::closings + 1));
-    counted.execute(conn).await?;
-    Ok(())
-}
-
-/// Whether one of these numbers, first to last, has an outcome.
-pub(super) async fn have_outcome(
-    conn: &mut Conn,
-    sale: &[u8],
-    series: Series,
-    (first, last): (u64, u64),
-) -> Result<bool, DbError> {
-    let of_numbers = request_outcome::table
-        .filter(request_outcome::sale_id.eq(sale))
-        .filter(request_outcome::shard.eq(series.shard))
-        .filter(request_outcome::epoch.eq(series.epoch))
-        .filter(request_outcome::number.between(first, last));
-    Ok(of_numbers.count().get_result::<i64>(conn).await? > 0)
 }
 
 /// What a person closed, or P5: void numbers.

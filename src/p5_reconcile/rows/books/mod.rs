@@ -5,6 +5,7 @@
 
 pub mod ages;
 pub mod closing;
+mod closing_steps;
 mod ends;
 pub mod given;
 pub mod journal;

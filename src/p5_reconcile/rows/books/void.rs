@@ -7,7 +7,7 @@ use crate::domain::ids::SaleId;
 use crate::domain::sale::SaleStatus;
 use crate::p5_reconcile::rows::BookRows;
 use crate::p5_reconcile::rows::books::Series;
-use crate::p5_reconcile::rows::books::closing::{count_closing, have_outcome};
+use crate::p5_reconcile::rows::books::closing_steps::{count_closing, have_outcome};
 use crate::sales::rows::grants;
 use crate::store::mysql::codes::{GrantKind, cut};
 use crate::store::mysql::fault::DbError;
@@ -68,7 +68,7 @@ async fn in_transaction(conn: &mut Conn, sale_id: &SaleId, void: &VoidNumber<'_>
     let row = sales::table.find(sale).select((sales::stock, sales::epoch, sales::status)).for_update();
     let row: Option<(i64, u32, String)> = row.first(conn).await.optional()?;
     let Some((stock, epoch_now, status)) = row else { return Ok(Voided::Not) };
-    if have_outcome(conn, sale, void.series, (void.number, void.number)).await? {
+    if have_outcome(conn, sale, void.series, void.number..=void.number).await? {
         return Ok(Voided::Not);
     }
     let waiting: WaitingGrants = diesel::sql_query(WAITING).bind::<Binary, _>(sale).get_result(conn).await?;
@@ -107,7 +107,7 @@ impl BookRows {
             .filter(closed_findings::last_number.ge(number));
         self.db
             .run("books_is_settled", async |conn| {
-                let settled = have_outcome(conn, sale, series, (number, number)).await?;
+                let settled = have_outcome(conn, sale, series, number..=number).await?;
                 Ok(settled || closed.count().get_result::<i64>(conn).await? > 0)
             })
             .await
