@@ -45,6 +45,12 @@ coded! {
         Rollback = "rollback",
         /// A connection whose answer was not awaited is thrown away.
         Discard = "discard",
+        /// Orders beside those of a sale whose row is locked are written.
+        LockedApart = "locked_apart",
+        /// Orders of a sale whose row is locked are sent back; no consumer keeps them.
+        LockedSentBack = "locked_sent_back",
+        /// A sale whose row was locked is tried again.
+        LockedTriedAgain = "locked_tried_again",
         /// Units of parked requests stay taken in Redis.
         NoGiveBack = "no_give_back",
         /// A request whose acceptance number is another's gets an outcome from P5.
@@ -123,6 +129,10 @@ coded! {
         NothingOnItsWay = "nothing_on_its_way",
         /// A rebuild waits until nothing was decided for a while.
         QuietTime = "quiet_time",
+        /// A rebuild waits for messages of its own sale only.
+        OwnMessagesOnly = "own_messages_only",
+        /// A round of P5 goes on with the other sales when one fails.
+        RoundGoesOn = "round_goes_on",
         /// A rebuild sees what goes through the retry queues meanwhile.
         RetriesWatched = "retries_watched",
         /// A rebuild counts the requests that only a dead-letter queue has.

@@ -166,6 +166,7 @@ impl Reconcile {
                     }
                     live.push_back(sale);
                 }
+                Err(_) if left_out!(RoundGoesOn) => break,
                 Err(error) => figures.failed(&sale.sale_id, error),
             }
         }
@@ -229,8 +230,7 @@ impl Reconcile {
             grants::apply_open(&context.rows.giving, &context.redis.of_sale(), context.shards, &sale.sale_id).await?;
         }
         finish_transfers(&context.redis.transfers, context.shards, sale).await?;
-        let started_at_ms = now_ms();
-        let window = AuditOptions::from(Window::Ms(self.settings.window_ms));
+        let (started_at_ms, window) = (now_ms(), AuditOptions::from(Window::Ms(self.settings.window_ms)));
         let audit = self.audit(sale, window.with_mq_dlq(mq_dlq).collecting(retention_ms)).await?;
         // Reported before it is repaired: a repair that fails must not hide what was found.
         self.reporter.report(&audit);

@@ -16,6 +16,7 @@ mod events;
 mod grants;
 mod messages;
 mod money;
+mod neighbours;
 mod rebuilds;
 mod replicas;
 mod scene;

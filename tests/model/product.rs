@@ -2,11 +2,11 @@
 //! test that notices it. `docs/model.md` prints it.
 
 use crate::product_table::InProduct::{self, None, Receiver, Switch};
-use crate::product_table::{OF_TWO_SALES, ORDERS, OTHER_NET, PROTOCOL, TRANSFERS};
-use crate::product_table_beside::{EVENTS, WEBHOOKS};
+use crate::product_table::{ORDERS, OTHER_NET, PROTOCOL, TRANSFERS};
+use crate::product_table_beside::{EVENTS, NEIGHBOURS, WEBHOOKS};
 use crate::rows::{self, Mutant};
 use crate::search::Lacking;
-use crate::{events, orders, transfers, webhooks};
+use crate::{events, neighbours, orders, transfers, webhooks};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -42,7 +42,11 @@ fn all() -> Vec<Row> {
         let absent = setup.absent?;
         Some(Row { name, in_product: find(WEBHOOKS, &absent) })
     });
-    protocol.chain(orders).chain(transfers).chain(events).chain(webhooks).collect()
+    let neighbours = neighbours::without().into_iter().filter_map(|Lacking { name, setup, .. }| {
+        let absent = setup.absent?;
+        Some(Row { name, in_product: find(NEIGHBOURS, &absent) })
+    });
+    protocol.chain(orders).chain(transfers).chain(events).chain(webhooks).chain(neighbours).collect()
 }
 
 /// This share of the mutations has a switch and a test that notices it.
@@ -72,10 +76,8 @@ pub fn section() -> String {
         };
         text.push_str(&format!("| {name} | {switch} | {noticed} |\n"));
     }
-    for (name, mechanism, test) in [OF_TWO_SALES, OTHER_NET] {
-        text.push_str(&format!("| {name} | `{}` | `{test}` |\n", mechanism.code()));
-    }
-    text
+    let (name, mechanism, test) = OTHER_NET;
+    text + &format!("| {name} | `{}` | `{test}` |\n", mechanism.code())
 }
 
 #[test]
@@ -83,7 +85,7 @@ fn every_mutation_has_a_switch_in_the_product_or_a_reason() {
     let rows = all();
     let missing: Vec<_> = rows.iter().filter(|row| row.in_product.is_none()).map(|row| row.name).collect();
     assert!(missing.is_empty(), "neither a switch nor a reason: {missing:?}");
-    let each = [PROTOCOL.len(), ORDERS.len(), TRANSFERS.len(), EVENTS.len(), WEBHOOKS.len()];
+    let each = [PROTOCOL.len(), ORDERS.len(), TRANSFERS.len(), EVENTS.len(), WEBHOOKS.len(), NEIGHBOURS.len()];
     assert_eq!(rows.len(), each.into_iter().sum::<usize>(), "each has one row");
     let switched = rows.iter().filter(|row| matches!(row.in_product, Some(Switch(..) | Receiver(_)))).count();
     assert!(switched * 100 >= rows.len() * SWITCHED_PERCENT_MIN, "only {switched} of {} have a switch", rows.len());

@@ -262,13 +262,6 @@ pub const TRANSFERS: &[(Absent, InProduct)] = &[
     ),
 ];
 
-/// Of the model of two sales the one mechanism that no other model has.
-pub const OF_TWO_SALES: (&str, Mechanism, &str) = (
-    "of two sales: the retry queues are searched, and not watched between the searches",
-    Mechanism::RetriesWatched,
-    "a_rebuild_that_searches_the_retry_queues_only_now_and_then_misses_what_goes_through_them",
-);
-
 /// What the models do not have, and what is left out together with the mutation that it is the net of.
 pub const OTHER_NET: (&str, Mechanism, &str) = (
     "in the product only, together with `empty_names`: no search for entries without an owner (30)",

@@ -1,6 +1,7 @@
 //! The same for the models beside the first ones: events, webhooks, two sales.
 
 use crate::events::Unsent;
+use crate::neighbours::Unshared;
 use crate::product_table::InProduct::{self, Receiver, Switch};
 use crate::webhooks::Omitted;
 use seckill::faults::Mechanism;
@@ -112,5 +113,48 @@ pub const WEBHOOKS: &[(Omitted, InProduct)] = &[
             Mechanism::ChosenAgain,
             "a_delivery_that_a_dead_leader_had_read_is_never_sent_when_it_is_left_to_that_one",
         ),
+    ),
+];
+
+pub const NEIGHBOURS: &[(Unshared, InProduct)] = &[
+    (
+        Unshared::OwnMessagesOnly,
+        Switch(Mechanism::OwnMessagesOnly, "a_sale_is_never_rebuilt_when_it_waits_for_the_messages_of_another_one"),
+    ),
+    (
+        Unshared::RetriesWatched,
+        Switch(
+            Mechanism::RetriesWatched,
+            "a_rebuild_that_searches_the_retry_queues_only_now_and_then_misses_what_goes_through_them",
+        ),
+    ),
+    (
+        Unshared::QuietTime,
+        Switch(Mechanism::QuietTime, "a_rebuild_without_the_quiet_time_sells_what_a_consumer_has_in_hand"),
+    ),
+    (
+        Unshared::LockedApart,
+        Switch(
+            Mechanism::LockedApart,
+            "an_order_is_a_dead_letter_because_of_another_sales_locked_row_when_a_group_meets_it_as_a_whole",
+        ),
+    ),
+    (
+        Unshared::LockedSentBack,
+        Switch(
+            Mechanism::LockedSentBack,
+            "an_order_waits_for_another_sales_locked_row_when_a_consumer_keeps_its_group",
+        ),
+    ),
+    (
+        Unshared::LockForgotten,
+        Switch(
+            Mechanism::LockedTriedAgain,
+            "the_orders_of_a_sale_whose_row_was_locked_once_are_never_written_when_it_is_not_tried_again",
+        ),
+    ),
+    (
+        Unshared::RoundGoesOn,
+        Switch(Mechanism::RoundGoesOn, "a_sale_is_never_rebuilt_when_a_round_ends_with_another_one_that_fails"),
     ),
 ];

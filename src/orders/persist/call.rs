@@ -7,6 +7,7 @@ use super::{GroupResult, LOCK_WAITS_MAX, Persister, seen};
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::message::OrderMessage;
 use crate::domain::outcome::{NextStep, Verdict, after_obstacle};
+use crate::faults::left_out;
 use crate::store::mysql::DbError;
 use crate::store::mysql::codes::PersistSource;
 use std::collections::BTreeSet;
@@ -44,6 +45,9 @@ impl PersistCall<'_> {
 
     /// Remembers an error that makes further tries pointless.
     pub(super) fn note(&mut self, error: &DbError) {
+        if left_out!(LockedSentBack) && matches!(error, DbError::SaleLocked(_)) {
+            return;
+        }
         if error.is_lock_wait() {
             self.lock_waits += 1;
         }
@@ -94,6 +98,10 @@ impl PersistCall<'_> {
                 Ok(GroupResult::Surprise) => open.extend(halves(group)),
                 Err(error) => {
                     self.note(&error);
+                    if left_out!(LockedApart) && matches!(error, DbError::SaleLocked(_)) {
+                        self.set_all(&group, &Err(DbError::LockWait));
+                        continue;
+                    }
                     if error.is_outage() {
                         self.set_all(&group, &Err(error));
                         continue;

@@ -10,6 +10,7 @@
 
 use super::call::PersistCall;
 use crate::domain::ids::SaleId;
+use crate::faults::left_out;
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Db;
 use crate::store::mysql::schema::sales;
@@ -81,7 +82,7 @@ impl LockedSales {
                 continue;
             }
             let Some(LockedSale { until, .. }) = known.get_mut(sale) else { continue };
-            if now < *until || locked.tried_apart.is_some() {
+            if now < *until || locked.tried_apart.is_some() || left_out!(LockedTriedAgain) {
                 locked.left_alone.insert(sale.clone());
             } else {
                 *until = now + LEFT_ALONE;

@@ -20,6 +20,7 @@ use super::signals::Signal;
 use super::topology::Topology;
 use crate::domain::ids::SaleId;
 use crate::domain::message;
+use crate::faults::left_out;
 use amqprs::channel::BasicNackArguments;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -114,7 +115,8 @@ impl Seen {
     }
 
     fn in_hand(&self, sale: &SaleId) -> Option<InRetry> {
-        let of = |wanted: &Option<SaleId>| self.held.values().find(|held| held.sales.contains(wanted));
+        let counts = |held: &Held, wanted: &Option<SaleId>| held.sales.contains(wanted) || left_out!(OwnMessagesOnly);
+        let of = |wanted: &Option<SaleId>| self.held.values().find(|held| counts(held, wanted));
         let mine = of(&Some(sale.clone())).map(|held| InRetry::OfSale(held.queue.clone()));
         mine.or_else(|| of(&None).map(|held| InRetry::Unread(held.queue.clone())))
     }

@@ -10,7 +10,7 @@ mod steps;
 
 pub use report::HEAD;
 pub use rows::{configurations, without};
-pub use setup::NeighboursSetup;
+pub use setup::{NeighboursSetup, Unshared};
 
 use crate::search::Searched;
 use state::Shared;
