@@ -118,8 +118,8 @@ The rows rely on these rules, beyond the steps in the architecture (each is a mu
   hides units in Redis without a grant: R is as much more as P is less. And Redis has each grant that was marked
   before Redis was counted.
 - Orders above the count are added cancelled or not, failures above it are taken away reclaimed or not.
-- Closing a gap takes its number, so a late message becomes no order: its request fails. Its unit is W only in the sale's epoch: a
-  rebuild has already given the unit of an older gap to Redis.
+- Closing a gap takes its number, so a late message becomes no order: its request fails. Its unit is W only in the
+  sale's epoch: a rebuild has already given the unit of an older gap to Redis.
 ";
 
 const MUTATIONS: &str = "

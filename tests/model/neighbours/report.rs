@@ -18,9 +18,9 @@ take it although a row is locked. Nothing is said of a consumer that is too slow
 
 What a consumer has in hand is seen by no search. The quiet time is longer than that, and a message that is sent back
 meanwhile makes it begin again, because the watch has seen it, however soon it is in a hand again. All rows but the last
-say, to be smaller: a message that is sent back in the quiet time is still in its retry queue when the queues are searched
-again, and none moves on twice in one search. With the watch the search after the quiet time finds nothing more: leaving it
-out would break no law here. It is there for a leader that slept between the two.
+say, to be smaller: a message that is sent back in the quiet time is still in its retry queue when the queues are
+searched again, and none moves on twice in one search. With the watch the search after the quiet time finds nothing
+more: leaving it out would break no law here. It is there for a leader that slept between the two.
 
 | law | |
 |---|---|
