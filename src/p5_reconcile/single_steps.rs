@@ -10,7 +10,28 @@ use super::dlq::MqDlqContents;
 use super::rebuild::{QuiescenceTimer, RebuildOptions, broken_epoch, rebuild};
 use crate::domain::ids::RequestId;
 use crate::domain::sale::Sale;
+use crate::store::rabbit::RetryWatch;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
+use tokio::sync::Mutex;
+
+/// The watch over the retry queues, of all attempts that are under way: only one may be there. A leader that sleeps in the product
+/// keeps its own until its connection is given up, and another one waits for that; the model has no such wait.
+#[derive(Debug, Default, Clone)]
+pub struct SharedWatch(Arc<Mutex<Weak<RetryWatch>>>);
+
+impl SharedWatch {
+    /// A timer with this watch.
+    async fn timer(&self, context: &ReconcileContext) -> QuiescenceTimer {
+        let mut shared = self.0.lock().await;
+        let mut timer = QuiescenceTimer::watching(shared.upgrade());
+        // Without a watch the attempt says so, and waits.
+        if let Ok(watch) = timer.watch(&context.rabbit).await {
+            *shared = Arc::downgrade(&watch);
+        }
+        timer
+    }
+}
 
 /// One attempt at the rebuild of a broken sale, without a quiet time. `false`: it waits, was overtaken, or nothing is broken.
 ///
@@ -20,6 +41,7 @@ pub async fn attempt_rebuild(
     context: &ReconcileContext,
     sale: &Sale,
     backlog_max: u64,
+    watch: &SharedWatch,
 ) -> Result<bool, ReconcileError> {
     let Some(judged_epoch) = broken_epoch(context, sale).await? else { return Ok(false) };
     let unread = MqDlqContents::default();
@@ -30,7 +52,7 @@ pub async fn attempt_rebuild(
         retention_ms: i64::MAX / 2,
         mq_dlq: &unread,
     };
-    let mut timer = QuiescenceTimer::default();
+    let mut timer = watch.timer(context).await;
     let rebuilt = rebuild(context, sale, &mut timer, options).await;
     timer.end().await;
     rebuilt

@@ -42,11 +42,20 @@ struct RebuildWaits {
 }
 
 impl QuiescenceTimer {
+    /// With a watch that is there already.
+    #[cfg(feature = "faults")]
+    pub(in crate::p5_reconcile) fn watching(watch: Option<Arc<RetryWatch>>) -> Self {
+        Self { watch, ..Self::default() }
+    }
+
     /// The watch over the retry queues; begins one when there is none.
     ///
     /// # Errors
     /// Why it cannot begin.
-    pub(super) async fn watch(&mut self, rabbit: &RabbitConfig) -> Result<Arc<RetryWatch>, RabbitError> {
+    pub(in crate::p5_reconcile) async fn watch(
+        &mut self,
+        rabbit: &RabbitConfig,
+    ) -> Result<Arc<RetryWatch>, RabbitError> {
         let watch = match self.watch.take() {
             Some(watch) if !watch.has_ended() => watch,
             Some(_) | None => {

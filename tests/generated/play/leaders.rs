@@ -36,10 +36,10 @@ impl Stage {
     pub async fn leader_goes_on(&mut self, leader: usize) -> Result<(), String> {
         for _ in 0..2 {
             if self.leaders[leader].attempt.is_none() {
-                let (context, sale) = (self.context.clone(), self.sale().await);
+                let (context, sale, watch) = (self.context.clone(), self.sale().await, self.watch.clone());
                 let backlog_max = self.world.settings.p1_entry.backlog_max;
                 let attempt = async move {
-                    let done = single_steps::attempt_rebuild(&context, &sale, backlog_max).await;
+                    let done = single_steps::attempt_rebuild(&context, &sale, backlog_max, &watch).await;
                     done.map_err(|error| error.to_string())
                 };
                 let mut attempt = Stepwise::new(attempt);

@@ -21,6 +21,7 @@ use seckill::domain::policy::{PurchasePolicy, Quantity};
 use seckill::domain::request::Purchase;
 use seckill::domain::sale::Sale;
 use seckill::p2_reserve::{DurabilityGuard, Fence, FenceHandles};
+use seckill::p5_reconcile::single_steps::SharedWatch;
 use seckill::p5_reconcile::{ReconcileContext, SaleAudit};
 use seckill::store::rabbit::{Publisher, Topology};
 use std::collections::BTreeMap;
@@ -121,6 +122,8 @@ pub struct Stage {
     pub relays: [RelayHand; PAIR],
     pub consumers: [ConsumerHand; PAIR],
     pub leaders: [LeaderHand; PAIR],
+    /// What they see of the retry queues.
+    pub watch: SharedWatch,
     pub giver: Option<GivingHand>,
     /// Sends what is copied.
     pub sender: Option<Publisher>,
@@ -165,6 +168,7 @@ impl Stage {
             relays,
             consumers,
             leaders: Default::default(),
+            watch: SharedWatch::default(),
             giver: None,
             sender: None,
             scene: Scene::new(SaleId::parse("none").expect("a sale id"), 1, false),

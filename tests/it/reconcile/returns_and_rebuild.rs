@@ -7,7 +7,7 @@ use seckill::domain::ids::{RequestId, SaleId};
 use seckill::domain::order_life::PaymentTerms;
 use seckill::faults::{Stepped, Stepwise};
 use seckill::orders::rows::CancelRequest;
-use seckill::p5_reconcile::single_steps;
+use seckill::p5_reconcile::single_steps::{self, SharedWatch};
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
 
 /// One attempt at a rebuild, step by step.
@@ -19,7 +19,7 @@ impl Attempt {
         let sale = world.servers.rows.sales.get(sale).await.unwrap().unwrap();
         let backlog_max = world.settings.p1_entry.backlog_max;
         Self(Stepwise::new(async move {
-            let done = single_steps::attempt_rebuild(&context, &sale, backlog_max).await;
+            let done = single_steps::attempt_rebuild(&context, &sale, backlog_max, &SharedWatch::default()).await;
             done.map_err(|error| error.to_string())
         }))
     }

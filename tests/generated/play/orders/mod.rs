@@ -22,7 +22,8 @@ use seckill::domain::reserve::Reserved;
 use seckill::domain::sale::Sale;
 use seckill::faults::{Stepped, Stepwise};
 use seckill::orders::rows::{CancelRequest, NewPayment, OverdueOrder};
-use seckill::p5_reconcile::{ReconcileContext, single_steps};
+use seckill::p5_reconcile::ReconcileContext;
+use seckill::p5_reconcile::single_steps::{self, SharedWatch};
 use seckill::store::mysql::codes::PersistSource;
 use seckill::store::rabbit::declare;
 use seckill::store::redis::SentEntry;
@@ -184,7 +185,7 @@ impl ShopStage {
             let (context, sale) = (self.context.clone(), self.sale().await);
             let backlog_max = self.world.settings.p1_entry.backlog_max;
             self.rebuild = Some(Stepwise::new(async move {
-                let done = single_steps::attempt_rebuild(&context, &sale, backlog_max).await;
+                let done = single_steps::attempt_rebuild(&context, &sale, backlog_max, &SharedWatch::default()).await;
                 done.map_err(|error| error.to_string())
             }));
         }

@@ -18,7 +18,8 @@ use seckill::domain::request::Purchase;
 use seckill::domain::reserve::Reserved;
 use seckill::domain::sale::Sale;
 use seckill::p2_reserve::{DurabilityGuard, Fence, FenceHandles};
-use seckill::p5_reconcile::{ReconcileContext, single_steps};
+use seckill::p5_reconcile::ReconcileContext;
+use seckill::p5_reconcile::single_steps::{self, SharedWatch};
 use seckill::store::mysql::codes::PersistSource;
 use seckill::store::rabbit::declare;
 use seckill::store::redis::{Between, Given, SentEntry, Taken, Transfer};
@@ -182,7 +183,7 @@ impl BucketsStage {
 
     async fn rebuilds(&self) -> Result<(), String> {
         let (sale, backlog_max) = (self.sale().await, self.world.settings.p1_entry.backlog_max);
-        match single_steps::attempt_rebuild(&self.context, &sale, backlog_max).await {
+        match single_steps::attempt_rebuild(&self.context, &sale, backlog_max, &SharedWatch::default()).await {
             Ok(true) => Ok(()),
             Ok(false) => Err("the rebuild waits".to_owned()),
             Err(error) => Err(error.to_string()),
