@@ -204,3 +204,12 @@ fn a_change_that_was_written_may_have_been_committed() {
     run.clone().and(changed("PaymentReceived", ("payment", "b"), "ALREADY_PAID")).is_explained();
     run.and(changed("PaymentReceived", ("payment", "b"), "APPLIED")).is_explained();
 }
+
+#[test]
+fn a_run_that_is_wrong_throughout_is_judged_in_time() {
+    let wrong = |rid: u64| [("api", ask(rid)), ("api", reserved(rid, "REPLAYED"))];
+    let run = Run((1..=100).flat_map(wrong).collect());
+    let verdict = run.judged();
+    let of_model = verdict.findings.iter().filter(|found| found.rule == "T8").count();
+    assert_eq!((of_model, verdict.modelled), (20, 0));
+}
