@@ -147,7 +147,7 @@ impl Topology {
         });
         let retries = self.retry_delays_ms.iter().map(|ms| {
             let name = self.retry_name(*ms);
-            // This queue has no consumer, so deliveries are not counted; the limit only keeps 4.x from choosing one.
+            // The watch of a rebuild takes a message and puts it back, as often as the pause is long: no number of deliveries is too many.
             let mut arguments = self.arguments(Some(self.orders_exchange()), DELIVERY_LIMIT_NEVER);
             arguments.push(("x-message-ttl", FieldValue::l(i64::try_from(*ms).unwrap_or(i64::MAX))));
             QueueSpec { exchange: name.clone(), name, routing_key: String::new(), arguments }
