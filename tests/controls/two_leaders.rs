@@ -2,10 +2,13 @@
 
 use crate::harms_without;
 use crate::scene::{QUICK, found_at_last, held, lose_the_keys, rebuilt, with_queues};
+use crate::support::links::link::Link;
+use crate::support::links::port_of;
 use crate::support::world::fault_injection::ExtraRoles;
 use crate::support::world::parts::reserve_model::Ask;
 use crate::support::world::parts::script_model::reserve;
 use crate::support::world::{World, eventually, time_passes};
+use seckill::config::ServerUrl;
 use seckill::domain::ids::SaleId;
 use seckill::domain::sale::MetaState;
 use seckill::faults::{Armed, Hold, Mechanism};
@@ -19,15 +22,19 @@ async fn takes_the_lead_from_who_has_it(world: &World) {
     world.sql(&format!("KILL {leader}")).await;
 }
 
-/// A sale that lost its keys, and a leader who is held in the rebuild of it.
-async fn held_at(hold: Hold, world: &World, sale: &SaleId) -> (Armed, ExtraRoles) {
+/// A sale that lost its keys, and a leader who is held in the rebuild of it, with its way to the broker. The broker has given its
+/// connections up: as long as it watches the retry queues, no other leader rebuilds.
+async fn held_at(hold: Hold, world: &World, sale: &SaleId) -> (Armed, ExtraRoles, Link) {
     lose_the_keys(world, sale).await;
     let armed = hold.hold();
-    let leader = world.extra_roles(&[Reconcile], |_| {});
+    let direct = world.settings.rabbitmq.url.expose();
+    let link = Link::before(port_of(direct)).await;
+    let leader = world.extra_roles(&[Reconcile], |settings| settings.rabbitmq.url = ServerUrl::new(link.url(direct)));
     held(1).await;
     armed.let_others_pass();
     takes_the_lead_from_who_has_it(world).await;
-    (armed, leader)
+    link.reset();
+    (armed, leader, link)
 }
 
 async fn ends(world: World, sale: &SaleId) -> Vec<String> {
@@ -49,7 +56,7 @@ fn a_rebuild_that_was_overtaken_marks_a_grant_that_no_process_gives() {
         let mut world = World::with(&[Api, Relay, Consumer], QUICK).await;
         let sale = world.sale("overtaken", 10, Some(1)).await;
         world.ordered(&sale, "alice").await;
-        let (armed, slept) = held_at(Hold::LeaderCounted, &world, &sale).await;
+        let (armed, slept, _link) = held_at(Hold::LeaderCounted, &world, &sale).await;
         let second = world.extra_roles(&[Reconcile], |_| {});
         rebuilt(&world, &sale, 2).await;
         second.stop().await;
@@ -73,7 +80,7 @@ fn a_rebuild_that_judged_before_it_had_its_epoch_does_not_see_what_was_sold_sinc
         let world = with_queues(&[Api], QUICK).await;
         let sale = world.sale("judged", 10, Some(1)).await;
         // One has its epoch; another one leads, finds nothing on its way, and sleeps.
-        let (numbered, first) = held_at(Hold::LeaderNumbered, &world, &sale).await;
+        let (numbered, first, _link) = held_at(Hold::LeaderNumbered, &world, &sale).await;
         let judged = Hold::LeaderJudged.hold();
         let second = world.extra_roles(&[Reconcile], |_| {});
         held(2).await;
@@ -95,7 +102,7 @@ fn a_rebuild_that_replaces_other_keys_than_it_judged_sells_units_again() {
     harms_without(Mechanism::JudgedKeys, async |_| {
         let world = with_queues(&[Api], QUICK).await;
         let sale = world.sale("keys", 10, Some(1)).await;
-        let (marked, first) = held_at(Hold::LeaderMarked, &world, &sale).await;
+        let (marked, first, _link) = held_at(Hold::LeaderMarked, &world, &sale).await;
         let numbered = Hold::LeaderNumbered.hold();
         let second = world.extra_roles(&[Reconcile], |_| {});
         held(2).await;
