@@ -1,6 +1,7 @@
 //! Transfers between two buckets, on one server: what each side remembers, and what fence and audit compare.
 
 use crate::scene::{PIPELINE, ROUNDS_MS, found, lose_the_keys, rebuilt, take, units, with_queues};
+use crate::support::processes::own_redis;
 use crate::support::world::parts::buckets::buyer_of;
 use crate::support::world::{World, eventually, time_passes};
 use crate::{Plays, blind_without, harms_without};
@@ -8,6 +9,7 @@ use seckill::domain::ids::SaleId;
 use seckill::faults::Mechanism;
 use seckill::p5_reconcile::finish_transfers;
 use seckill::roles::Role::{Api, Reconcile};
+use seckill::store::rabbit::declare;
 use seckill::store::redis::Transfer;
 
 const TWO: &[&str] = &["redis.shards=2", "p5_reconcile.interval_ms=100", "p5_reconcile.quiet_ms=100"];
@@ -139,7 +141,9 @@ fn a_record_is_forgotten_whose_units_no_bucket_got_when_only_its_number_is_remem
 #[test]
 fn units_of_two_buckets_are_sold_when_the_fence_compares_numbers_only() {
     harms_without(Mechanism::PairsInFence, async |_| {
-        let (world, sale) = two_buckets("fence", &[Api]).await;
+        let (_server, world) = own_redis::world("two-buckets", &[Api], TWO).await;
+        declare(&world.servers.rabbit).await.unwrap();
+        let sale = world.sale("fence", 20, None).await;
         let transfer = take(&world, &sale, 0, 1, 5).await;
         give(&world, &sale, &transfer).await;
         source_goes_back(&world, &sale).await;

@@ -81,6 +81,8 @@ use tokio::sync::Mutex;
 
 /// Tries that fit into a state.
 const TRIES_MAX: u8 = setup::TRIES;
+/// Deliveries of one message that fit into a state.
+const CONSUMERS_MAX: usize = 2;
 
 /// Sets of servers that paths are played on at once.
 const STAGES: u64 = 2;

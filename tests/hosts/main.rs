@@ -64,6 +64,8 @@ use support::basics::{files, raw_commands, time};
 
 /// Tries that fit into a state of the model.
 const TRIES_MAX: u8 = 32;
+/// Deliveries of one message that fit into a state of the model.
+const CONSUMERS_MAX: usize = 8;
 
 /// Where the processes write their lines, where a run has them: `TRACED=1`, with the test build.
 fn traces_folder() -> Option<PathBuf> {

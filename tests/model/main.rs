@@ -58,6 +58,8 @@ use transfers::TransfersSetup;
 
 /// Tries that fit into a state: what a search keeps is small.
 const TRIES_MAX: u8 = setup::TRIES;
+/// Deliveries of one message that fit into a state.
+const CONSUMERS_MAX: usize = 2;
 
 /// Searched once, for all tests of this file.
 static CONFIGURATIONS: LazyLock<Vec<(Configuration, Found)>> = LazyLock::new(|| searched(rows::configurations()));

@@ -3,13 +3,13 @@
 
 use crate::actions::Action;
 use crate::setup::{Kind, Mutation, Setup};
-use crate::state::{ATTEMPTS_MAX, Delivery, FAILED, Hand, ORDER, PAIR, REQUESTS, Stage, World, index};
+use crate::state::{ATTEMPTS_MAX, CONSUMERS, Delivery, FAILED, Hand, ORDER, REQUESTS, Stage, World, index};
 use seckill::domain::outcome::{FailReason, NextStep, Obstacle, Outcome, Verdict, after_obstacle};
 use seckill::domain::states::RequestEvent;
 
 pub fn actions(setup: &Setup, world: &World, out: &mut Vec<Action>) {
     let faulty = |kind| world.faults_left > 0 && setup.may(kind);
-    for k in 0..PAIR {
+    for k in 0..CONSUMERS {
         let mut held = (0..REQUESTS).filter(|at| world.requests[*at].consumer[k].stage != Stage::None).peekable();
         let Some(first) = held.peek().copied() else {
             delivery_actions(world, k, out);
@@ -41,7 +41,7 @@ pub fn actions(setup: &Setup, world: &World, out: &mut Vec<Action>) {
             out.push(Action::Expire(at));
         }
     }
-    let holds = |r: &crate::state::Request| r.is_queued() || r.mq_dlq || r.consumer != [Delivery::default(); PAIR];
+    let holds = |r: &crate::state::Request| r.is_queued() || r.mq_dlq || r.consumer != [Delivery::default(); CONSUMERS];
     if faulty(Kind::BrokerLosesData) && world.requests.iter().any(holds) {
         out.push(Action::Fault(Kind::BrokerLosesData, 0, 0));
     }

@@ -4,7 +4,7 @@ use crate::actions::is_quiet;
 use crate::laws_of_the_books as books;
 use crate::setup::{Mutation, Setup};
 use crate::sheet;
-use crate::state::{Answered, Entry, FAILED, Hand, ORDER, PAIR, REQUESTS, Request, Sale, Stage, World};
+use crate::state::{Answered, Entry, FAILED, Hand, ORDER, REQUESTS, Request, Sale, Stage, World};
 use seckill::domain::states::{P5Reconcile, State as Journey};
 use stateright::Property;
 
@@ -135,7 +135,7 @@ fn at(request: &Request, state: P5Reconcile) -> bool {
 }
 
 fn has(request: &Request, stage: Stage) -> bool {
-    (0..PAIR).any(|k| request.consumer[k].stage == stage)
+    request.consumer.iter().any(|delivery| delivery.stage == stage)
 }
 
 fn stock_is_conserved(_: &Setup, world: &World) -> bool {

@@ -6,8 +6,10 @@ use seckill::domain::states::{P3Relay, RequestEvent, State as Journey};
 
 /// Requests that fit into a state; a setup may use fewer.
 pub const REQUESTS: usize = 3;
-/// Relays, and consumers.
+/// Relays, and leaders.
 pub const PAIR: usize = 2;
+/// Deliveries of one message that consumers may hold beside each other; a connection that breaks gives each of its own to another one.
+pub const CONSUMERS: usize = crate::CONSUMERS_MAX;
 /// Tries of an entry by the relays, and of a message by the consumers, that fit into a state; a setup may use fewer.
 pub const ATTEMPTS_MAX: u8 = crate::TRIES_MAX;
 /// Bits of [`Request::outcome`]. Two rows cannot be there together; a mutation without the key shows why.
@@ -122,7 +124,7 @@ pub struct Request {
     /// Copies that wait for their next try, by its attempts.
     pub retry: [u8; ATTEMPTS_MAX as usize],
     pub mq_dlq: bool,
-    pub consumer: [Delivery; PAIR],
+    pub consumer: [Delivery; CONSUMERS],
     /// The audit found it undecided and will land it.
     pub audited: bool,
     /// Another place has the same request under another number.
@@ -153,7 +155,7 @@ impl Request {
 
     /// Whether a relay or a consumer has it in hand, or P5 is about to land it.
     pub fn in_hand(&self) -> bool {
-        self.hand != [Hand::None; PAIR] || self.consumer != [Delivery::default(); PAIR] || self.audited
+        self.hand != [Hand::None; PAIR] || self.consumer != [Delivery::default(); CONSUMERS] || self.audited
     }
 
     /// Whether a copy of it is in a retry queue.

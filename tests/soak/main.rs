@@ -20,6 +20,8 @@ include!("../model/protocol.in");
 
 /// Tries that fit into a state of the model.
 const TRIES_MAX: u8 = 32;
+/// Deliveries of one message that fit into a state of the model.
+const CONSUMERS_MAX: usize = 8;
 
 #[allow(dead_code, reason = "each binary uses a part of it")]
 #[path = "../chaos/clients/mod.rs"]

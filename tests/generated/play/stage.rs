@@ -6,7 +6,7 @@ use super::people::GivingHand;
 use super::reading::SeenEntry;
 use super::relays::RelayHand;
 use crate::setup::Setup;
-use crate::state::{PAIR, REQUESTS};
+use crate::state::{CONSUMERS, PAIR, REQUESTS};
 use crate::support::basics::resp::{RawRedis, Reply};
 use crate::support::processes::own_redis;
 use crate::support::world::World;
@@ -120,7 +120,7 @@ pub struct Stage {
     pub retry_queue: String,
     pub dead_letters: String,
     pub relays: [RelayHand; PAIR],
-    pub consumers: [ConsumerHand; PAIR],
+    pub consumers: [ConsumerHand; CONSUMERS],
     pub leaders: [LeaderHand; PAIR],
     /// What they see of the retry queues.
     pub watch: SharedWatch,

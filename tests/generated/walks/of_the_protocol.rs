@@ -6,7 +6,7 @@ use crate::actions::Action;
 use crate::books::{Giver, Stage as Rebuilt};
 use crate::operator::Act;
 use crate::setup::Setup;
-use crate::state::{Entry, Hand, PAIR, REQUESTS, Request, Sale, Stage, World, index};
+use crate::state::{Entry, Hand, REQUESTS, Request, Sale, Stage, World, index};
 use stateright::Model;
 use std::collections::BTreeSet;
 
@@ -167,9 +167,9 @@ const fn entry(entry: Entry) -> &'static str {
     }
 }
 
-fn sorted<T: Ord>(mut pair: [T; PAIR]) -> [T; PAIR] {
-    pair.sort();
-    pair
+fn sorted<T: Ord, const N: usize>(mut hands: [T; N]) -> [T; N] {
+    hands.sort();
+    hands
 }
 
 /// Each step that somebody is in the middle of.

@@ -3,6 +3,7 @@
 
 use super::rebuild_and_grants::{QUICK, rebuilt, stock};
 use crate::support::basics::time::eventually;
+use crate::support::processes::own_redis;
 use crate::support::world::parts::buckets::buyer_of;
 use crate::support::world::{World, run};
 use seckill::domain::ids::SaleId;
@@ -138,7 +139,8 @@ fn a_lost_take_and_a_lost_gift_do_not_hide_each_other() {
 #[test]
 fn the_boot_fence_freezes_a_sale_whose_transfer_was_forgotten() {
     run(async {
-        let mut world = world().await;
+        let set = [QUICK, TWO].concat();
+        let (_server, mut world) = own_redis::world("forgotten-transfer", &[Api, Relay, Consumer], &set).await;
         for (name, forgetful) in [("source", 0), ("target", 1)] {
             let (sale, other) = (world.sale(name, 20, None).await, world.sale(&format!("{name}-fine"), 20, None).await);
             assert_eq!(transfer(&world, &other, FORTH, 4).await, 5);

@@ -2,6 +2,7 @@
 //! mechanism of theirs is left out: a test that would not see that proves nothing.
 
 use crate::support::basics::resp::RawRedis;
+use crate::support::processes::own_redis;
 use crate::support::world::second_world::NO_REPAIR;
 use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::RequestId;
@@ -131,7 +132,7 @@ fn without_the_ledger_a_lost_message_is_lost_for_good() {
 #[test]
 fn without_the_boot_fence_a_rewound_sale_sells_on() {
     run(async {
-        let world = World::with(&NO_REPAIR, &[]).await;
+        let (_server, world) = own_redis::world("unfenced", &NO_REPAIR, &[]).await;
         let sale = world.sale("unfenced", 10, None).await;
         for buyer in ["alice", "bob", "carol"] {
             assert_eq!(world.buy(&sale, buyer, 1, None).await.status, 202);

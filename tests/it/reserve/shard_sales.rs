@@ -1,6 +1,7 @@
 //! Sales over four shards (B4) through the entry: the answers that buyers get, and what must not change while one lives.
 
 use crate::support::basics::resp::RawRedis;
+use crate::support::processes::own_redis;
 use crate::support::world::parts::buckets::buyer_of;
 use crate::support::world::second_world::NO_REPAIR;
 use crate::support::world::{World, eventually, run};
@@ -126,7 +127,7 @@ fn the_number_of_shards_of_a_live_sale_does_not_change() {
 #[test]
 fn a_shard_that_went_back_in_time_freezes_the_whole_sale_and_it_is_rebuilt_over_all_shards() {
     run(async {
-        let world = World::with(&NO_REPAIR, &FOUR).await;
+        let (_server, world) = own_redis::world("shard-rewound", &NO_REPAIR, &FOUR).await;
         let (sale, redis) = (world.sale("rewound", 9, None).await, &world.servers.redis);
         for n in 0..2 {
             assert_eq!(world.buy(&sale, &buyer_of(2, 4, n), 1, None).await.status, 202);

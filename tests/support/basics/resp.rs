@@ -49,6 +49,20 @@ impl Reply {
 pub struct RawRedis {
     stream: BufReader<TcpStream>,
     prefix: String,
+    /// Other tests use this server, too.
+    pub is_shared: bool,
+}
+
+/// Commands that change a server for all who use it.
+const OF_WHOLE_SERVER: &[&str] =
+    &["SCRIPT FLUSH", "FLUSHALL", "FLUSHDB", "CONFIG SET", "ACL SETUSER", "REPLICAOF", "FAILOVER", "SHUTDOWN", "DEBUG"];
+
+/// Stops a test that would harm the others: such a command needs a server of its own (`own_redis::world`).
+pub fn spares_the_others(is_shared: bool, command: &[&[u8]]) {
+    let words: Vec<_> = command.iter().take(2).map(|word| String::from_utf8_lossy(word)).collect();
+    let command = words.join(" ").to_uppercase();
+    let harms = OF_WHOLE_SERVER.iter().any(|harmful| command.starts_with(harmful));
+    assert!(!(is_shared && harms), "{command} changes a server that other tests use: take one of the test's own");
 }
 
 impl RawRedis {
@@ -56,11 +70,12 @@ impl RawRedis {
     pub async fn at(url: &str, prefix: &str) -> Self {
         let address = url.strip_prefix("redis://").expect("a redis url").trim_end_matches('/').to_owned();
         let stream = BufReader::new(TcpStream::connect(address).await.expect("redis"));
-        Self { stream, prefix: prefix.to_owned() }
+        Self { stream, prefix: prefix.to_owned(), is_shared: false }
     }
 
     /// Sends one command; errors come back as [`Reply::Error`].
     pub async fn try_call(&mut self, parts: &[&[u8]]) -> Reply {
+        spares_the_others(self.is_shared, parts);
         let mut bytes = format!("*{}\r\n", parts.len()).into_bytes();
         for part in parts {
             bytes.extend(format!("${}\r\n", part.len()).into_bytes());

@@ -18,6 +18,13 @@ pub async fn start(name: &str) -> Server {
     redis::start(&dir, free_port().expect("a port")).await.expect("a redis")
 }
 
+/// A world on a Redis that it has for itself. What is done to the whole server harms no other test.
+pub async fn world(name: &str, roles: &[Role], set: &[&str]) -> (Server, World) {
+    let server = start(name).await;
+    let world = World::on_redis(&server.url(), name, roles, set).await;
+    (server, world)
+}
+
 impl World {
     /// A world on a cluster, its sales split into `shards`.
     pub async fn on_cluster((cluster, shards): (&Cluster, u16), name: &str, roles: &[Role], set: &[&str]) -> Self {

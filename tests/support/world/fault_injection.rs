@@ -3,8 +3,10 @@
 //! Faults and acts of operators are made here, never by the code under test.
 
 use super::World;
+use super::shared_servers::is_shared_redis;
 use crate::support::basics::raw_commands::try_redis;
 pub use crate::support::basics::raw_commands::try_sql;
+use crate::support::basics::resp::spares_the_others;
 use crate::support::basics::time::eventually;
 pub use crate::support::links::{port_of, through};
 pub use crate::support::processes::breakable_servers::{breakable_servers, consumer_timeout};
@@ -97,7 +99,9 @@ impl World {
 
     /// Sends one command to Redis past the store, and returns its answer as JSON.
     pub async fn redis(&self, command: &[&str]) -> Value {
-        redis(self.settings.redis.url.expose(), command).await
+        let url = self.settings.redis.url.expose();
+        spares_the_others(is_shared_redis(url), &command.iter().map(|word| word.as_bytes()).collect::<Vec<_>>());
+        redis(url, command).await
     }
 
     /// Runs SQL statements past the store.

@@ -33,6 +33,11 @@ pub async fn shared() -> &'static PrivateServers {
         .await
 }
 
+/// Whether this is the Redis that all worlds share.
+pub fn is_shared_redis(url: &str) -> bool {
+    SHARED.get().is_some_and(|servers| servers.urls().redis_url == url)
+}
+
 /// A virtual host, a database and keys of one name on the shared servers; all go with the value.
 pub struct Tenant {
     /// The name of both.

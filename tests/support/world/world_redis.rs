@@ -1,13 +1,17 @@
 //! The second Redis client on the keys of one world.
 
 use super::World;
+use super::shared_servers::is_shared_redis;
 use crate::support::basics::resp::{RawRedis, Reply};
 use std::collections::BTreeMap;
 
 impl RawRedis {
     /// To the Redis of a world.
     pub async fn of(world: &World) -> Self {
-        Self::at(world.settings.redis.url.expose(), &world.settings.redis.prefix).await
+        let url = world.settings.redis.url.expose();
+        let mut redis = Self::at(url, &world.settings.redis.prefix).await;
+        redis.is_shared = is_shared_redis(url);
+        redis
     }
 
     /// Every key of the world with its serialised value.

@@ -4,7 +4,7 @@ use super::super::line::Line;
 use super::player::{Delivered, Place, Player, if_so, is_verdict};
 use crate::actions::Action;
 use crate::setup::Kind;
-use crate::state::{PAIR, Stage};
+use crate::state::{CONSUMERS, Stage};
 
 impl Player<'_> {
     pub fn consumer(&self, place: &Place, at: usize) -> Vec<Place> {
@@ -75,7 +75,8 @@ impl Player<'_> {
         let line = self.steps[at].line;
         let process = self.processes[at];
         let of_process = |k: &usize| place.consumers[*k].is_some_and(|held| held.process == process && held.is_asked);
-        let received = (0..PAIR).filter(of_process).filter(|k| place.request().consumer[*k].stage == Stage::Received);
+        let received =
+            (0..CONSUMERS).filter(of_process).filter(|k| place.request().consumer[*k].stage == Stage::Received);
         let mut found = Vec::new();
         for k in received {
             let decided = self.take(place, Action::Consumer(place.at, k));

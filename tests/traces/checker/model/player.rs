@@ -1,12 +1,12 @@
 //! What each line does in the model: the steps that it may be, taken by the model's own `actions` and `step`.
 //!
-//! The model has two relays and two consumers. What each line of theirs is, is beside this file.
+//! The model has two relays, and as many deliveries in consumers' hands as [`CONSUMERS`]. What each line of theirs is, is beside this file.
 
 use super::super::journey::{Explained, Step};
 use super::super::line::Line;
 use crate::actions::Action;
 use crate::setup::{Kind, Setup};
-use crate::state::{Answered, FAILED, Hand, ORDER, PAIR, Request, Stage, World};
+use crate::state::{Answered, CONSUMERS, FAILED, Hand, ORDER, PAIR, Request, Stage, World};
 use stateright::Model;
 
 /// A delivery in a process's hand: the process, and its tag, by their numbers among those of the request.
@@ -23,7 +23,7 @@ pub struct Delivered {
 pub struct Place {
     pub world: World,
     pub relays: [Option<usize>; PAIR],
-    pub consumers: [Option<Delivered>; PAIR],
+    pub consumers: [Option<Delivered>; CONSUMERS],
     /// P5 or an operator has begun to decide it, and no answer is known.
     pub decides: u8,
     /// The only request of the world.
@@ -34,7 +34,7 @@ impl Place {
     pub fn start(setup: &Setup) -> Self {
         let world = setup.start();
         let at = world.requests.iter().position(|request| request.answered == Answered::Nothing).unwrap_or(0);
-        Self { world, relays: [None; PAIR], consumers: [None; PAIR], decides: 0, at }
+        Self { world, relays: [None; PAIR], consumers: [None; CONSUMERS], decides: 0, at }
     }
 
     pub fn request(&self) -> &Request {
@@ -55,6 +55,8 @@ impl Place {
         next.world.faults_left = setup.faults;
         for k in 0..PAIR {
             next.relays[k] = next.relays[k].filter(|_| next.request().hand[k] != Hand::None);
+        }
+        for k in 0..CONSUMERS {
             next.consumers[k] = next.consumers[k].filter(|_| next.request().consumer[k].stage != Stage::None);
         }
         Some(next)

@@ -6,7 +6,7 @@ use super::super::journey::Explained;
 use super::player::{Place, Player};
 use crate::actions::Action;
 use crate::setup::{Kind, Setup};
-use crate::state::{Hand, PAIR, Stage};
+use crate::state::{CONSUMERS, Hand, PAIR, Stage};
 
 /// Where the model may go by itself from here.
 pub fn steps(player: &Player<'_>, explained: &Explained, place: &Place) -> Vec<Place> {
@@ -24,10 +24,12 @@ pub fn steps(player: &Player<'_>, explained: &Explained, place: &Place) -> Vec<P
     let mut found = Vec::new();
     for k in 0..PAIR {
         actions.extend(of_relay(player, explained, place, k));
-        actions.extend(of_consumer(player, explained, place, k));
         if request.hand[k] == Hand::Failed {
             found.extend(counted(player.setup, place, k));
         }
+    }
+    for k in 0..CONSUMERS {
+        actions.extend(of_consumer(player, explained, place, k));
     }
     found.extend(actions.into_iter().filter_map(|action| place.take(player.setup, action)));
     found

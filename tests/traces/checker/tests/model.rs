@@ -132,6 +132,26 @@ fn a_consumer_that_lost_its_connection_goes_on() {
     cut.and(goes_on).is_explained();
 }
 
+/// A group waits for a locked row while its connection breaks again and again: each new one delivers its messages once more.
+#[test]
+fn one_message_may_be_in_several_hands_of_one_process() {
+    let run = plain();
+    let in_hand = |tag: &str| {
+        let about = |point: &str, more: Value| ("consumer", order(point, 1, more));
+        [about("delivered", json!({ "tag": tag, "attempts": 0 })), about("decide", json!({ "by": "relay" }))]
+    };
+    let first = run.place("decided");
+    let held =
+        ["2:1:0", "3:1:0", "4:1:0"].into_iter().fold(Run(run.0[..first].to_vec()), |run, tag| run.and(in_hand(tag)));
+    let decided = held.and(run.0[first..].to_vec()).and(consumed("other", 1, ("ALREADY", "P4-C1")));
+    let late = |tag: &str| {
+        let verdict = json!({ "by": "relay", "verdict": "ALREADY", "outcome": "ORDER" });
+        let handled = json!({ "tag": tag, "state": "P4-C1", "attempts": 1 });
+        [("consumer", order("decided", 1, verdict)), ("consumer", order("handled", 1, handled))]
+    };
+    ["2:1:0", "3:1:0", "4:1:0"].into_iter().fold(decided, |run, tag| run.and(late(tag))).is_explained();
+}
+
 #[test]
 fn a_commit_without_an_answer_is_found_by_the_delivery_that_waits_for_the_database() {
     let run = plain();
