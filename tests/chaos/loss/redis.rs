@@ -100,18 +100,19 @@ impl RedisFaults {
         replies.iter().filter(changed).count()
     }
 
-    /// Takes up to `stuck` of the sale's waiting entries away: a relay has them in its hand, and never comes back. Returns how
-    /// many orders those had.
-    pub async fn stick(&mut self, scene: &Scene) -> usize {
+    /// Takes up to `stuck` of the sale's waiting entries away: a relay has them in its hand, and never comes back. Returns
+    /// their requests.
+    pub async fn stick(&mut self, scene: &Scene) -> Vec<String> {
         let entries = self.entries(&scene.sale).await;
         // From the first half, so that others land behind them; some were there when the copies were taken, some were not.
         let from = StdRng::seed_from_u64(scene.dice).random_range(0..=entries.len() / 2);
-        let mut orders = 0;
+        let mut stuck = Vec::new();
         for entry in entries.iter().skip(from).take(scene.stuck) {
-            // An entry has the orders of a group.
-            orders += self.at_once(&[gone(entry)]).await * entry.rids.len();
+            if self.at_once(&[gone(entry)]).await > 0 {
+                stuck.extend(entry.rids.iter().cloned());
+            }
         }
-        orders
+        stuck
     }
 
     /// Strikes a sale; how many keys, records or entries it hit. The fence has to be passed again, as after a restart.
