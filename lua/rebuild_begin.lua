@@ -11,6 +11,8 @@
 -- that sells: only frozen keys, or keys that are missing in part, are replaced, and only those that the caller has judged: what
 -- another rebuild opened meanwhile may have accepted requests. Each attempt has an epoch of its own, so nothing that a dead one
 -- left is ever gone on with.
+--
+-- `rebuilt` is when the keys were begun (Unix ms): of an older request without a record only the database knows.
 
 local meta = redis.call('HMGET', KEYS[1], 'state', 'epoch', 'page')
 if tonumber(meta[2] or 0) >= tonumber(ARGV[1]) then return -1 end
@@ -18,6 +20,7 @@ if (meta[2] or '0') ~= ARGV[6] or (meta[3] and '1' or '0') ~= ARGV[7] then retur
 local present = redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5])
 if present == 5 and meta[1] ~= 'frozen' then return -1 end
 
+local now = redis.call('TIME')
 local group_there = ARGV[4] == ''
 if not group_there and redis.call('EXISTS', KEYS[7]) == 1 then
   for _, group in ipairs(redis.call('XINFO', 'GROUPS', KEYS[7])) do
@@ -32,5 +35,6 @@ redis.call('HSET', KEYS[3], '', ARGV[1])
 redis.call('SET', KEYS[2], '0')
 redis.call('HSET', KEYS[1], 'state', 'frozen', 'epoch', ARGV[1], 'limit', ARGV[2], 'cap', ARGV[3], 'number', '0',
   'accepted', '0 0', 'shards', ARGV[5], 'page', '0',
-  'starts', ARGV[8], 'ends', ARGV[9], 'door', ARGV[10])
+  'starts', ARGV[8], 'ends', ARGV[9], 'door', ARGV[10],
+  'rebuilt', string.format('%.0f', tonumber(now[1]) * 1000 + math.floor(tonumber(now[2]) / 1000)))
 return 1

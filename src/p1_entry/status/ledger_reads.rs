@@ -4,6 +4,7 @@
 //! Input: a sale, a shard and a request id. Output: the record, whether it may be promised, and whether a missing one says that
 //! the request was never accepted. Keeps nothing but caches. A crash leaves nothing.
 
+use super::CLOCK_SKEW_MS;
 use super::ledger_questions::{LedgerAnswer, LedgerQuestion, read};
 use super::replication::Replication;
 use crate::config;
@@ -50,17 +51,17 @@ pub(crate) struct LedgerReads {
     /// `None` when no replica is waited for.
     replication: Option<Arc<Replication>>,
     retention_ms: i64,
-    /// Which ledgers are whole, as of at most [`WHOLE_TTL`] ago.
-    whole: Cache<(SaleId, u16), bool>,
+    /// Since when each ledger is whole, as of at most [`WHOLE_TTL`] ago; `None`: it is not.
+    whole: Cache<(SaleId, u16), Option<i64>>,
 }
 
 /// What it means that a request is not in the ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LedgerAbsence {
-    /// Its id is younger than the oldest record that may have been trimmed, and the ledger is whole.
+    /// Its id is younger than the oldest record that may have been trimmed, and the ledger is whole since before it was made.
     NeverAccepted,
-    /// The ledger may have had it: only the database knows.
-    Trimmed,
+    /// The ledger may have had it, or was lost and is rebuilt since, without what was decided later: only the database knows.
+    DatabaseKnows,
     /// Redis lost the ledger, went back in time, or does not sell the sale. What it had accepted may be on its way.
     Unknown,
 }
@@ -98,24 +99,30 @@ impl LedgerReads {
     /// What it means that a request is not in the ledger.
     pub(crate) async fn absence(&self, (sale, shard, request_id): LedgerQuestion) -> LedgerAbsence {
         if now_ms() - made_at_ms(request_id) >= self.retention_ms {
-            return LedgerAbsence::Trimmed;
+            return LedgerAbsence::DatabaseKnows;
         }
-        match Box::pin(self.whole.get_with((sale.clone(), shard), self.is_whole(&sale, shard))).await {
-            true => LedgerAbsence::NeverAccepted,
-            false => LedgerAbsence::Unknown,
+        match Box::pin(self.whole.get_with((sale.clone(), shard), self.whole_since_ms(&sale, shard))).await {
+            Some(since_ms) if made_at_ms(request_id) - CLOCK_SKEW_MS < since_ms => LedgerAbsence::DatabaseKnows,
+            Some(_) => LedgerAbsence::NeverAccepted,
+            None => LedgerAbsence::Unknown,
         }
     }
 
-    /// Redis did not go back in time, and the sale's keys are all there and not frozen. The first read after a restart compares the
-    /// server with the database, as the first purchase does: of a sale that no buyer buys from, no other call would.
-    async fn is_whole(&self, sale: &SaleId, shard: u16) -> bool {
+    /// Redis did not go back in time, and the sale's keys are all there and not frozen: since when (Unix ms, 0 where no rebuild made
+    /// them). The first read after a restart compares the server with the database, as the first purchase does: of a sale that no
+    /// buyer buys from, no other call would.
+    async fn whole_since_ms(&self, sale: &SaleId, shard: u16) -> Option<i64> {
         if let Err(fault) = self.redis.fence.pass(shard).await {
             tracing::debug!(phase = "p1_entry", %sale, shard, error = %fault, "whether a ledger is whole");
-            return false;
+            return None;
         }
-        let meta = self.redis.sale_keys.meta(sale, shard).await;
-        meta.is_ok_and(|meta| meta.is_some_and(|meta| meta.state != MetaState::Frozen))
-            && self.redis.sale_keys.are_complete(sale, shard).await.unwrap_or(false)
+        let keys = &self.redis.sale_keys;
+        let meta = keys.meta(sale, shard).await.ok()??;
+        let is_whole = meta.state != MetaState::Frozen && keys.are_complete(sale, shard).await.unwrap_or(false);
+        if !is_whole {
+            return None;
+        }
+        Some(keys.rebuilt_at_ms(sale, shard).await.ok()?.unwrap_or(0))
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! Input: a buyer, a sale, a request id. Output: QUEUED, CONFIRMED or FAILED. Only the buyer may ask; anyone else gets 404.
 //! Requests in either DLQ are still QUEUED: they are being worked on. The database is read only for requests older than a
-//! ledger record is kept, or when Redis does not answer or lost the ledger: no accepted buyer gets 404 then. Keeps nothing
-//! but caches: who asks again for a status that is final costs no server anything.
+//! ledger record is kept or than a rebuild of the ledger, or when Redis does not answer or lost the ledger: no accepted buyer gets
+//! 404 then. Keeps nothing but caches: who asks again for a status that is final costs no server anything.
 
 mod database_reads;
 mod document;
@@ -147,7 +147,7 @@ impl Statuses {
             Ok(Some(_)) => Err(not_yours()),
             Ok(None) => match self.ledger_reads.absence((sale.clone(), shard, request_id)).await {
                 LedgerAbsence::NeverAccepted => Err(not_yours()),
-                LedgerAbsence::Trimmed => self.in_database(user, sale, request_id).await?.ok_or_else(not_yours),
+                LedgerAbsence::DatabaseKnows => self.in_database(user, sale, request_id).await?.ok_or_else(not_yours),
                 LedgerAbsence::Unknown => Box::pin(self.without_ledger(user, sale, request_id)).await,
             },
             Err(error) => {

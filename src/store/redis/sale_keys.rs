@@ -272,6 +272,13 @@ impl SaleKeys {
         Ok(true)
     }
 
+    /// When a rebuild began these keys (Unix ms, Redis' clock); `None` for keys of a warm-up.
+    pub(crate) async fn rebuilt_at_ms(&self, sale: &SaleId, shard: u16) -> Result<Option<i64>, RedisFault> {
+        let args = vec![text(self.redis.keys.meta(shard, sale)), text("rebuilt")];
+        let found = list(self.redis.command("HMGET", 0, args).await?)?;
+        found.first().filter(|value| !value.is_null()).map(integer).transpose()
+    }
+
     /// The number of shards that the sale was warmed for; `None` when it is not in Redis.
     pub(crate) async fn shards_of(&self, sale: &SaleId) -> Result<Option<u16>, RedisFault> {
         // Shard 0 is there for any number of shards; the others help when its keys are lost.

@@ -28,8 +28,8 @@ use tokio::task::JoinSet;
 pub const PREFIX: &str = "chaos";
 /// The database account of the role processes: without the rights that would let it write to a read-only server.
 pub const DB_USER: &str = "seckill";
-/// Longest wait for everything to be well again.
-const READY: Duration = Duration::from_secs(90);
+/// Longest wait for everything to be well again. A slow machine that starts several deployments needs minutes.
+const READY: Duration = Duration::from_secs(300);
 
 /// Addresses of the servers, past every proxy.
 #[derive(Debug, Clone)]

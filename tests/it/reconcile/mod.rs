@@ -13,6 +13,7 @@ mod growth;
 mod hidden_by_sums;
 mod isolation;
 mod journal;
+mod late_orders;
 mod later_version;
 mod leaks;
 mod long_audit;
