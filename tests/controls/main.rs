@@ -1,8 +1,8 @@
 //! Mutations of the models in the product: each scene is the way to the harm that the model names, played with the mechanism and
 //! without it. What finds the harm knows nothing of the switch: the audit, or what buyers got and what is in the servers.
 //!
-//! A switch and a hold are of the whole process, so the scenes are played one after another. `tests/model/product.rs` says
-//! which test is whose.
+//! A switch and a hold are of the whole process, so the scenes of a process are played one after another (`parts.rs`).
+//! `tests/model/product.rs` says which test is whose.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -17,6 +17,7 @@ mod grants;
 mod messages;
 mod money;
 mod neighbours;
+mod parts;
 mod rebuilds;
 mod replicas;
 mod scene;
@@ -30,7 +31,7 @@ mod webhooks;
 use seckill::faults::Mechanism;
 use std::sync::{Mutex, PoisonError};
 
-/// One scene at a time.
+/// One scene of this process at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
 /// Whether the mechanism of a scene is there.
@@ -44,23 +45,29 @@ pub enum Plays {
 
 /// Plays a scene with and without the mechanism: harm is found exactly without it. The scene says what was found.
 pub fn harms_without(mechanism: Mechanism, scene: impl AsyncFn(Plays) -> Vec<String>) {
-    let [with, without] = played(mechanism, scene);
-    assert!(with.is_empty(), "with {}: {with:#?}", mechanism.code());
-    assert!(!without.is_empty(), "{} is left out and nothing was found", mechanism.code());
+    parts::play(|| {
+        let [with, without] = played(mechanism, scene);
+        assert!(with.is_empty(), "with {}: {with:#?}", mechanism.code());
+        assert!(!without.is_empty(), "{} is left out and nothing was found", mechanism.code());
+    });
 }
 
 /// The same for a mechanism that finds harm: a harm that is there is found exactly with it.
 pub fn blind_without(mechanism: Mechanism, scene: impl AsyncFn(Plays) -> Vec<String>) {
-    let [with, without] = played(mechanism, scene);
-    assert!(!with.is_empty(), "nothing was found with {}", mechanism.code());
-    assert!(without.is_empty(), "{} is left out: {without:#?}", mechanism.code());
+    parts::play(|| {
+        let [with, without] = played(mechanism, scene);
+        assert!(!with.is_empty(), "nothing was found with {}", mechanism.code());
+        assert!(without.is_empty(), "{} is left out: {without:#?}", mechanism.code());
+    });
 }
 
-/// Plays a scene while no other one is played.
+/// Plays a scene while no other one of its process is played.
 pub fn alone(scene: impl Future<Output = ()>) {
-    // A test that failed leaves nothing armed.
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    support::world::run(scene);
+    parts::play(|| {
+        // A test that failed leaves nothing armed.
+        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        support::world::run(scene);
+    });
 }
 
 fn played(mechanism: Mechanism, scene: impl AsyncFn(Plays) -> Vec<String>) -> [Vec<String>; 2] {

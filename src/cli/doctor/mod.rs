@@ -11,6 +11,7 @@ mod machine;
 mod mysql;
 mod rabbitmq;
 mod redis;
+mod settings;
 
 use crate::cli::failure::{Failure, INCONSISTENT};
 use crate::cli::{context, output};
@@ -41,6 +42,7 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, args: &DoctorArgs) -> 
     let servers = Servers::new(&settings)?;
     let connected = servers.redis.wait_connected(CONNECT).await;
     let mut checks = access::encryption(&settings);
+    checks.push(settings::quiet_time(&settings));
     checks.extend(machine::accept_queue(&settings.http));
     checks.extend(redis::check_redis(&servers.redis, connected, settings.redis.shards).await);
     if answers(&checks, "redis") {

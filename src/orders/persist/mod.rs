@@ -25,6 +25,7 @@ use crate::events::webhooks::rows::Subscriptions;
 use crate::orders::rows::RequestRows;
 use crate::orders::rows::outcomes::RequestOutcome;
 use crate::store::mysql::codes::PersistSource;
+use crate::store::mysql::sessions::LOCK_WAIT_MAX_S;
 use crate::store::mysql::{Db, DbError};
 use call::PersistCall;
 use locked::LockedSales;
@@ -34,7 +35,7 @@ pub(crate) use refused::refused_from_zero;
 use sale_facts::SaleFactsCache;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use write::Blocked;
 
 /// Most requests in one transaction; a longer input is persisted in several. Bounds statement size and lock time.
@@ -44,6 +45,8 @@ const DEADLOCK_TRIES: u32 = 3;
 /// Row-lock waits (3 s each) that one call of [`Persister::persist_all`] sits out while it finds the locked row. After them what is open is
 /// tried once more as it stands, and what meets another lock is left to the next call.
 const LOCK_WAITS_MAX: u32 = 8;
+/// So long row locks keep a call at most; its requests are in no queue meanwhile, and `p5_reconcile.quiet_ms` has to be longer.
+pub(crate) const HELD_MAX: Duration = Duration::from_secs((LOCK_WAITS_MAX as u64 + 1) * LOCK_WAIT_MAX_S);
 
 /// Writes accepted requests: the handle of P4, and of what P5 and operators decide about requests. Clones share what they know.
 #[derive(Clone)]

@@ -24,7 +24,8 @@ use std::sync::atomic::Ordering::Relaxed;
 /// How often an order is asked for until it is confirmed.
 const ASKS_MAX: u32 = 60;
 const ASK_EVERY_MS: u64 = 500;
-/// How often a payment is reported until there is an answer, also after the crowd was stopped.
+/// How often a payment is reported after the crowd was stopped, until there is an answer. Until then a slow machine takes as long as
+/// it takes.
 const REPORTS_MAX: u32 = 240;
 const REPORT_EVERY_MS: u64 = 500;
 /// Price of one unit in the crowd's sales.
@@ -92,7 +93,8 @@ impl Payer {
     /// Reports a payment until there is an answer.
     async fn pay(&self, name: &str, amount: i64) {
         let payment = format!("{}-{name}", self.rid);
-        for _ in 0..REPORTS_MAX {
+        let mut left = REPORTS_MAX;
+        while left > 0 {
             let begun = self.crowd.begin();
             let answer = self.crowd.door.pay(&self.rid, &payment, amount).await;
             self.write(begun, "pay", Some(&payment), &answer);
@@ -100,6 +102,7 @@ impl Payer {
             if !(answer.outcome == Outcome::Unknown || answer.outcome.is_later()) {
                 return;
             }
+            left -= u32::from(self.crowd.stopping());
             patience(REPORT_EVERY_MS).await;
         }
     }

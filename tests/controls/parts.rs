@@ -1,0 +1,76 @@
+//! The scenes in several processes: a switch and a hold are of the whole process, and a scene mostly waits. So the process that was
+//! started plays none. It starts a few of its own kind, each with servers of its own and a part of the scenes, and each test says
+//! what became of its scene there.
+//!
+//! Input: the filter that this process was started with. Output: the children's verdicts, by the lines of the test runner. A process
+//! that is killed leaves children that end by themselves.
+
+use std::io::Read as _;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::LazyLock;
+use std::thread::JoinHandle;
+
+/// Processes that play scenes. More of them wait for processors.
+const PARTS: usize = 3;
+/// Says to a process which part is its own.
+const PART: &str = "CONTROLS_PART";
+/// Longest part of what a child said about a scene that is passed on, bytes.
+const SAID_MAX: usize = 20_000;
+
+/// What became of the scenes of one part.
+struct Played {
+    out: String,
+    status: ExitStatus,
+}
+
+/// A child that plays, read to its end by a thread.
+static CHILDREN: LazyLock<Vec<LazyLock<Played, Box<dyn FnOnce() -> Played + Send>>>> =
+    LazyLock::new(|| (0..PARTS).map(started).map(ended).collect());
+
+/// Starts a child; its log is this process's.
+fn started(part: usize) -> JoinHandle<Played> {
+    let mut child = Command::new(std::env::current_exe().expect("this program"))
+        .args(std::env::args_os().skip(1))
+        .env(PART, part.to_string())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("a process of our own kind");
+    std::thread::spawn(move || {
+        let mut out = String::new();
+        child.stdout.take().expect("piped").read_to_string(&mut out).expect("text");
+        Played { out, status: child.wait().expect("our own child") }
+    })
+}
+
+fn ended(thread: JoinHandle<Played>) -> LazyLock<Played, Box<dyn FnOnce() -> Played + Send>> {
+    LazyLock::new(Box::new(|| thread.join().expect("its output was read")))
+}
+
+/// The scene of this test is in this part.
+fn part_of(test: &str) -> usize {
+    let hash = test.bytes().fold(0_usize, |hash, byte| hash.wrapping_mul(31).wrapping_add(byte.into()));
+    hash % PARTS
+}
+
+/// Plays the scene of the running test, in the process whose part it is. Elsewhere waits for that, and fails as it did.
+pub fn play(scene: impl FnOnce()) {
+    let test = std::thread::current().name().expect("a test's thread").to_owned();
+    let own = std::env::var(PART).ok().map(|part| part.parse::<usize>().expect("a number"));
+    match own {
+        Some(part) if part == part_of(&test) => scene(),
+        Some(_) => {}
+        None => says(&test, &CHILDREN[part_of(&test)]),
+    }
+}
+
+fn says(test: &str, played: &Played) {
+    if played.out.contains(&format!("\ntest {test} ... ok\n")) {
+        return;
+    }
+    let begin = played.out.find(&format!("---- {test} stdout ----")).unwrap_or(0);
+    let said = played.out.get(begin..).unwrap_or_default();
+    let end = said.get(1..).and_then(|rest| rest.find("\n---- ")).map_or(said.len(), |end| end + 1);
+    let said: String = said.get(..end).unwrap_or_default().chars().take(SAID_MAX).collect();
+    panic!("the process that played it ended with {}: {said}", played.status);
+}
