@@ -24,8 +24,10 @@ struct Played {
 }
 
 /// A child that plays, read to its end by a thread.
-static CHILDREN: LazyLock<Vec<LazyLock<Played, Box<dyn FnOnce() -> Played + Send>>>> =
-    LazyLock::new(|| (0..PARTS).map(started).map(ended).collect());
+static CHILDREN: LazyLock<Vec<Child>> = LazyLock::new(|| (0..PARTS).map(started).map(ended).collect());
+
+/// Waits for its end when it is asked for.
+type Child = LazyLock<Played, Box<dyn FnOnce() -> Played + Send>>;
 
 /// Starts a child; its log is this process's.
 fn started(part: usize) -> JoinHandle<Played> {
@@ -43,7 +45,7 @@ fn started(part: usize) -> JoinHandle<Played> {
     })
 }
 
-fn ended(thread: JoinHandle<Played>) -> LazyLock<Played, Box<dyn FnOnce() -> Played + Send>> {
+fn ended(thread: JoinHandle<Played>) -> Child {
     LazyLock::new(Box::new(|| thread.join().expect("its output was read")))
 }
 
