@@ -63,16 +63,18 @@ pub fn blind_without(mechanism: Mechanism, scene: impl AsyncFn(Plays) -> Vec<Str
 
 /// Plays a scene while no other one of its process is played.
 pub fn alone(scene: impl Future<Output = ()>) {
-    parts::play(|| {
-        // A test that failed leaves nothing armed.
-        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        support::world::run(scene);
-    });
+    parts::play(|| alone_here(scene));
+}
+
+fn alone_here(scene: impl Future<Output = ()>) {
+    // A test that failed leaves nothing armed.
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    support::world::run(scene);
 }
 
 fn played(mechanism: Mechanism, scene: impl AsyncFn(Plays) -> Vec<String>) -> [Vec<String>; 2] {
     let mut found = [Vec::new(), Vec::new()];
-    alone(async {
+    alone_here(async {
         found[0] = scene(Plays::With).await;
         let armed = mechanism.leave_out();
         found[1] = scene(Plays::Without).await;

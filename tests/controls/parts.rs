@@ -2,23 +2,28 @@
 //! started plays none. It starts a few of its own kind, each with servers of its own and a part of the scenes, and each test says
 //! what became of its scene there.
 //!
-//! Input: the filter that this process was started with. Output: the children's verdicts, by the lines of the test runner. A process
-//! that is killed leaves children that end by themselves.
+//! Input: the filter that this process was started with. Output: the children's verdicts: a file has a line for each scene that
+//! ended, whatever the test runner prints. A process that is killed leaves children that end by themselves.
 
-use std::io::Read as _;
+use crate::support::basics::files::empty;
+use std::collections::HashSet;
+use std::fs::OpenOptions;
+use std::io::{Read as _, Write as _};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::LazyLock;
 use std::thread::JoinHandle;
 
 /// Processes that play scenes. More of them wait for processors.
 const PARTS: usize = 3;
-/// Says to a process which part is its own.
+/// Says to a process which part is its own, and where it writes how its scenes ended.
 const PART: &str = "CONTROLS_PART";
+const VERDICTS: &str = "CONTROLS_VERDICTS";
 /// Longest part of what a child said about a scene that is passed on, bytes.
 const SAID_MAX: usize = 20_000;
 
 /// What became of the scenes of one part.
 struct Played {
+    verdicts: HashSet<String>,
     out: String,
     status: ExitStatus,
 }
@@ -31,9 +36,11 @@ type Child = LazyLock<Played, Box<dyn FnOnce() -> Played + Send>>;
 
 /// Starts a child; its log is this process's.
 fn started(part: usize) -> JoinHandle<Played> {
+    let file = empty(&format!("controls-part-{part}")).join("verdicts");
     let mut child = Command::new(std::env::current_exe().expect("this program"))
         .args(std::env::args_os().skip(1))
         .env(PART, part.to_string())
+        .env(VERDICTS, &file)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
@@ -41,7 +48,9 @@ fn started(part: usize) -> JoinHandle<Played> {
     std::thread::spawn(move || {
         let mut out = String::new();
         child.stdout.take().expect("piped").read_to_string(&mut out).expect("text");
-        Played { out, status: child.wait().expect("our own child") }
+        let status = child.wait().expect("our own child");
+        let verdicts = std::fs::read_to_string(file).unwrap_or_default().lines().map(str::to_owned).collect();
+        Played { verdicts, out, status }
     })
 }
 
@@ -60,14 +69,37 @@ pub fn play(scene: impl FnOnce()) {
     let test = std::thread::current().name().expect("a test's thread").to_owned();
     let own = std::env::var(PART).ok().map(|part| part.parse::<usize>().expect("a number"));
     match own {
-        Some(part) if part == part_of(&test) => scene(),
+        Some(part) if part == part_of(&test) => {
+            let _verdict = Verdict(&test);
+            scene();
+        }
         Some(_) => {}
         None => says(&test, &CHILDREN[part_of(&test)]),
     }
 }
 
+/// Written down when its scene ends. A test may have several; each must end well.
+struct Verdict<'a>(&'a str);
+
+impl Verdict<'_> {
+    fn line(test: &str, is_red: bool) -> String {
+        format!("{test} {}", if is_red { "red" } else { "green" })
+    }
+}
+
+impl Drop for Verdict<'_> {
+    fn drop(&mut self) {
+        let file = std::env::var_os(VERDICTS).expect("a file");
+        let mut file = OpenOptions::new().create(true).append(true).open(file).expect("a file");
+        // One write: others append at the same time.
+        let line = Self::line(self.0, std::thread::panicking()) + "\n";
+        file.write_all(line.as_bytes()).expect("written");
+    }
+}
+
 fn says(test: &str, played: &Played) {
-    if played.out.contains(&format!("\ntest {test} ... ok\n")) {
+    let has = |is_red| played.verdicts.contains(&Verdict::line(test, is_red));
+    if has(false) && !has(true) {
         return;
     }
     let begin = played.out.find(&format!("---- {test} stdout ----")).unwrap_or(0);
