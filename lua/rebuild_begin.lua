@@ -20,7 +20,7 @@ if (meta[2] or '0') ~= ARGV[6] or (meta[3] and '1' or '0') ~= ARGV[7] then retur
 local present = redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5])
 if present == 5 and meta[1] ~= 'frozen' then return -1 end
 
-local now = redis.call('TIME')
+local time = redis.call('TIME')
 local group_there = ARGV[4] == ''
 if not group_there and redis.call('EXISTS', KEYS[7]) == 1 then
   for _, group in ipairs(redis.call('XINFO', 'GROUPS', KEYS[7])) do
@@ -36,5 +36,5 @@ redis.call('SET', KEYS[2], '0')
 redis.call('HSET', KEYS[1], 'state', 'frozen', 'epoch', ARGV[1], 'limit', ARGV[2], 'cap', ARGV[3], 'number', '0',
   'accepted', '0 0', 'shards', ARGV[5], 'page', '0',
   'starts', ARGV[8], 'ends', ARGV[9], 'door', ARGV[10],
-  'rebuilt', string.format('%.0f', tonumber(now[1]) * 1000 + math.floor(tonumber(now[2]) / 1000)))
+  'rebuilt', string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000)))
 return 1

@@ -60,11 +60,6 @@ use seckill::faults::Mechanism;
 use support::basics::{database_kind, files, raw_commands, time};
 use support::processes::wrong_clock;
 
-/// Tries that fit into a state of the model.
-const TRIES_MAX: u8 = 32;
-/// Deliveries of one message that fit into a state of the model.
-const CONSUMERS_MAX: usize = 8;
-
 /// How long the faults last when nothing else is asked for; `make test-long` asks for ten minutes.
 const SHORT_MS: u64 = 30_000;
 

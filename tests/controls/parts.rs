@@ -8,10 +8,10 @@
 use crate::support::basics::files::empty;
 use std::collections::HashSet;
 use std::fs::OpenOptions;
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::LazyLock;
-use std::thread::JoinHandle;
+use std::thread;
 
 /// Processes that play scenes. More of them wait for processors.
 const PARTS: usize = 3;
@@ -28,34 +28,25 @@ struct Played {
     status: ExitStatus,
 }
 
-/// A child that plays, read to its end by a thread.
-static CHILDREN: LazyLock<Vec<Child>> = LazyLock::new(|| (0..PARTS).map(started).map(ended).collect());
+/// Played by all children, once for all tests.
+static PLAYED: LazyLock<Vec<Played>> = LazyLock::new(|| {
+    let children: Vec<_> = (0..PARTS).map(|part| thread::spawn(move || of_child(part))).collect();
+    children.into_iter().map(|child| child.join().expect("a child that was started")).collect()
+});
 
-/// Waits for its end when it is asked for.
-type Child = LazyLock<Played, Box<dyn FnOnce() -> Played + Send>>;
-
-/// Starts a child; its log is this process's.
-fn started(part: usize) -> JoinHandle<Played> {
+/// Starts a child and waits for its end; its log is this process's.
+fn of_child(part: usize) -> Played {
     let file = empty(&format!("controls-part-{part}")).join("verdicts");
-    let mut child = Command::new(std::env::current_exe().expect("this program"))
+    let output = Command::new(std::env::current_exe().expect("this program"))
         .args(std::env::args_os().skip(1))
         .env(PART, part.to_string())
         .env(VERDICTS, &file)
         .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
+        .stderr(Stdio::inherit())
+        .output()
         .expect("a process of our own kind");
-    std::thread::spawn(move || {
-        let mut out = String::new();
-        child.stdout.take().expect("piped").read_to_string(&mut out).expect("text");
-        let status = child.wait().expect("our own child");
-        let verdicts = std::fs::read_to_string(file).unwrap_or_default().lines().map(str::to_owned).collect();
-        Played { verdicts, out, status }
-    })
-}
-
-fn ended(thread: JoinHandle<Played>) -> Child {
-    LazyLock::new(Box::new(|| thread.join().expect("its output was read")))
+    let verdicts = std::fs::read_to_string(file).unwrap_or_default().lines().map(str::to_owned).collect();
+    Played { verdicts, out: String::from_utf8_lossy(&output.stdout).into_owned(), status: output.status }
 }
 
 /// The scene of this test is in this part.
@@ -66,7 +57,7 @@ fn part_of(test: &str) -> usize {
 
 /// Plays the scene of the running test, in the process whose part it is. Elsewhere waits for that, and fails as it did.
 pub fn play(scene: impl FnOnce()) {
-    let test = std::thread::current().name().expect("a test's thread").to_owned();
+    let test = thread::current().name().expect("a test's thread").to_owned();
     let own = std::env::var(PART).ok().map(|part| part.parse::<usize>().expect("a number"));
     match own {
         Some(part) if part == part_of(&test) => {
@@ -74,7 +65,7 @@ pub fn play(scene: impl FnOnce()) {
             scene();
         }
         Some(_) => {}
-        None => says(&test, &CHILDREN[part_of(&test)]),
+        None => says(&test, &PLAYED[part_of(&test)]),
     }
 }
 
@@ -92,7 +83,7 @@ impl Drop for Verdict<'_> {
         let file = std::env::var_os(VERDICTS).expect("a file");
         let mut file = OpenOptions::new().create(true).append(true).open(file).expect("a file");
         // One write: others append at the same time.
-        let line = Self::line(self.0, std::thread::panicking()) + "\n";
+        let line = Self::line(self.0, thread::panicking()) + "\n";
         file.write_all(line.as_bytes()).expect("written");
     }
 }

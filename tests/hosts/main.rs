@@ -62,11 +62,6 @@ use servers::Kind;
 use std::path::PathBuf;
 use support::basics::{files, raw_commands, time};
 
-/// Tries that fit into a state of the model.
-const TRIES_MAX: u8 = 32;
-/// Deliveries of one message that fit into a state of the model.
-const CONSUMERS_MAX: usize = 8;
-
 /// Where the processes write their lines, where a run has them: `TRACED=1`, with the test build.
 fn traces_folder() -> Option<PathBuf> {
     asked::<u8>("HOSTS_TRACED").filter(|traced| *traced == 1).map(|_| folder().join("traces"))

@@ -18,11 +18,6 @@
 // What a deployment says to the checker of its lines; a soak has none.
 include!("../model/protocol.in");
 
-/// Tries that fit into a state of the model.
-const TRIES_MAX: u8 = 32;
-/// Deliveries of one message that fit into a state of the model.
-const CONSUMERS_MAX: usize = 8;
-
 #[allow(dead_code, reason = "each binary uses a part of it")]
 #[path = "../chaos/clients/mod.rs"]
 mod clients;

@@ -5,7 +5,7 @@ use crate::support::basics::resp::RawRedis;
 use crate::support::processes::bench::{bar, bench, compared, growth};
 use crate::support::processes::own_redis;
 use crate::support::processes::programs::Folder;
-use crate::support::world::{World, eventually, run, run_waiting};
+use crate::support::world::{eventually, run, run_waiting};
 use seckill_bench::baseline::redis_info;
 
 #[test]
@@ -166,8 +166,7 @@ fn those_who_wait_hold_their_polls_while_others_buy_and_a_replica_is_waited_for(
 #[test]
 fn redis_rewrites_its_file_on_request() {
     run(async {
-        let redis = own_redis::start("file-anew").await;
-        let world = World::on_redis(&redis.url(), "file-anew", &[], &[]).await;
+        let (_server, world) = own_redis::world("file-anew", &[], &[]).await;
         let mut raw = RawRedis::of(&world).await;
         for _ in 0..200 {
             raw.call(&["SET", "written-often", &"x".repeat(10_000)]).await;

@@ -2,7 +2,7 @@
 
 use crate::support::basics::resp::RawRedis;
 use crate::support::processes::own_redis;
-use crate::support::world::{World, eventually, run_waiting};
+use crate::support::world::{eventually, run_waiting};
 use seckill::roles::Role::Api;
 use seckill::runtime::now_ms;
 use serde_json::json;
@@ -10,8 +10,7 @@ use serde_json::json;
 #[test]
 fn a_change_that_redis_cannot_take_says_so_and_is_followed_later() {
     run_waiting(async {
-        let redis = own_redis::start("not-followed").await;
-        let world = World::on_redis(&redis.url(), "not-followed", &[Api], &[]).await;
+        let (_server, world) = own_redis::world("not-followed", &[Api], &[]).await;
         let hour = 3_600_000;
         let times = (now_ms() + hour, now_ms() + 2 * hour);
         let sale = world.sale_with("late", 10, |sale| (sale.starts_at_ms, sale.ends_at_ms) = times).await;

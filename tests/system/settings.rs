@@ -24,8 +24,7 @@ async fn probe(world: &World) -> ServerProbe {
 #[test]
 fn strict_sells_nothing_while_a_setting_breaks_the_promise() {
     run_waiting(async {
-        let redis = own_redis::start("strict").await;
-        let world = World::on_redis(&redis.url(), "strict", &Role::ALL, &["redis.durability=strict"]).await;
+        let (_server, world) = own_redis::world("strict", &Role::ALL, &["redis.durability=strict"]).await;
         let sale = world.sale("strict", 100_000, None).await;
         let (token, request_id) = world.token(&sale, "alice").await;
         assert_eq!(world.buy(&sale, "alice", 1, Some(&token)).await.status, 202);
@@ -53,8 +52,7 @@ fn strict_sells_nothing_while_a_setting_breaks_the_promise() {
 #[test]
 fn strict_lets_a_restarted_redis_sell_only_with_its_settings_right() {
     run_waiting(async {
-        let redis = own_redis::start("strict-boot").await;
-        let world = World::on_redis(&redis.url(), "strict-boot", &Role::ALL, &["redis.durability=strict"]).await;
+        let (_server, world) = own_redis::world("strict-boot", &Role::ALL, &["redis.durability=strict"]).await;
         let sale = world.sale("boot", 100_000, None).await;
         assert_eq!(world.buy(&sale, "alice", 1, None).await.status, 202);
         for round in 0..5 {
@@ -74,8 +72,7 @@ fn strict_lets_a_restarted_redis_sell_only_with_its_settings_right() {
 #[test]
 fn warn_says_so_and_goes_on() {
     run_waiting(async {
-        let redis = own_redis::start("warn").await;
-        let world = World::on_redis(&redis.url(), "warn", &Role::ALL, &[]).await;
+        let (_server, world) = own_redis::world("warn", &Role::ALL, &[]).await;
         let sale = world.sale("warn", 100_000, None).await;
         for (name, bad, good) in &SETTINGS[..3] {
             world.config_set(name, bad).await;
@@ -101,8 +98,7 @@ fn warn_says_so_and_goes_on() {
 #[test]
 fn the_api_does_not_open_before_the_settings_are_right() {
     run_waiting(async {
-        let redis = own_redis::start("strict-start").await;
-        let mut world = World::on_redis(&redis.url(), "strict-start", &[], &["redis.durability=strict"]).await;
+        let (_server, mut world) = own_redis::world("strict-start", &[], &["redis.durability=strict"]).await;
         world.config_set("appendfsync", "everysec").await;
         let stopper = Stopper::new();
         let running =

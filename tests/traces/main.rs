@@ -15,11 +15,6 @@ mod checker;
 
 use std::path::Path;
 
-/// Tries that fit into a state of the model.
-const TRIES_MAX: u8 = 32;
-/// Deliveries of one message that fit into a state of the model.
-const CONSUMERS_MAX: usize = 8;
-
 #[test]
 fn the_lines_of_a_folder_are_explained() {
     let Some(folder) = std::env::var_os("SECKILL_TRACES") else { return };

@@ -156,9 +156,8 @@ fn a_missing_sale_is_remembered_as_missing_for_its_time() {
 #[test]
 fn a_new_process_finds_a_sale_whose_cache_refuses_reads_or_writes() {
     run(async {
-        let redis = own_redis::start("catalog-refuses").await;
         let set = [&SLOW[..], &["redis.shards=2"]].concat();
-        let mut world = World::on_redis(&redis.url(), "catalog-refuses", &[], &set).await;
+        let (_server, mut world) = own_redis::world("catalog-refuses", &[], &set).await;
         let sale = world.sale("refuses", 5, Some(1)).await;
         let refusals = [
             // NOREPLICAS to the load lock.

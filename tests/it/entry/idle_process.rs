@@ -181,8 +181,7 @@ fn a_process_that_knows_an_older_start_ends_no_draw() {
 #[test]
 fn while_the_servers_cannot_be_asked_an_old_sale_is_shown_and_decides_nothing() {
     run(async {
-        let redis = own_redis::start("old-decides-nothing").await;
-        let world = World::on_redis(&redis.url(), "old-decides-nothing", &[Role::Api], &BRIEF).await;
+        let (_server, world) = own_redis::world("old-decides-nothing", &[Role::Api], &BRIEF).await;
         let sale = world.sale("away", 5, None).await;
         assert_eq!(page(&world, &sale).await.status, 200);
         // NOPERM to the reading of the cached sale.

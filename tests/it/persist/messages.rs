@@ -1,7 +1,7 @@
 //! Every message has its one exact outcome, however often it comes and whatever is in it (P4).
 
 use crate::support::world::fault_injection::REFUSING_TRIGGER;
-use crate::support::world::outbox_kinds::orders_of;
+use crate::support::world::outbox_kinds::bodies;
 use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::{RequestId, SaleId, UserId};
 use seckill::domain::message;
@@ -9,12 +9,6 @@ use seckill::p5_reconcile::Window;
 use seckill::roles::Role::{self, Api, Consumer, Reconcile, Relay};
 use seckill::store::rabbit::{HeaderValue, ParkedMessage, attempts};
 use seckill_bench::loadgen;
-
-/// Bodies of the outbox, in order, as the relay would send them.
-async fn outbox_bodies(world: &World) -> Vec<Vec<u8>> {
-    let entries = world.servers.redis.outbox.page(0, "-", 1_000).await.unwrap();
-    entries.iter().flat_map(orders_of).map(|order| message::encode(&order).into_bytes()).collect()
-}
 
 fn reason(parked: &ParkedMessage) -> &str {
     match parked.headers.get("x-seckill-reason") {
@@ -38,7 +32,7 @@ fn a_message_that_comes_again_and_again_is_one_order() {
         .await;
         let alice = world.bought(&sale, "alice").await;
         world.bought(&sale, "bob").await;
-        let bodies = outbox_bodies(&world).await;
+        let bodies = bodies(&world).await;
         // Three times in a row, then all of it once more after the first was persisted, then from the relay as well.
         world.publish(&[bodies[0].clone(), bodies[0].clone(), bodies[0].clone()]).await;
         confirmed(&world, &sale, "alice", alice).await;
@@ -123,7 +117,7 @@ fn the_same_request_id_with_another_content_is_parked_as_a_conflict() {
         let world = World::with(&[Api, Consumer], &[]).await;
         let sale = world.sale("forged", 100, Some(1)).await;
         let alice = world.bought(&sale, "alice").await;
-        let body = outbox_bodies(&world).await.remove(0);
+        let body = bodies(&world).await.remove(0);
         let mut forged = message::decode(&body).unwrap();
         forged.purchase.user_id = UserId::parse("mallory").unwrap();
         let relay = world.extra_roles(&[Relay], |_| {});

@@ -208,8 +208,7 @@ pub(super) async fn forgotten(world: &World, sale: &SaleId) {
 #[test]
 fn a_gap_is_examined_once_and_costs_later_rounds_nothing() {
     run(async {
-        let redis = own_redis::start("gapped").await;
-        let mut world = World::on_redis(&redis.url(), "gapped", &[Api, Relay, Consumer], &[]).await;
+        let (_server, mut world) = own_redis::world("gapped", &[Api, Relay, Consumer], &[]).await;
         let sale = world.sale("gapped", 100, Some(1)).await;
         for user in 0..30 {
             world.bought(&sale, &format!("u{user}")).await;

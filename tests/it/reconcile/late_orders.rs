@@ -1,9 +1,9 @@
 //! Orders of requests that a rebuilt ledger does not have: their messages came after the rebuild.
 
-use super::rebuild_and_grants::{QUICK, rebuilt};
-use crate::support::world::outbox_kinds::orders_of;
+use super::rebuild_and_grants::{QUICK, lose_the_keys, rebuilt};
+use crate::support::world::audits::lose_the_outbox;
+use crate::support::world::outbox_kinds::bodies;
 use crate::support::world::{World, eventually, run};
-use seckill::domain::message;
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
 
 #[test]
@@ -12,14 +12,10 @@ fn the_buyer_of_an_order_that_came_after_a_rebuild_is_not_sent_away() {
         let mut world = World::with(&[Api], QUICK).await;
         let sale = world.sale("late", 10, Some(1)).await;
         let alice = world.bought(&sale, "alice").await;
-        let entries = world.servers.redis.outbox.page(0, "-", 10).await.unwrap();
-        let held: Vec<_> =
-            entries.iter().flat_map(orders_of).map(|order| message::encode(&order).into_bytes()).collect();
+        let held = bodies(&world).await;
         // A relay has it in hand and sleeps; Redis forgets everything else.
-        let keys = &world.servers.redis.keys;
-        for key in keys.of_warmed(0, &sale).into_iter().chain([keys.outbox(0)]) {
-            world.redis(&["DEL", &key]).await;
-        }
+        lose_the_outbox(&world).await;
+        lose_the_keys(&world, &sale).await;
         world.start_roles(&[Relay, Consumer, Reconcile]).await;
         rebuilt(&world, &sale, 1).await;
         world.publish(&held).await;

@@ -1,6 +1,6 @@
 //! The boot fence: a sale in a Redis that went back in time sells nothing, and the others go on.
 
-use crate::support::basics::resp::RawRedis;
+use crate::support::basics::resp::{RawRedis, spares_the_others};
 use crate::support::links::link::Link;
 use crate::support::processes::own_redis;
 use crate::support::processes::replicas::{has_everything, pair};
@@ -188,4 +188,13 @@ fn a_name_that_moves_back_to_a_former_primary_sells_nothing_that_it_missed() {
         repair.stop().await;
         world.finish().await;
     });
+}
+
+/// The tests above empty the cache of their own servers; on the shared one that would freeze other tests' sales.
+#[test]
+#[should_panic(expected = "SCRIPT FLUSH changes a server that other tests use")]
+fn the_scripts_of_the_shared_server_are_not_flushed() {
+    spares_the_others(false, &[b"SCRIPT", b"FLUSH"]);
+    spares_the_others(true, &[b"SCRIPT", b"EXISTS"]);
+    spares_the_others(true, &[b"script", b"flush"]);
 }

@@ -77,8 +77,7 @@ impl GrantedSale<'_> {
 #[test]
 fn a_count_does_not_read_many_grants_whichever_version_gave_them() {
     run(async {
-        let server = own_redis::start("many-grants").await;
-        let world = World::on_redis(&server.url(), "many-grants", &[], &[]).await;
+        let (_server, world) = own_redis::world("many-grants", &[], &[]).await;
         let (store, redis) = (&world.servers.redis, RawRedis::of(&world).await);
         let sale = redis_sale("many", 5);
         store.sale_keys.activate(&sale, 0, 100, ("first", 10)).await.unwrap();
@@ -132,8 +131,7 @@ fn a_grant_goes_on_where_another_one_is_no_number() {
 #[test]
 fn the_grants_that_a_rebuild_takes_in_are_counted_with_its_own() {
     run(async {
-        let server = own_redis::start("rebuilt-grants").await;
-        let world = World::on_redis(&server.url(), "rebuilt-grants", &[], &[]).await;
+        let (_server, world) = own_redis::world("rebuilt-grants", &[], &[]).await;
         let (store, mut redis) = (&world.servers.redis, RawRedis::of(&world).await);
         let (sale, keys) = (redis_sale("rebuilt", 5), &store.keys);
         store.sale_keys.activate(&sale, 0, 100, ("rebuild-1", 0)).await.unwrap();
@@ -156,8 +154,7 @@ fn the_grants_that_a_rebuild_takes_in_are_counted_with_its_own() {
 #[test]
 fn too_many_grants_are_compared_by_their_sum_and_not_read() {
     run(async {
-        let server = own_redis::start("summed-grants").await;
-        let world = World::on_redis(&server.url(), "summed-grants", &[], &[]).await;
+        let (_server, world) = own_redis::world("summed-grants", &[], &[]).await;
         let sale = world.sale("summed", 10, None).await;
         let (store, redis) = (&world.servers.redis, RawRedis::of(&world).await);
         let mut given = GrantedSale { store, redis, sale: sale.clone(), count: 1, units: 10 };

@@ -22,6 +22,12 @@ pub fn orders_of(entry: &OutboxEntry) -> Vec<OrderMessage> {
     }
 }
 
+/// Bodies of the first outbox, in order, as the relay would send them.
+pub async fn bodies(world: &World) -> Vec<Vec<u8>> {
+    let entries = world.servers.redis.outbox.page(0, "-", 1_000).await.expect("the outbox");
+    entries.iter().flat_map(orders_of).map(|order| encode(&order).into_bytes()).collect()
+}
+
 /// The orders of an entry as the relay parks them: one by one where the entry may have several, else the entry as it is.
 pub fn parked_orders(entry: &OutboxEntry) -> Vec<ParkedOrder> {
     let orders = if entry.field("o").is_some() { orders_of(entry) } else { vec![] };

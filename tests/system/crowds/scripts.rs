@@ -2,7 +2,7 @@
 
 use crate::support::basics::resp::RawRedis;
 use crate::support::processes::own_redis;
-use crate::support::world::{World, run};
+use crate::support::world::run;
 use seckill::roles::Role;
 use seckill::runtime::Stopper;
 use seckill_bench::loadgen::{self, LoadPlan};
@@ -11,8 +11,7 @@ use seckill_bench::loadgen::{self, LoadPlan};
 fn a_script_cache_that_is_emptied_all_the_time_costs_nobody_anything() {
     run(async {
         // Its own: the cache is the whole server's.
-        let redis = own_redis::start("flushed").await;
-        let world = World::on_redis(&redis.url(), "flushed", &Role::ALL, &[]).await;
+        let (_server, world) = own_redis::world("flushed", &Role::ALL, &[]).await;
         let sale = world.sale("flush", 300, Some(1)).await;
         let stopper = Stopper::new();
         let flushing = async {
