@@ -122,6 +122,8 @@ fn units_are_kept_back_while_the_books_do_not_add_up() {
         first_lands_first(&mut world, &sale, 1).await;
         world.start_roles(&[Api, Consumer, Relay, Reconcile]).await;
         eventually("closed", async || world.rows("closed_findings", "reclaimed_by IS NULL").await == 1).await;
+        // The message of y may come after that; until then it is on its way, and an audit of this moment says so.
+        eventually("y fails", async || world.rows("failed_request", "reason = 'NUMBER_REUSED'").await == 1).await;
         let audit = world.audit(&sale, Window::Now).await;
         assert!(audit.findings.iter().all(|finding| finding.kind == FindingKind::Unbalanced), "{audit:#?}");
         assert!(world.servers.redis.stock.units(&sale, 0).await.unwrap() <= Some(8), "{audit:#?}");
