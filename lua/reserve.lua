@@ -17,8 +17,8 @@
 --         ARGV[7] which requests came with a purchase token: '1' all, '0' none, else a '1' or '0' for each; then the
 --         texts: of each 64 requests the lines "<request id> <quantity> <user id>\n" of their outbox entry (stream; with a
 --         list none); then the request ids of all, the user ids of all, the quantities of all
--- Returns 1 when every request was accepted, else a flat array, for each request: code, detail. Codes (domain/reserve.rs):
---         0 accepted, 1 replayed, 2 duplicate buyer (first request id), 3 limit (units owned), 4 short (units left),
+-- Returns 1 when every request was accepted, else a flat array, for each that was not: its place, code, detail, in the order of
+--         places. Codes (domain/reserve.rs): 1 replayed, 2 duplicate buyer (first request id), 3 limit (units owned), 4 short (units left),
 --         5 conflict, 6 paused, 7 closed, 8 frozen, 9 keys missing, 10 stale epoch, 11 backlog, 12 damaged,
 --         13 warmed for another number of shards, 14 not started (milliseconds until the start), 15 ended,
 --         16 the door takes requests with a purchase token only
@@ -30,7 +30,7 @@
 -- All work is O(group); the hashes and the outbox are only touched by key (the hands are as many as relays at work).
 --
 -- What a request costs here is mostly Lua's: some 50 machine instructions a bytecode, 400 a new string. So the usual group, new
--- requests of new buyers for one unit each, has a short way; any other is decided request by request.
+-- requests of new buyers for one unit each, has a short way; any other request goes the long one.
 
 -- A line that ends in "@slot" may be replaced before the script is loaded (src/store/redis/scripts/reserve.rs).
 -- The key prefix of the system, so that no two systems on one server share this script's SHA-1. -- @slot system
@@ -56,12 +56,12 @@ local count = (#ARGV - IDS) / WIDTH
 local USERS, QUANTITIES = IDS + count, IDS + 2 * count
 
 local function answer_all(code)
-  local reply = {}
+  local exceptions = {}
   for i = 1, count do
-    reply[2 * i - 1] = code
-    reply[2 * i] = 0
+    local last = #exceptions
+    exceptions[last + 1], exceptions[last + 2], exceptions[last + 3] = i, code, 0
   end
-  return reply
+  return exceptions
 end
 
 -- Only the spelling Redis itself would write: Lua also reads "1e3", "0x10" and "8.0", but DECRBY would refuse them after
@@ -152,158 +152,196 @@ local at_ms = string.format('%d', now_ms)
 
 -- The same in every record of this group.
 local tail = ' ' .. epoch .. ' ' .. at_ms .. ' - '
-local format, match = string.format, string.match
+local format, match, find, sub = string.format, string.match, string.find, string.sub
 
--- The code and the detail of each request that is not accepted, by its place in the group.
-local codes, details = {}, {}
 -- Fields and values for the ledger and for the buyers. Made as long as they can get: growing would cost more. What stands in
 -- them at first is written over.
 local ledger_writes = {unpack(ARGV, IDS + 1, IDS + 2 * count)}
 local buyer_writes = {unpack(ARGV, IDS + 1, IDS + 2 * count)}
--- How many of them are in use, the places of the accepted requests in the group, and the units that these take.
-local accepted, buyer_fields, places, taken = 0, 0, nil, 0
+-- Requests accepted so far, units taken, buyers among them who had no record, and how much of `buyer_writes` is in use.
+local accepted, taken, fresh, buyer_fields
+-- Place, code and detail of each request that is not accepted, one behind the other.
+local exceptions
+-- Where in the writes the decisions of the long way are: a request id or a buyer may stand twice in a group.
+local record_at, buyer_at
 
--- The usual group: every request new and of a new buyer, one unit each, let in by the door, and room and units for all. All are accepted. A request
--- id or a buyer that stands twice in the group is seen when it is written.
-local usual = OUTBOX == 'stream' and WIDTH == 2 and not refusal and count <= room and count <= stock
+-- The long way: decides any request.
+local function decide(i)
+  local request_id, user = ARGV[IDS + i], ARGV[USERS + i]
+  -- As it came: `whole` lets no other spelling through.
+  local quantity_text = WIDTH == 3 and ARGV[QUANTITIES + i] or '1'
+  local quantity = whole(quantity_text)
+  local code, detail = nil, 0
+  local record = known[i + 1] or ledger_writes[record_at[request_id]] -- @slot replay_check
+  if not quantity or quantity < 1 then
+    code = 12
+  elseif record then
+    local was_quantity, was_user = match(record, '^%a %d+ (%d+) %d+ %d+ %S+ (.*)$')
+    if was_user == user and tonumber(was_quantity) == quantity then code = 1 else code = 5 end
+  elseif refusal then
+    code, detail = refusal, refusal_detail
+  elseif needs_token and string.byte(tokens, #tokens > 1 and i or 1) ~= 49 then
+    code = 16
+  else
+    local at = buyer_at[user]
+    local owned, first, written = nil, nil, at and buyer_writes[at] or bought[i + 1]
+    if written then
+      owned, first = match(written, '^(%d+) (%d+)$')
+      owned = whole(owned)
+    end
+    if written and not owned then
+      code = 12
+    elseif limit == 1 and owned then
+      code, detail = 2, first
+    elseif limit > 0 and (owned or 0) + quantity > limit then
+      code, detail = 3, owned or 0
+    elseif stock - taken < quantity then
+      code, detail = 4, stock - taken
+    elseif accepted >= room then
+      code = 11
+    else
+      accepted, taken = accepted + 1, taken + quantity
+      local value = 2 * accepted
+      ledger_writes[value - 1] = request_id
+      ledger_writes[value] = 'Q ' .. format('%d', number + accepted) .. ' ' .. quantity_text .. tail .. user
+      record_at[request_id] = value
+      if not written then fresh = fresh + 1 end
+      if not at then
+        at = buyer_fields + 2
+        buyer_fields, buyer_at[user], buyer_writes[at - 1] = at, at, user
+      end
+      buyer_writes[at] = owned and format('%d', owned + quantity) .. ' ' .. first or quantity_text .. ' ' .. request_id
+    end
+  end
+  if code then
+    local last = #exceptions
+    exceptions[last + 1], exceptions[last + 2], exceptions[last + 3] = i, code, detail
+  end
+end
+
+-- The short way, for new requests of new buyers: one unit each, let in by the door, room and units for all. What is known already
+-- goes the long way, and costs the others of its group nothing.
+local short = OUTBOX == 'stream' and WIDTH == 2 and not refusal and count <= room and count <= stock
   and (not needs_token or tokens == '1')
-if usual then
-  local args, middle = ARGV, ' 1' .. tail
-  -- The next number: its last digit, and a text of the others, which serves ten requests.
-  local DIGITS, digit = {[0] = '0', '1', '2', '3', '4', '5', '6', '7', '8', '9'}, number % 10
-  local tens = number < 10 and 'Q ' or 'Q ' .. format('%d', (number - digit) / 10)
-  for i = 1, count do
-    if known[i + 1] or bought[i + 1] then
-      usual = false
-      break
-    end
-    digit = digit + 1
-    if digit == 10 then
-      digit, tens = 0, 'Q ' .. format('%d', (number + i) / 10)
-    end
-    local request_id, user, value = args[IDS + i], args[USERS + i], 2 * i
-    local field = value - 1
-    ledger_writes[field] = request_id
-    ledger_writes[value] = tens .. DIGITS[digit] .. middle .. user
-    buyer_writes[field] = user
-    buyer_writes[value] = '1 ' .. request_id
+
+-- Calls `each` with the place of every accepted request from one place to another; `passed` is the first exception there.
+local function each_accepted(from, to, passed, each)
+  for i = from, to do
+    if exceptions[passed] == i then passed = passed + 3 else each(i) end
   end
-  accepted, buyer_fields, taken = count, 2 * count, count
 end
 
--- The answer to a group of which not every request was accepted.
-local function reply()
-  local all = {}
-  for i = 1, count do all[2 * i - 1], all[2 * i] = codes[i] or 0, details[i] or 0 end
-  return all
+-- The lines of an entry without those of its exceptions, which stand from `passed` to before `after`.
+local function lines_without(lines, from, to, passed, after)
+  -- On the short way no line that stays has the id of one that goes before it. Few are cut out; else the rest is put together.
+  if short and after - passed <= 24 then
+    for at = passed, after - 1, 3 do
+      local id = ARGV[IDS + exceptions[at]] .. ' '
+      local begins = sub(lines, 1, #id) == id and 1 or find(lines, '\n' .. id, 1, true) + 1
+      lines = sub(lines, 1, begins - 1) .. sub(lines, find(lines, '\n', begins, true) + 1)
+    end
+    return lines
+  end
+  local left = {}
+  each_accepted(from, to, passed, function(i)
+    local quantity_text = WIDTH == 3 and ARGV[QUANTITIES + i] or '1'
+    left[#left + 1] = ARGV[IDS + i] .. ' ' .. quantity_text .. ' ' .. ARGV[USERS + i] .. '\n'
+  end)
+  return table.concat(left)
 end
 
--- Entries written, fewer than orders where they hold many.
+-- Ids of the entries written, fewer than orders where they hold many.
 local entries
--- Once; a second time when the usual group turns out to be none.
+-- Once; a second time, the long way, when an id or a buyer stands twice among the new ones.
 for _ = 1, 2 do
-  if not usual then
-    accepted, buyer_fields, places, taken = 0, 0, {}, 0
-    -- Where in the writes the decisions of this group so far are: a request id or a buyer may stand twice in it.
-    local record_at, buyer_at = {}, {}
+  accepted, taken, fresh, buyer_fields = 0, 0, 0, 0
+  exceptions, record_at, buyer_at = {}, {}, {}
+  local is_twice = false
+  if short then
+    local args, middle = ARGV, ' 1' .. tail
+    -- The next number: its last digit, and a text of the others, which serves ten requests.
+    local DIGITS, digit = {[0] = '0', '1', '2', '3', '4', '5', '6', '7', '8', '9'}, number % 10
+    local tens = number < 10 and 'Q ' or 'Q ' .. format('%d', (number - digit) / 10)
     for i = 1, count do
-      local request_id, user = ARGV[IDS + i], ARGV[USERS + i]
-      -- As it came: `whole` lets no other spelling through.
-      local quantity_text = WIDTH == 3 and ARGV[QUANTITIES + i] or '1'
-      local quantity = whole(quantity_text)
-      local code, detail = nil, 0
-      local record = known[i + 1] or ledger_writes[record_at[request_id]] -- @slot replay_check
-      if not quantity or quantity < 1 then
-        code = 12
-      elseif record then
-        local was_quantity, was_user = match(record, '^%a %d+ (%d+) %d+ %d+ %S+ (.*)$')
-        if was_user == user and tonumber(was_quantity) == quantity then code = 1 else code = 5 end
-      elseif refusal then
-        code, detail = refusal, refusal_detail
-      elseif needs_token and string.byte(tokens, #tokens > 1 and i or 1) ~= 49 then
-        code = 16
+      local request_id = args[IDS + i]
+      local is_known = known[i + 1]
+      if is_known or bought[i + 1] then
+        for before = 1, is_known and 0 or i - 1 do
+          is_twice = is_twice or args[IDS + before] == request_id
+        end
+        local was = accepted
+        decide(i)
+        if accepted > was then
+          digit = (number + accepted) % 10
+          tens = number + accepted < 10 and 'Q ' or 'Q ' .. format('%d', (number + accepted - digit) / 10)
+        end
       else
-        local at = buyer_at[user]
-        local owned, first, written = nil, nil, at and buyer_writes[at] or bought[i + 1]
-        if written then
-          owned, first = match(written, '^(%d+) (%d+)$')
-          owned = whole(owned)
+        accepted, digit = accepted + 1, digit + 1
+        if digit == 10 then
+          digit, tens = 0, 'Q ' .. format('%d', (number + accepted) / 10)
         end
-        if written and not owned then
-          code = 12
-        elseif limit == 1 and owned then
-          code, detail = 2, first
-        elseif limit > 0 and (owned or 0) + quantity > limit then
-          code, detail = 3, owned or 0
-        elseif stock - taken < quantity then
-          code, detail = 4, stock - taken
-        elseif accepted >= room then
-          code = 11
-        else
-          accepted, taken = accepted + 1, taken + quantity
-          places[accepted] = i
-          local value, number_text = 2 * accepted, format('%d', number + accepted)
-          ledger_writes[value - 1] = request_id
-          ledger_writes[value] = 'Q ' .. number_text .. ' ' .. quantity_text .. tail .. user
-          record_at[request_id] = value
-          if not at then
-            at = buyer_fields + 2
-            buyer_fields, buyer_at[user], buyer_writes[at - 1] = at, at, user
-          end
-          buyer_writes[at] = owned and format('%d', owned + quantity) .. ' ' .. first or quantity_text .. ' ' .. request_id
-        end
+        local user, value = args[USERS + i], 2 * accepted
+        ledger_writes[value - 1] = request_id
+        ledger_writes[value] = tens .. DIGITS[digit] .. middle .. user
+        buyer_fields, fresh, taken = buyer_fields + 2, fresh + 1, taken + 1
+        buyer_writes[buyer_fields - 1] = user
+        buyer_writes[buyer_fields] = '1 ' .. request_id
       end
-      if code then codes[i], details[i] = code, detail end
-    end
-    if accepted == 0 then return reply() end
-  end
-
-  -- Writes. Outbox first: it is the one that would refuse (memory, missing stream), and then nothing has happened.
-  entries = {}
-  if OUTBOX == 'stream' then
-    for from = 1, accepted, ENTRY_MAX do
-      local to = math.min(from + ENTRY_MAX - 1, accepted)
-      local lines
-      if accepted == count then
-        lines = ARGV[TEXTS + math.ceil(from / ENTRY_MAX)]
-      else
-        local each = {}
-        for at = from, to do
-          local i = places[at]
-          local quantity_text = WIDTH == 3 and ARGV[QUANTITIES + i] or '1'
-          each[#each + 1] = ARGV[IDS + i] .. ' ' .. quantity_text .. ' ' .. ARGV[USERS + i] .. '\n'
-        end
-        lines = table.concat(each)
-      end
-      local common = '@' .. shard .. ' ' .. epoch .. ' ' .. at_ms .. ' ' .. format('%d', number + from) .. ' ' .. sale
-      local orders, n = common .. '\n' .. lines, to - from + 1
-      entries[#entries + 1] = redis.call('XADD', outbox_key, 'NOMKSTREAM', '*', 's', sale, 'n', n, 'o', orders)
     end
   else
-    -- A text in JSON. User ids have no control characters (src/domain/ids.rs).
-    local function quoted(text)
-      if string.find(text, '["\\]') then text = string.gsub(text, '["\\]', '\\%0') end
-      return '"' .. text .. '"'
+    for i = 1, count do decide(i) end
+  end
+
+  if not is_twice then
+    if accepted == 0 then return exceptions end
+    -- Writes. Outbox first: it is the one that would refuse (memory, missing stream), and then nothing has happened.
+    entries = {}
+    if OUTBOX == 'stream' then
+      local before, passed = number, 1
+      for entry = 1, texts do
+        local from, to = (entry - 1) * ENTRY_MAX + 1, math.min(entry * ENTRY_MAX, count)
+        local first = passed
+        while exceptions[passed] and exceptions[passed] <= to do passed = passed + 3 end
+        local orders, lines = to - from + 1 - (passed - first) / 3, ARGV[TEXTS + entry]
+        if orders > 0 then
+          if passed > first then lines = lines_without(lines, from, to, first, passed) end
+          local common = '@' .. shard .. ' ' .. epoch .. ' ' .. at_ms .. ' ' .. format('%d', before + 1) .. ' ' .. sale
+          local text = common .. '\n' .. lines
+          entries[#entries + 1] = redis.call('XADD', outbox_key, 'NOMKSTREAM', '*', 's', sale, 'n', orders, 'o', text)
+          before = before + orders
+        end
+      end
+    else
+      -- A text in JSON. User ids have no control characters (src/domain/ids.rs).
+      local function quoted(text)
+        if find(text, '["\\]') then text = string.gsub(text, '["\\]', '\\%0') end
+        return '"' .. text .. '"'
+      end
+      local function head(id, user, quantity) return '{"v":1,"rid":"' .. id .. '","sale":"' .. sale .. '","user":' .. quoted(user) .. ',"qty":' .. quantity end -- @slot head
+      local middle, at_end = ',"shard":' .. shard .. ',"epoch":' .. epoch .. ',"no":', ',"at":' .. at_ms .. '}'
+      local before = number
+      each_accepted(1, count, 1, function(i)
+        local id, quantity_text = ARGV[IDS + i], WIDTH == 3 and ARGV[QUANTITIES + i] or '1'
+        before = before + 1
+        local payload = head(id, ARGV[USERS + i], quantity_text) .. middle .. format('%d', before) .. at_end
+        redis.call('LPUSH', outbox_key, at_ms .. '-' .. id .. ' ' .. sale .. ' ' .. payload)
+      end)
     end
-    local function head(id, user, quantity) return '{"v":1,"rid":"' .. id .. '","sale":"' .. sale .. '","user":' .. quoted(user) .. ',"qty":' .. quantity end -- @slot head
-    local middle, at_end = ',"shard":' .. shard .. ',"epoch":' .. epoch .. ',"no":', ',"at":' .. at_ms .. '}'
-    for at, i in ipairs(places) do
-      local id, quantity_text = ARGV[IDS + i], WIDTH == 3 and ARGV[QUANTITIES + i] or '1'
-      local payload = head(id, ARGV[USERS + i], quantity_text) .. middle .. format('%d', number + at) .. at_end
-      redis.call('LPUSH', outbox_key, at_ms .. '-' .. id .. ' ' .. sale .. ' ' .. payload)
+    local new = accepted
+    new = redis.call('HSET', ledger_key, unpack(ledger_writes, 1, 2 * accepted)) -- @slot ledger
+    new = new + redis.call('HSET', buyers_key, unpack(buyer_writes, 1, buyer_fields))
+    if not short or new == accepted + fresh then break end
+
+    -- An id or a buyer stands twice. What was written is taken back, so that everything is as it was. Nobody sees anything of it,
+    -- and a crash leaves all that this script does or nothing.
+    redis.call('XDEL', outbox_key, unpack(entries))
+    for at = 1, 2 * accepted, 2 do redis.call('HDEL', ledger_key, ledger_writes[at]) end
+    for at = 1, buyer_fields, 2 do redis.call('HDEL', buyers_key, buyer_writes[at]) end
+    for i = 1, count do
+      if bought[i + 1] then redis.call('HSET', buyers_key, ARGV[USERS + i], bought[i + 1]) end
     end
   end
-  local new = accepted
-  new = redis.call('HSET', ledger_key, unpack(ledger_writes, 1, 2 * accepted)) -- @slot ledger
-  new = new + redis.call('HSET', buyers_key, unpack(buyer_writes, 1, buyer_fields))
-  if not usual or new == 2 * count then break end
-
-  -- A request id or a buyer stands twice in this group. No field of it was there before, so without these fields everything is
-  -- as it was. Nobody sees anything of it, and a crash leaves all that this script does or nothing.
-  usual = false
-  redis.call('XDEL', outbox_key, unpack(entries))
-  redis.call('HDEL', ledger_key, unpack(ARGV, IDS + 1, IDS + count))
-  redis.call('HDEL', buyers_key, unpack(ARGV, USERS + 1, USERS + count))
+  short = false
 end
 
 -- The counters.
@@ -318,4 +356,4 @@ else
   redis.call('HSET', meta_key, 'number', number_now)
 end
 redis.call('DECRBY', stock_key, format('%d', taken))
-return next(codes) == nil and 1 or reply()
+return #exceptions == 0 and 1 or exceptions

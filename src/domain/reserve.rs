@@ -6,7 +6,7 @@ use super::states::P2Reserve;
 /// The script's verdict on one request. The numbers are a contract with the script, tested in both directions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reserved {
-    /// 0: stock taken, buyer, ledger and outbox written.
+    /// Stock taken, buyer, ledger and outbox written: every request that the answer does not name.
     Accepted,
     /// 1: this request id was accepted before; the buyer gets the original answer.
     Replayed,
@@ -53,7 +53,7 @@ pub(crate) struct UnknownReply {
 }
 
 impl Reserved {
-    /// Reads one (code, detail) pair of the script's reply.
+    /// Reads code and detail of a request that was not accepted.
     ///
     /// # Errors
     /// [`UnknownReply`] for a pair the contract does not have.
@@ -61,7 +61,6 @@ impl Reserved {
         let unknown = UnknownReply { code, detail };
         let count = u64::try_from(detail).map_err(|_| unknown)?;
         Ok(match code {
-            0 => Self::Accepted,
             1 => Self::Replayed,
             2 => Self::DuplicateBuyer(RequestId::new(count).ok_or(unknown)?),
             3 => Self::LimitExceeded(count),
@@ -113,8 +112,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_reply_contract_has_seventeen_codes_and_nothing_else() {
-        assert!((0..=16).all(|code| Reserved::from_reply(code, 1).is_ok()));
+    fn the_reply_contract_has_sixteen_codes_and_nothing_else() {
+        assert!((1..=16).all(|code| Reserved::from_reply(code, 1).is_ok()));
+        assert!(Reserved::from_reply(0, 0).is_err());
         assert!(Reserved::from_reply(17, 0).is_err());
         assert!(Reserved::from_reply(-1, 0).is_err());
         assert!(Reserved::from_reply(4, -1).is_err());

@@ -98,25 +98,7 @@ impl Stock {
             }
             done => done?,
         };
-        // The script answers 1 when it accepted the whole group.
-        if answer.as_i64() == Some(1) {
-            return Ok(ReservedGroup { reserved: vec![Reserved::Accepted; group.len()], replicated });
-        }
-        let reply = list(answer)?;
-        if reply.len() != 2 * group.len() {
-            // The script ran, but its answer cannot be read: the same as no answer.
-            return Err(RedisFault::Unknown(format!("{} values for {} requests", reply.len(), group.len())));
-        }
-        let reserved: Result<Vec<Reserved>, RedisFault> = reply
-            .chunks_exact(2)
-            .map(|pair| {
-                let decided = integer(&pair[0]).and_then(|code| {
-                    Reserved::from_reply(code, integer(&pair[1])?).map_err(|e| RedisFault::Contract(e.to_string()))
-                });
-                decided.map_err(|fault| RedisFault::Unknown(fault.to_string()))
-            })
-            .collect();
-        Ok(ReservedGroup { reserved: reserved?, replicated })
+        Ok(ReservedGroup { reserved: decided(answer, group.len())?, replicated })
     }
 
     fn reserve_keys(&self, sale: &SaleId, shard: u16) -> Vec<String> {
@@ -193,6 +175,27 @@ impl Stock {
     }
 }
 
+/// What the script answered of `count` requests: 1 when it accepted all, else place, code and detail of each that it did not. An answer
+/// that cannot be read is as good as none: the script ran.
+fn decided(answer: Value, count: usize) -> Result<Vec<Reserved>, RedisFault> {
+    let mut reserved = vec![Reserved::Accepted; count];
+    if answer.as_i64() == Some(1) {
+        return Ok(reserved);
+    }
+    let unreadable = |why: &dyn std::fmt::Display| RedisFault::Unknown(format!("an answer of P2: {why}"));
+    let values: Result<Vec<i64>, RedisFault> = list(answer)?.iter().map(integer).collect();
+    let values = values.map_err(|fault| unreadable(&fault))?;
+    if values.is_empty() || values.len() % 3 != 0 {
+        return Err(unreadable(&format_args!("{} values", values.len())));
+    }
+    for exception in values.chunks_exact(3) {
+        let place = usize::try_from(exception[0]).ok().and_then(|place| reserved.get_mut(place.checked_sub(1)?));
+        let place = place.ok_or_else(|| unreadable(&format_args!("place {} of {count}", exception[0])))?;
+        *place = Reserved::from_reply(exception[1], exception[2]).map_err(|error| unreadable(&error))?;
+    }
+    Ok(reserved)
+}
+
 /// Adds the request ids and the buyers of a group; before them, for entries of many orders, their lines, which hold both.
 fn push_requests(args: &mut Arguments, group: &[&Purchase], lines: bool) {
     let mut request_ids = Vec::with_capacity(group.len());
@@ -215,6 +218,17 @@ fn push_requests(args: &mut Arguments, group: &[&Purchase], lines: bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_answer_says_who_was_not_accepted() {
+        let of = |values: &[i64]| decided(Value::Array(values.iter().copied().map(Value::Integer).collect()), 3);
+        assert_eq!(decided(Value::Integer(1), 2).unwrap(), [Reserved::Accepted; 2]);
+        let expected = [Reserved::Replayed, Reserved::Accepted, Reserved::Closed];
+        assert_eq!(of(&[1, 1, 0, 3, 7, 0]).unwrap(), expected);
+        for unreadable in [&[][..], &[1, 1], &[0, 1, 0], &[4, 1, 0], &[-1, 1, 0], &[1, 99, 0]] {
+            assert!(matches!(of(unreadable), Err(RedisFault::Unknown(_))), "{unreadable:?}");
+        }
+    }
 
     #[test]
     fn tokens_of_a_group_are_spelled_as_short_as_they_can_be() {
