@@ -154,157 +154,136 @@ local at_ms = string.format('%d', now_ms)
 local tail = ' ' .. epoch .. ' ' .. at_ms .. ' - '
 local format, match, find, sub = string.format, string.match, string.find, string.sub
 
--- Fields and values for the ledger and for the buyers. Made as long as they can get: growing would cost more. What stands in
--- them at first is written over.
+-- Fields and values for the ledger and for the buyers, a pair of each for every accepted request. Made as long as they can get:
+-- growing would cost more. What stands in them at first is written over.
 local ledger_writes = {unpack(ARGV, IDS + 1, IDS + 2 * count)}
 local buyer_writes = {unpack(ARGV, IDS + 1, IDS + 2 * count)}
--- Requests accepted so far, units taken, buyers among them who had no record, and how much of `buyer_writes` is in use.
-local accepted, taken, fresh, buyer_fields
+-- Requests accepted so far, their units beyond one each, and how many of them are of buyers who had a record.
+local accepted, extra, of_known
 -- Place, code and detail of each request that is not accepted, one behind the other.
 local exceptions
--- Where in the writes the decisions of the long way are: a request id or a buyer may stand twice in a group.
-local record_at, buyer_at
-
--- The long way: decides any request.
-local function decide(i)
-  local request_id, user = ARGV[IDS + i], ARGV[USERS + i]
-  -- As it came: `whole` lets no other spelling through.
-  local quantity_text = WIDTH == 3 and ARGV[QUANTITIES + i] or '1'
-  local quantity = whole(quantity_text)
-  local code, detail = nil, 0
-  local record = known[i + 1] or ledger_writes[record_at[request_id]] -- @slot replay_check
-  if not quantity or quantity < 1 then
-    code = 12
-  elseif record then
-    local was_quantity, was_user = match(record, '^%a %d+ (%d+) %d+ %d+ %S+ (.*)$')
-    if was_user == user and tonumber(was_quantity) == quantity then code = 1 else code = 5 end
-  elseif refusal then
-    code, detail = refusal, refusal_detail
-  elseif needs_token and string.byte(tokens, #tokens > 1 and i or 1) ~= 49 then
-    code = 16
-  else
-    local at = buyer_at[user]
-    local owned, first, written = nil, nil, at and buyer_writes[at] or bought[i + 1]
-    if written then
-      owned, first = match(written, '^(%d+) (%d+)$')
-      owned = whole(owned)
-    end
-    if written and not owned then
-      code = 12
-    elseif limit == 1 and owned then
-      code, detail = 2, first
-    elseif limit > 0 and (owned or 0) + quantity > limit then
-      code, detail = 3, owned or 0
-    elseif stock - taken < quantity then
-      code, detail = 4, stock - taken
-    elseif accepted >= room then
-      code = 11
-    else
-      accepted, taken = accepted + 1, taken + quantity
-      local value = 2 * accepted
-      ledger_writes[value - 1] = request_id
-      ledger_writes[value] = 'Q ' .. format('%d', number + accepted) .. ' ' .. quantity_text .. tail .. user
-      record_at[request_id] = value
-      if not written then fresh = fresh + 1 end
-      if not at then
-        at = buyer_fields + 2
-        buyer_fields, buyer_at[user], buyer_writes[at - 1] = at, at, user
-      end
-      buyer_writes[at] = owned and format('%d', owned + quantity) .. ' ' .. first or quantity_text .. ' ' .. request_id
-    end
-  end
-  if code then
-    local last = #exceptions
-    exceptions[last + 1], exceptions[last + 2], exceptions[last + 3] = i, code, detail
-  end
-end
-
--- The short way, for new requests of new buyers: one unit each, let in by the door, room and units for all. What is known already
--- goes the long way, and costs the others of its group nothing.
-local short = OUTBOX == 'stream' and WIDTH == 2 and not refusal and count <= room and count <= stock
-  and (not needs_token or tokens == '1')
-
--- Calls `each` with the place of every accepted request from one place to another; `passed` is the first exception there.
-local function each_accepted(from, to, passed, each)
-  for i = from, to do
-    if exceptions[passed] == i then passed = passed + 3 else each(i) end
-  end
-end
-
--- The lines of an entry without those of its exceptions, which stand from `passed` to before `after`.
-local function lines_without(lines, from, to, passed, after)
-  -- On the short way no line that stays has the id of one that goes before it. Few are cut out; else the rest is put together.
-  if short and after - passed <= 24 then
-    for at = passed, after - 1, 3 do
-      local id = ARGV[IDS + exceptions[at]] .. ' '
-      local begins = sub(lines, 1, #id) == id and 1 or find(lines, '\n' .. id, 1, true) + 1
-      lines = sub(lines, 1, begins - 1) .. sub(lines, find(lines, '\n', begins, true) + 1)
-    end
-    return lines
-  end
-  local left = {}
-  each_accepted(from, to, passed, function(i)
-    local quantity_text = WIDTH == 3 and ARGV[QUANTITIES + i] or '1'
-    left[#left + 1] = ARGV[IDS + i] .. ' ' .. quantity_text .. ' ' .. ARGV[USERS + i] .. '\n'
-  end)
-  return table.concat(left)
-end
-
 -- Ids of the entries written, fewer than orders where they hold many.
 local entries
--- Once; a second time, the long way, when an id or a buyer stands twice among the new ones.
+
+-- Whether new requests of new buyers may go the short way: one unit each, let in by the door, room and units for all. What is known
+-- already goes the long way, and costs the others of its group nothing.
+local short = OUTBOX == 'stream' and WIDTH == 2 and not refusal and count <= room and count <= stock
+  and (not needs_token or tokens == '1')
+-- Once; a second time, all the long way, when an id or a buyer stands twice among the new ones.
 for _ = 1, 2 do
-  accepted, taken, fresh, buyer_fields = 0, 0, 0, 0
-  exceptions, record_at, buyer_at = {}, {}, {}
+  accepted, extra, of_known, exceptions = 0, 0, 0, {}
   local is_twice = false
-  if short then
-    local args, middle = ARGV, ' 1' .. tail
-    -- The next number: its last digit, and a text of the others, which serves ten requests.
-    local DIGITS, digit = {[0] = '0', '1', '2', '3', '4', '5', '6', '7', '8', '9'}, number % 10
-    local tens = number < 10 and 'Q ' or 'Q ' .. format('%d', (number - digit) / 10)
-    for i = 1, count do
-      local request_id = args[IDS + i]
-      local is_known = known[i + 1]
-      if is_known or bought[i + 1] then
-        for before = 1, is_known and 0 or i - 1 do
-          is_twice = is_twice or args[IDS + before] == request_id
+  -- Where in the writes the decisions of the long way are: a request id or a buyer may stand twice in a group.
+  local record_at, buyer_at = {}, {}
+  local args, middle = ARGV, ' 1' .. tail
+  -- The last number: its last digit, and a text of the others, which serves ten requests.
+  local DIGITS, digit = {[0] = '0', '1', '2', '3', '4', '5', '6', '7', '8', '9'}, number % 10
+  local tens = number < 10 and 'Q ' or 'Q ' .. format('%d', (number - digit) / 10)
+  for i = 1, count do
+    local request_id, user = args[IDS + i], args[USERS + i]
+    if short and not known[i + 1] and not bought[i + 1] then
+      accepted, digit = accepted + 1, digit + 1
+      if digit == 10 then
+        digit, tens = 0, 'Q ' .. format('%d', (number + accepted) / 10)
+      end
+      local value = 2 * accepted
+      local field = value - 1
+      ledger_writes[field] = request_id
+      ledger_writes[value] = tens .. DIGITS[digit] .. middle .. user
+      buyer_writes[field] = user
+      buyer_writes[value] = '1 ' .. request_id
+    else
+      -- The long way. A buyer of before may have the id of a new request of this group.
+      for before = 1, short and not known[i + 1] and i - 1 or 0 do
+        is_twice = is_twice or args[IDS + before] == request_id
+      end
+      -- As it came: `whole` lets no other spelling through.
+      local quantity_text = WIDTH == 3 and args[QUANTITIES + i] or '1'
+      local quantity = whole(quantity_text)
+      local code, detail = nil, 0
+      local record = known[i + 1] or ledger_writes[record_at[request_id]] -- @slot replay_check
+      if not quantity or quantity < 1 then
+        code = 12
+      elseif record then
+        local was_quantity, was_user = match(record, '^%a %d+ (%d+) %d+ %d+ %S+ (.*)$')
+        if was_user == user and tonumber(was_quantity) == quantity then code = 1 else code = 5 end
+      elseif refusal then
+        code, detail = refusal, refusal_detail
+      elseif needs_token and string.byte(tokens, #tokens > 1 and i or 1) ~= 49 then
+        code = 16
+      else
+        local at, left = buyer_at[user], stock - accepted - extra
+        local owned, first, written = nil, nil, at and buyer_writes[at] or bought[i + 1]
+        if written then
+          owned, first = match(written, '^(%d+) (%d+)$')
+          owned = whole(owned)
         end
-        local was = accepted
-        decide(i)
-        if accepted > was then
+        if written and not owned then
+          code = 12
+        elseif limit == 1 and owned then
+          code, detail = 2, first
+        elseif limit > 0 and (owned or 0) + quantity > limit then
+          code, detail = 3, owned or 0
+        elseif left < quantity then
+          code, detail = 4, left
+        elseif accepted >= room then
+          code = 11
+        else
+          accepted, extra = accepted + 1, extra + quantity - 1
           digit = (number + accepted) % 10
           tens = number + accepted < 10 and 'Q ' or 'Q ' .. format('%d', (number + accepted - digit) / 10)
+          local value = 2 * accepted
+          record_at[request_id], buyer_at[user] = value, value
+          ledger_writes[value - 1] = request_id
+          ledger_writes[value] = tens .. DIGITS[digit] .. ' ' .. quantity_text .. tail .. user
+          buyer_writes[value - 1] = user
+          -- Of two with one field the later counts.
+          if written then
+            of_known, buyer_writes[value] = of_known + 1, format('%d', owned + quantity) .. ' ' .. first
+          else
+            buyer_writes[value] = quantity_text .. ' ' .. request_id
+          end
         end
-      else
-        accepted, digit = accepted + 1, digit + 1
-        if digit == 10 then
-          digit, tens = 0, 'Q ' .. format('%d', (number + accepted) / 10)
-        end
-        local user, value = args[USERS + i], 2 * accepted
-        ledger_writes[value - 1] = request_id
-        ledger_writes[value] = tens .. DIGITS[digit] .. middle .. user
-        buyer_fields, fresh, taken = buyer_fields + 2, fresh + 1, taken + 1
-        buyer_writes[buyer_fields - 1] = user
-        buyer_writes[buyer_fields] = '1 ' .. request_id
+      end
+      if code then
+        local last = #exceptions
+        exceptions[last + 1], exceptions[last + 2], exceptions[last + 3] = i, code, detail
       end
     end
-  else
-    for i = 1, count do decide(i) end
   end
 
   if not is_twice then
     if accepted == 0 then return exceptions end
     -- Writes. Outbox first: it is the one that would refuse (memory, missing stream), and then nothing has happened.
     entries = {}
+    -- Orders before an entry, and the next exception.
+    local before, passed = number, 1
     if OUTBOX == 'stream' then
-      local before, passed = number, 1
       for entry = 1, texts do
-        local from, to = (entry - 1) * ENTRY_MAX + 1, math.min(entry * ENTRY_MAX, count)
-        local first = passed
+        local from, to, first = (entry - 1) * ENTRY_MAX + 1, entry * ENTRY_MAX, passed
+        if to > count then to = count end
         while exceptions[passed] and exceptions[passed] <= to do passed = passed + 3 end
         local orders, lines = to - from + 1 - (passed - first) / 3, ARGV[TEXTS + entry]
+        if passed > first and short then
+          -- The lines of exceptions are cut out. On the short way no line that stays has the id of one that goes before it.
+          for at = first, passed - 1, 3 do
+            local id = ARGV[IDS + exceptions[at]] .. ' '
+            local begins = sub(lines, 1, #id) == id and 1 or find(lines, '\n' .. id, 1, true) + 1
+            lines = sub(lines, 1, begins - 1) .. sub(lines, find(lines, '\n', begins, true) + 1)
+          end
+        elseif passed > first then
+          local left, at = {}, first
+          for i = from, to do
+            if exceptions[at] == i then
+              at = at + 3
+            else
+              local quantity_text = WIDTH == 3 and ARGV[QUANTITIES + i] or '1'
+              left[#left + 1] = ARGV[IDS + i] .. ' ' .. quantity_text .. ' ' .. ARGV[USERS + i] .. '\n'
+            end
+          end
+          lines = table.concat(left)
+        end
         if orders > 0 then
-          if passed > first then lines = lines_without(lines, from, to, first, passed) end
           local common = '@' .. shard .. ' ' .. epoch .. ' ' .. at_ms .. ' ' .. format('%d', before + 1) .. ' ' .. sale
           local text = common .. '\n' .. lines
           entries[#entries + 1] = redis.call('XADD', outbox_key, 'NOMKSTREAM', '*', 's', sale, 'n', orders, 'o', text)
@@ -319,24 +298,29 @@ for _ = 1, 2 do
       end
       local function head(id, user, quantity) return '{"v":1,"rid":"' .. id .. '","sale":"' .. sale .. '","user":' .. quoted(user) .. ',"qty":' .. quantity end -- @slot head
       local middle, at_end = ',"shard":' .. shard .. ',"epoch":' .. epoch .. ',"no":', ',"at":' .. at_ms .. '}'
-      local before = number
-      each_accepted(1, count, 1, function(i)
-        local id, quantity_text = ARGV[IDS + i], WIDTH == 3 and ARGV[QUANTITIES + i] or '1'
-        before = before + 1
-        local payload = head(id, ARGV[USERS + i], quantity_text) .. middle .. format('%d', before) .. at_end
-        redis.call('LPUSH', outbox_key, at_ms .. '-' .. id .. ' ' .. sale .. ' ' .. payload)
-      end)
+      for i = 1, count do
+        if exceptions[passed] == i then
+          passed = passed + 3
+        else
+          local id, quantity_text = ARGV[IDS + i], WIDTH == 3 and ARGV[QUANTITIES + i] or '1'
+          before = before + 1
+          local payload = head(id, ARGV[USERS + i], quantity_text) .. middle .. format('%d', before) .. at_end
+          redis.call('LPUSH', outbox_key, at_ms .. '-' .. id .. ' ' .. sale .. ' ' .. payload)
+        end
+      end
     end
     local new = accepted
     new = redis.call('HSET', ledger_key, unpack(ledger_writes, 1, 2 * accepted)) -- @slot ledger
-    new = new + redis.call('HSET', buyers_key, unpack(buyer_writes, 1, buyer_fields))
-    if not short or new == accepted + fresh then break end
+    new = new + redis.call('HSET', buyers_key, unpack(buyer_writes, 1, 2 * accepted))
+    if not short or new == 2 * accepted - of_known then break end
 
     -- An id or a buyer stands twice. What was written is taken back, so that everything is as it was. Nobody sees anything of it,
     -- and a crash leaves all that this script does or nothing.
     redis.call('XDEL', outbox_key, unpack(entries))
-    for at = 1, 2 * accepted, 2 do redis.call('HDEL', ledger_key, ledger_writes[at]) end
-    for at = 1, buyer_fields, 2 do redis.call('HDEL', buyers_key, buyer_writes[at]) end
+    for at = 1, 2 * accepted, 2 do
+      redis.call('HDEL', ledger_key, ledger_writes[at])
+      redis.call('HDEL', buyers_key, buyer_writes[at])
+    end
     for i = 1, count do
       if bought[i + 1] then redis.call('HSET', buyers_key, ARGV[USERS + i], bought[i + 1]) end
     end
@@ -351,9 +335,9 @@ if OUTBOX == 'stream' then
 end
 local number_now = format('%d', number + accepted)
 if counted then
-  redis.call('HSET', meta_key, 'number', number_now, 'accepted', number_now .. ' ' .. format('%d', counted + taken))
+  redis.call('HSET', meta_key, 'number', number_now, 'accepted', number_now .. ' ' .. format('%d', counted + accepted + extra))
 else
   redis.call('HSET', meta_key, 'number', number_now)
 end
-redis.call('DECRBY', stock_key, format('%d', taken))
+redis.call('DECRBY', stock_key, format('%d', accepted + extra))
 return #exceptions == 0 and 1 or exceptions

@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn an_answer_says_who_was_not_accepted() {
         let of = |values: &[i64]| decided(Value::Array(values.iter().copied().map(Value::Integer).collect()), 3);
-        assert_eq!(decided(Value::Integer(1), 2).unwrap(), [Reserved::Accepted; 2]);
+        assert_eq!(decided(Value::Integer(1), 2).unwrap(), vec![Reserved::Accepted; 2]);
         let expected = [Reserved::Replayed, Reserved::Accepted, Reserved::Closed];
         assert_eq!(of(&[1, 1, 0, 3, 7, 0]).unwrap(), expected);
         for unreadable in [&[][..], &[1, 1], &[0, 1, 0], &[4, 1, 0], &[-1, 1, 0], &[1, 99, 0]] {
