@@ -195,6 +195,28 @@ async fn sequence(world: &World, (limit, cap, stock): (u32, usize, u64), steps: 
     bench.messages().await
 }
 
+/// They go the long way beside others who go the short one: at the ends of entries, and between them.
+#[test]
+fn known_buyers_at_any_place_of_a_group_are_decided_as_if_they_came_alone() {
+    run(async {
+        let world = World::with(&[], &[STREAM]).await;
+        let ask = |id: u64, user: u8| Ask { id, user, quantity: 1 };
+        let known = || (0..4).map(|no| ask(no.into(), no)).collect();
+        let mut few: Vec<Ask> = (10..140).map(|no| ask(no.into(), no)).collect();
+        // Other requests of known buyers, a replay, and a known id of a new buyer.
+        (few[0], few[63], few[64], few[129]) = (ask(200, 0), ask(1, 1), ask(201, 2), ask(3, 9));
+        let mut twice = few.clone();
+        // A known buyer with the id of a new request of the group.
+        twice[70] = ask(12, 3);
+        for limit in [0, 1, 2, 3] {
+            for group in [&few, &twice] {
+                let steps = [Step::Crowd(known()), Step::Crowd(group.clone()), Step::Crowd(group.clone())];
+                sequence(&world, (limit, 1_000, 600), &steps).await.unwrap();
+            }
+        }
+    });
+}
+
 #[test]
 fn the_script_answers_and_writes_what_the_model_does() {
     the_model_holds(STREAM, 200);
