@@ -55,7 +55,7 @@ mod waiters;
 mod whole_sale;
 
 pub use cli::main;
-use environment::Environment;
+use environment::{DatabaseSize, Environment};
 use measurement_plan::MeasurementPlan;
 use report::{BenchReport, LeftOut};
 use seckill::cli::{Failure, INCONSISTENT, on_signal, output};
@@ -160,7 +160,8 @@ async fn run(layers: &Layers, data_dir: &Path, args: &BenchArgs) -> Result<u8, F
     let mut environment = if args.here {
         Environment::here(layers, data_dir, &stop).await?
     } else {
-        Environment::private(program::program()?, layers, &stop).await?
+        let database = if args.quick { DatabaseSize::Quick } else { DatabaseSize::Full };
+        Environment::private(program::program()?, layers, database, &stop).await?
     };
     drop(spinner);
     if args.quick && begin.elapsed() > SLOW_START {

@@ -128,11 +128,7 @@ pub async fn start_with_options(dir: &Path, port: u16, options: &[&str]) -> Resu
 }
 
 /// The same, on request encrypted.
-pub(super) async fn start_with(dir: &Path, port: u16, encryption: Option<Encryption>) -> Result<Server, DevError> {
-    start_as(dir, port, encryption, Vec::new()).await
-}
-
-async fn start_as(
+pub(super) async fn start_as(
     dir: &Path,
     port: u16,
     encryption: Option<Encryption>,

@@ -53,6 +53,15 @@ pub enum ServerProgress {
     },
 }
 
+/// In what servers differ from those of `seckill dev`.
+#[derive(Debug, Clone, Default)]
+struct Making {
+    /// They take TLS only.
+    encryption: Option<Encryption>,
+    /// More options of the database.
+    mysql_options: Vec<String>,
+}
+
 /// The private servers of one data folder. Dropping the value kills them; `stop` is the gentle way.
 #[derive(Debug)]
 pub struct PrivateServers {
@@ -79,17 +88,31 @@ impl PrivateServers {
         dir: &Path,
         on_progress: &(dyn Fn(ServerProgress) + Sync),
     ) -> Result<Self, DevError> {
-        Self::start_all(external, None, dir, on_progress).await
+        Self::start_all(external, Making::default(), dir, on_progress).await
+    }
+
+    /// Like [`PrivateServers::start_beside`], with more options on the database's command line, as `--log-bin=binlog`.
+    /// When one fails, the others are killed.
+    pub async fn start_with_options(
+        external: External,
+        mysql_options: &[&str],
+        dir: &Path,
+        on_progress: &(dyn Fn(ServerProgress) + Sync),
+    ) -> Result<Self, DevError> {
+        let mysql_options = mysql_options.iter().map(|option| (*option).to_owned()).collect();
+        let making = Making { mysql_options, ..Making::default() };
+        Self::start_all(external, making, dir, on_progress).await
     }
 
     /// Like [`PrivateServers::start`], but the servers take TLS only. When one fails, the others are killed.
     pub async fn start_encrypted(dir: &Path, encryption: Encryption) -> Result<Self, DevError> {
-        Self::start_all(External::default(), Some(encryption), dir, &|_progress| {}).await
+        let making = Making { encryption: Some(encryption), ..Making::default() };
+        Self::start_all(External::default(), making, dir, &|_progress| {}).await
     }
 
     async fn start_all(
         external: External,
-        encryption: Option<Encryption>,
+        making: Making,
         dir: &Path,
         on_progress: &(dyn Fn(ServerProgress) + Sync),
     ) -> Result<Self, DevError> {
@@ -100,11 +123,11 @@ impl PrivateServers {
             .then(|| BrokerNode { dir: dir.join(ServerKind::Rabbitmq.name()), ports });
         let wanted = ServerKind::ALL.into_iter().filter(|kind| !external.urls.contains_key(kind));
         let starts = wanted.map(|kind| {
-            let (dir, encryption) = (dir.join(kind.name()), encryption.clone());
+            let (dir, making) = (dir.join(kind.name()), making.clone());
             async move {
                 on_progress(ServerProgress::Starting(kind));
                 let begin = Instant::now();
-                let server = start_one(kind, &dir, ports, encryption).await?;
+                let server = start_one(kind, &dir, ports, making).await?;
                 on_progress(ServerProgress::Ready { kind, took: begin.elapsed() });
                 Ok::<_, DevError>((kind, server))
             }
@@ -214,15 +237,11 @@ pub fn clear(dir: &Path) -> Result<(), DevError> {
     DevState::remove(dir)
 }
 
-async fn start_one(
-    kind: ServerKind,
-    dir: &Path,
-    ports: RabbitPorts,
-    encryption: Option<Encryption>,
-) -> Result<Server, DevError> {
+async fn start_one(kind: ServerKind, dir: &Path, ports: RabbitPorts, making: Making) -> Result<Server, DevError> {
+    let Making { encryption, mysql_options } = making;
     match kind {
         ServerKind::Redis => redis::start_with(dir, free_port()?, encryption).await,
         ServerKind::Rabbitmq => rabbitmq::start_with(dir, ports, encryption).await,
-        ServerKind::Mysql => mariadb::start_with(dir, free_port()?, encryption).await,
+        ServerKind::Mysql => mariadb::start_as(dir, free_port()?, encryption, mysql_options).await,
     }
 }

@@ -2,16 +2,20 @@
 //! The api role starts first and alone, so that accepting is measured alone; the others start when something is to land.
 //! A crash leaves a folder under the system's temporary directory; servers and roles die with this process.
 
+mod database;
 mod hosts;
+mod making;
 mod replica;
 mod sales;
 
 use super::program::program;
 use super::role_processes::{RoleProcesses, answers};
+pub(super) use database::DatabaseSize;
 use hosts::Hosts;
+use making::Making;
 use seckill::cli::{Failure, context};
 use seckill::config::{Layers, Settings};
-use seckill::dev::{DevState, External, PrivateServers, Server, ServerKind, ServerUrls};
+use seckill::dev::{DevState, External, PrivateServers, Server, ServerKind};
 use seckill::domain::ids::SaleId;
 use seckill::domain::sale::Sale;
 use seckill::roles::{Role, RoleError, Servers};
@@ -46,51 +50,6 @@ pub(super) struct Environment {
     made: u64,
 }
 
-/// How a private one is made.
-struct Making<'a> {
-    program: PathBuf,
-    /// What the command line said.
-    layers: &'a Layers,
-    stop: &'a Stopper,
-    /// Whether there are hosts between roles and servers that can vanish.
-    hosts: bool,
-    /// File with the key that RS256 access tokens are checked with; else they are HS256.
-    public_key: Option<&'a Path>,
-    /// Makes its secrets.
-    secret: u128,
-}
-
-impl Making<'_> {
-    /// All settings on these servers.
-    fn layers_on(&self, urls: &ServerUrls) -> Layers {
-        let secret = |name: &str| format!("bench-{name}-{:032x}", self.secret);
-        // Where the api runs alone nothing is meant to land: the age of what waits there is no overload.
-        let mut set = vec!["log.level=error".to_owned(), "p1_entry.lag_max_ms=0".to_owned()];
-        set.extend(self.layers.set.iter().cloned());
-        set.extend([
-            format!("redis.url={}", urls.redis_url),
-            format!("rabbitmq.url={}", urls.amqp_url),
-            format!("mysql.url={}", urls.mysql_url),
-            format!("p1_entry.token_secret={}", secret("purchase")),
-        ]);
-        set.extend(match self.public_key {
-            Some(file) => vec!["auth.algorithm=RS256".to_owned(), format!("auth.key_file={}", file.display())],
-            None => vec!["auth.algorithm=HS256".to_owned(), format!("auth.secret={}", secret("jwt"))],
-        });
-        let mut layers = Layers { files: self.layers.files.clone(), set };
-        // Only where a file or the environment names several servers, which one more address contradicts: an older build, which is
-        // measured beside this one, knows no such setting.
-        if Settings::load(&layers).is_err() {
-            layers.set.extend(["rabbitmq.urls=".to_owned(), "mysql.urls=".to_owned()]);
-        }
-        layers
-    }
-
-    async fn hosts_of(&self, servers: &PrivateServers) -> Result<Option<Hosts>, Failure> {
-        if self.hosts { Hosts::before(servers).await.map(Some) } else { Ok(None) }
-    }
-}
-
 /// In what another environment differs.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Difference<'a> {
@@ -115,12 +74,19 @@ struct Private {
     dir: PathBuf,
     /// What the command line said, for another one like it.
     layers: Layers,
+    database: DatabaseSize,
 }
 
 impl Environment {
     /// A private one, with the api role only.
-    pub async fn private(program: PathBuf, layers: &Layers, stop: &Stopper) -> Result<Self, Failure> {
-        Self::made(Making { program, layers, stop, hosts: false, public_key: None, secret: rand::random() }).await
+    pub async fn private(
+        program: PathBuf,
+        layers: &Layers,
+        database: DatabaseSize,
+        stop: &Stopper,
+    ) -> Result<Self, Failure> {
+        let secret = rand::random();
+        Self::made(Making { program, layers, database, stop, hosts: false, public_key: None, secret }).await
     }
 
     async fn made(making: Making<'_>) -> Result<Self, Failure> {
@@ -132,7 +98,9 @@ impl Environment {
     }
 
     async fn start(making: Making<'_>, dir: &Path, run: String) -> Result<Self, Failure> {
-        let servers = PrivateServers::start_beside(External::from_env(), dir, &|_progress| {}).await?;
+        let servers =
+            PrivateServers::start_with_options(External::from_env(), making.database.options(), dir, &|_progress| {})
+                .await?;
         let (layers, hosts) = (making.layers_on(&servers.urls()), making.hosts_of(&servers).await?);
         let settings = Arc::new(Settings::load(&layers)?);
         seckill::telemetry::init_logs(&settings.log).map_err(Failure::Usage)?;
@@ -150,8 +118,8 @@ impl Environment {
         let mut role_processes = RoleProcesses::new(of_roles, &layers, making.program, dir.to_owned())?;
         role_processes.only(&[Role::Api]).await?;
         let (api, handles) = (role_processes.api(), context::servers(&settings).await?);
-        let (dir, layers) = (dir.to_owned(), making.layers.clone());
-        let private = Some(Private { role_processes, servers, replica, hosts, dir, layers });
+        let (dir, layers, database) = (dir.to_owned(), making.layers.clone(), making.database);
+        let private = Some(Private { role_processes, servers, replica, hosts, dir, layers, database });
         let (stop, sales, external_pids, archived) = (making.stop.clone(), Vec::new(), BTreeMap::new(), Vec::new());
         Ok(Self { api, settings, servers: handles, stop, sales, private, archived, external_pids, run, made: 0 })
     }
@@ -169,8 +137,8 @@ impl Environment {
             Difference::VanishingHosts => hosts = true,
             Difference::Rs256(file) => public_key = Some(file),
         }
-        let (layers, secret) = (&layers, rand::random());
-        Self::made(Making { program, layers, stop: &self.stop, hosts, public_key, secret }).await.map(Some)
+        let (layers, database, secret) = (&layers, private.database, rand::random());
+        Self::made(Making { program, layers, database, stop: &self.stop, hosts, public_key, secret }).await.map(Some)
     }
 
     /// The local stack that runs in `data_dir`, with all its roles.
