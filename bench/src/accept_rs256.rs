@@ -10,7 +10,7 @@ use super::bar::Bar;
 use super::cpu::{CpuMeter, CpuUsage};
 use super::environment::{Difference, Environment};
 use super::sizes::{Sizes, Spinner};
-use super::steady_crowd::ENOUGH;
+use super::steady_crowd::{ENOUGH, LIMIT};
 use crate::loadgen::access_tokens::{AccessTokens, SignsTokens};
 use crate::loadgen::rs256::{PUBLIC_PEM, Rs256Issuer};
 use crate::loadgen::{self, LoadError, LoadPlan, LoadReport, buyer_name};
@@ -139,7 +139,7 @@ impl AskingCrowd {
 impl AskingBuyers {
     /// Opens a sale, and has these ask in it before the others.
     async fn warm(&self, environment: &mut Environment, sizes: &Sizes) -> Result<SaleId, Failure> {
-        let sale = environment.sale("accept-rs256", ENOUGH, None).await?;
+        let sale = environment.sale("accept-rs256", ENOUGH, LIMIT).await?;
         loadgen::run(self.plan(environment, &sale, sizes)).await?;
         Ok(sale)
     }

@@ -3,7 +3,7 @@
 use super::loadgen::LoadError;
 use super::loadgen::http::HttpError;
 use super::strategies::{BuyersArgs, buyers};
-use super::{BenchArgs, cost, program, run, rush, shop_crowd};
+use super::{BenchArgs, plain_process, program, run, rush, shop_crowd};
 use clap::{Parser, Subcommand};
 use seckill::cli::{Failure, main_of};
 use seckill::config::Layers;
@@ -42,6 +42,9 @@ enum BenchCommand {
         /// ip:port
         #[arg(long)]
         listen: String,
+        /// Sells by one bare script call a purchase in this Redis, instead of refusing
+        #[arg(long, value_name = "URL")]
+        redis: Option<String>,
     },
     /// The crowd of the demo shop: its plan on standard input, how far it is on standard output
     #[command(hide = true)]
@@ -76,7 +79,7 @@ async fn dispatch(cli: BenchCli) -> Result<u8, Failure> {
     match command {
         None => run(&layers, &data_dir, &args).await,
         Some(BenchCommand::Buyers(args)) => buyers(&layers, &args).await,
-        Some(BenchCommand::Plain { listen }) => cost::serve_plain(&layers, &listen).await,
+        Some(BenchCommand::Plain { listen, redis }) => plain_process::serve(&layers, &listen, redis.as_deref()).await,
         Some(BenchCommand::Rush) => rush::serve().await,
         Some(BenchCommand::Crowd) => shop_crowd::run().await,
     }

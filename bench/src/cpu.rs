@@ -119,6 +119,12 @@ impl CpuUsage {
         self.machine.map_or_else(String::new, MachineShares::note)
     }
 
+    /// For people: how much of the machine was in use, by this run and by others; empty where the system does not say.
+    pub fn busy_note(&self) -> String {
+        self.machine
+            .map_or_else(String::new, |machine| format!("; the machine was busy to {:.0} %", machine.busy() * 100.0))
+    }
+
     pub fn json(&self) -> Value {
         let share = self.load_share();
         let Self { seconds, elapsed_s, machine } = self;

@@ -42,7 +42,6 @@ pub(super) async fn crowd(
     let words = spinner.clone();
     let plan = LoadPlan {
         buyers: sizes.users,
-        requests_per_buyer: 1,
         max_retries: RETRIES,
         stop: environment.stop.clone(),
         progress: Some(Arc::new(move |now| words.say(&format!("{} of {} answered", now.finished, now.planned)))),

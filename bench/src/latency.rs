@@ -6,20 +6,24 @@ use super::bar::Bar;
 use super::baseline::redis_disk::{self, DiskWaits};
 use super::cpu::{CpuMeter, CpuUsage};
 use super::environment::Environment;
-use super::plain_handler::PlainHandler;
+use super::plain_process::PlainProcess;
 use super::sizes::{Sizes, Spinner};
-use super::steady_crowd;
+use super::steady_crowd::{self, ENOUGH, LIMIT};
 use crate::lags;
-use crate::loadgen::{self, LoadPlan, LoadReport, PreparedRun};
+use crate::loadgen::plan::BUYERS_MAX;
+use crate::loadgen::{self, LoadPlan, LoadReport};
 use hdrhistogram::Histogram;
 use seckill::cli::Failure;
 use seckill::domain::ids::SaleId;
+use seckill::store::redis::RedisStore;
 use serde_json::{Value, json};
 
 /// Most of p99 to the answer above the plain handler's, ms.
 const BAR_ANSWER_MS: f64 = 3.0;
 /// Most of p99 to the order, ms.
 const BAR_ORDER_MS: f64 = 50.0;
+/// The warm-up is one of this many parts of a run.
+const WARM_UP_PART: u64 = 5;
 /// The low rate, purchases a second.
 const LOW_PER_S: f64 = 200.0;
 /// Quantiles of a curve.
@@ -55,7 +59,8 @@ pub(super) fn warmed(
     open_loop(environment, sizes, sale, (per_s, due(per_s / 4.0, sizes)), spinner)
 }
 
-/// A crowd at the rate `per_s` for the time of a measurement, after `unmeasured` purchases of warm-up.
+/// A crowd at the rate `per_s` for the time of a measurement, after `unmeasured` purchases of warm-up; each is of another buyer. Where
+/// there are not this many buyers, for as long as there are.
 fn open_loop(
     environment: &Environment,
     sizes: &Sizes,
@@ -63,12 +68,10 @@ fn open_loop(
     (per_s, unmeasured): (f64, u64),
     spinner: &Spinner,
 ) -> LoadPlan {
-    let purchases = unmeasured + due(per_s, sizes);
-    let buyers = purchases.min(sizes.buyers);
+    let buyers = (unmeasured + due(per_s, sizes)).min(BUYERS_MAX);
     LoadPlan {
         buyers,
-        unmeasured,
-        requests_per_buyer: purchases.div_ceil(buyers.max(1)),
+        unmeasured: unmeasured.min(buyers / WARM_UP_PART),
         connections: sizes.crowd_connections(),
         rate_per_s: Some(per_s),
         // Stops by itself when everybody has had their turn, or with the whole benchmark.
@@ -78,6 +81,19 @@ fn open_loop(
     }
 }
 
+/// Half of the peak rate, purchases a second.
+pub(super) fn half(peak_per_s: Option<f64>) -> Result<f64, Failure> {
+    let peak = peak_per_s.ok_or_else(|| Failure::Failed("latency: the peak rate was not measured".to_owned()))?;
+    Ok((peak / 2.0).max(1.0))
+}
+
+/// What the crowd of the product saw, what that cost, and, where Redis is ours, how long Redis waited for its disk.
+struct Watched {
+    report: LoadReport,
+    usage: CpuUsage,
+    disk: Option<DiskWaits>,
+}
+
 /// Latency to the answer at half of `peak_per_s`, with the api role alone on a private environment.
 pub(super) async fn accept(
     environment: &mut Environment,
@@ -85,70 +101,83 @@ pub(super) async fn accept(
     peak_per_s: Option<f64>,
     spinner: &Spinner,
 ) -> Result<Bar, Failure> {
-    let peak = peak_per_s.ok_or_else(|| Failure::Failed("latency: the peak rate was not measured".to_owned()))?;
-    let rate = (peak / 2.0).max(1.0);
-    let sale = environment.sale("latency", steady_crowd::ENOUGH, None).await?;
-    let plan = warmed(environment, sizes, &sale, rate, spinner);
-    let ready = loadgen::prepare(plan).await?;
-    let (report, usage, disk) = watched(environment, ready).await?;
-    let us = &report.latency_us;
-    let [p50, p99, p999] = [0.5, 0.99, 0.999].map(|quantile| ms(us.value_at_quantile(quantile)));
+    let rate = half(peak_per_s)?;
+    let sale = environment.sale("latency", ENOUGH, LIMIT).await?;
+    let crowd = || warmed(environment, sizes, &sale, rate, spinner);
+    let ready = loadgen::prepare(crowd()).await?;
+    count_disk_waits(environment).await?;
+    let watch = CpuMeter::start(environment);
+    let (report, usage) = (ready.run().await?, watch.end());
+    let watched = Watched { report, usage, disk: disk_waits(environment).await? };
+    spinner.say("plain handler");
+    // The same crowd where nothing is behind the answer: how late this machine and this generator are by themselves.
+    let plain = match PlainProcess::refusing(environment).await? {
+        Some(plain) => Some(plain.crowd(crowd()).await?),
+        None => None,
+    };
+    Ok(bar(&watched, plain.as_ref(), rate))
+}
+
+fn bar(watched: &Watched, plain: Option<&LoadReport>, rate: f64) -> Bar {
+    let Watched { report, usage, disk } = watched;
+    let at = |report: &LoadReport, quantile| ms(report.latency_us.value_at_quantile(quantile));
+    let [p50, p99, p999, max] = [0.5, 0.99, 0.999, 1.0].map(|quantile| at(report, quantile));
     let sent = report.requests_per_s();
-    let plain = plain_handler(environment, sizes, &sale, rate, spinner).await?;
-    let [plain_p50, plain_p99] = [0.5, 0.99].map(|quantile| ms(plain.latency_us.value_at_quantile(quantile)));
+    let beside = plain.map_or_else(
+        || format!("p99 to the answer: {p99:.2} ms, without a plain handler beside it"),
+        |plain| {
+            let [plain_p50, plain_p99] = [0.5, 0.99].map(|quantile| at(plain, quantile));
+            format!(
+                "p99 to the answer above a plain handler's at the same rate: {p99:.2} against {plain_p99:.2} ms (p50 {p50:.2} against \
+                 {plain_p50:.2})"
+            )
+        },
+    );
     let note = format!(
-        "p99 to the answer above a plain handler's at the same rate: {p99:.2} against {plain_p99:.2} ms; {sent:.0} purchases/s ({rate:.0} wanted: half of the peak), from the time each was due; p50 {p50:.2}, p99.9 {p999:.2}, max {:.2} ms; the plain handler: p50 {plain_p50:.2} ms{}{}",
-        ms(us.max()),
+        "{beside}; {sent:.0} purchases/s ({rate:.0} wanted: half of the peak), one a buyer, from the time each was due; p99.9 \
+         {p999:.2}, max {max:.2} ms{}{}{}",
+        usage.busy_note(),
         disk.map_or_else(String::new, DiskWaits::note),
         usage.note()
     );
     let more = json!({
         "wanted_per_s": rate, "sent_per_s": sent, "requests": report.requests, "accepted": report.accepted,
-        "answers": report.by_status, "p50_ms": p50, "p99_ms": p99, "p99_9_ms": p999, "max_ms": ms(us.max()),
-        "curve": curve(us), "cpu": usage.json(), "disk_waits": disk,
-        "plain_p50_ms": plain_p50, "plain_p99_ms": plain_p99, "plain_curve": curve(&plain.latency_us),
+        "answers": report.by_status, "p50_ms": p50, "p99_ms": p99, "p99_9_ms": p999, "max_ms": max,
+        "curve": curve(&report.latency_us), "cpu": usage.json(), "disk_waits": disk,
+        "plain_p50_ms": plain.map(|plain| at(plain, 0.5)), "plain_p99_ms": plain.map(|plain| at(plain, 0.99)),
+        "plain_curve": plain.map(|plain| curve(&plain.latency_us)),
     });
-    Ok(Bar::of("latency", (p99 - plain_p99).max(0.0), "ms").at_most(BAR_ANSWER_MS).note(note).more(more))
-}
-
-/// Lets the crowd loose. What it saw, what that cost, and, where Redis is ours, how long Redis waited for its disk.
-async fn watched(
-    environment: &Environment,
-    crowd: PreparedRun,
-) -> Result<(LoadReport, CpuUsage, Option<DiskWaits>), Failure> {
-    let redis = environment.pids().contains_key("redis").then_some(&environment.servers.redis);
-    if let Some(redis) = redis {
-        redis_disk::begin(redis).await?;
-    }
-    let watch = CpuMeter::start(environment);
-    let report = crowd.run().await?;
-    let usage = watch.end();
-    let disk = match redis {
-        Some(redis) => Some(redis_disk::end(redis).await?),
-        None => None,
+    let bar = match plain {
+        Some(plain) => Bar::of("latency", (p99 - at(plain, 0.99)).max(0.0), "ms").at_most(BAR_ANSWER_MS),
+        None => Bar::of("latency", p99, "ms"),
     };
-    Ok((report, usage, disk))
+    bar.note(note).more(more)
 }
 
-/// The same crowd at a handler with nothing behind it: how late this machine and this generator are by themselves.
-async fn plain_handler(
-    environment: &Environment,
-    sizes: &Sizes,
-    sale: &SaleId,
-    rate: f64,
-    spinner: &Spinner,
-) -> Result<LoadReport, Failure> {
-    spinner.say("plain handler");
-    let plain = PlainHandler::start(environment)?;
-    let plan = LoadPlan { api_url: plain.url.clone(), ..warmed(environment, sizes, sale, rate, spinner) };
-    let report = loadgen::run(plan).await;
-    plain.end().await?;
-    Ok(report?)
+/// Redis, where it is ours.
+fn own_redis(environment: &Environment) -> Option<&RedisStore> {
+    environment.pids().contains_key("redis").then_some(&environment.servers.redis)
+}
+
+/// From now on Redis' waits for its disk are counted.
+pub(super) async fn count_disk_waits(environment: &Environment) -> Result<(), Failure> {
+    match own_redis(environment) {
+        Some(redis) => Ok(redis_disk::begin(redis).await?),
+        None => Ok(()),
+    }
+}
+
+/// How many there were; they are not counted any more.
+pub(super) async fn disk_waits(environment: &Environment) -> Result<Option<DiskWaits>, Failure> {
+    match own_redis(environment) {
+        Some(redis) => Ok(Some(redis_disk::end(redis).await?)),
+        None => Ok(None),
+    }
 }
 
 /// Time from acceptance to the order's row at a low rate, with every role.
 pub(super) async fn landed(environment: &mut Environment, sizes: &Sizes, spinner: &Spinner) -> Result<Bar, Failure> {
-    let sale = environment.sale("latency-landed", steady_crowd::ENOUGH, None).await?;
+    let sale = environment.sale("latency-landed", ENOUGH, LIMIT).await?;
     let report = loadgen::run(open_loop(environment, sizes, &sale, (LOW_PER_S, 0), spinner)).await?;
     let drained = environment.drained(&sale, sizes.patience, &|_landed, _sold| {}).await?;
     let lags = lags::lags(&environment.servers.db, &sale).await?;

@@ -7,6 +7,7 @@
 
 mod accept;
 mod accept_rs256;
+mod accept_turns;
 mod aof_rewrite;
 mod bar;
 pub mod baseline;
@@ -27,11 +28,12 @@ mod index_cost;
 mod lags;
 mod landing;
 mod latency;
+mod latency_bare;
 pub mod loadgen;
 mod machine_time;
 mod measurement_plan;
 mod memory;
-mod plain_handler;
+mod plain_process;
 mod plot;
 mod prefault;
 mod program;
@@ -106,7 +108,7 @@ struct BenchArgs {
     /// Measure everything this often and report medians with lowest and highest
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     runs: u32,
-    /// Connections of the crowd; `accept` and `latency` have four times as many
+    /// Connections of the crowd; `accept`, `latency` and `latency_bare` have four times as many
     #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     connections: u32,
     /// Buyers of each sale of the scenario `sale`

@@ -71,6 +71,11 @@ impl MachineShares {
         }
     }
 
+    /// Not idle, 0 to 1.
+    pub fn busy(self) -> f64 {
+        1.0 - self.idle
+    }
+
     /// For people; empty when nothing disturbed.
     pub fn note(self) -> String {
         let part = |share: f64, shown: f64, words: &str| {
@@ -92,6 +97,7 @@ mod tests {
         let near = |left: f64, right: f64| (left - right).abs() < 1e-9;
         // Of 2.1 s: 0.4 idle, 0.1 stolen, 1.0 measured, 0.6 of others.
         assert!(near(shares.idle, 0.4 / 2.1) && near(shares.steal, 0.1 / 2.1) && near(shares.others, 0.6 / 2.1));
+        assert!(near(shares.busy(), 1.7 / 2.1));
         assert_eq!(shares.note(), "; OTHERS USED 29 % of the machine; THE HOST TOOK 5 % of the machine");
         assert_eq!(MachineShares { idle: 0.9, steal: 0.0, others: 0.05 }.note(), "");
         assert_eq!(MachineTime::read("intr 1", 100.0), None);

@@ -72,7 +72,7 @@ pub(super) async fn resident(
     spinner: &Spinner,
 ) -> Result<Bar, Failure> {
     if !is_loaded {
-        let sale = environment.sale("resident", steady_crowd::ENOUGH, None).await?;
+        let sale = environment.sale("resident", steady_crowd::ENOUGH, steady_crowd::LIMIT).await?;
         loadgen::run(steady_crowd::crowd(environment, sizes, &sale, spinner)).await?;
         environment.drained(&sale, sizes.patience, &|_landed, _sold| {}).await?;
     }

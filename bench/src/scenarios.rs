@@ -6,7 +6,7 @@ use super::cpu::CpuMeter;
 use super::environment::Environment;
 use super::landing;
 use super::sizes::{Sizes, Spinner};
-use super::steady_crowd::{ENOUGH, crowd};
+use super::steady_crowd::{ENOUGH, LIMIT, crowd};
 use crate::lags;
 use crate::loadgen::{self, LoadReport};
 use seckill::cli::Failure;
@@ -39,7 +39,7 @@ async fn run_crowd(
     sizes: &Sizes,
     spinner: &Spinner,
 ) -> Result<CrowdRun, Failure> {
-    let sale = environment.sale(name, ENOUGH, None).await?;
+    let sale = environment.sale(name, ENOUGH, LIMIT).await?;
     let ready = loadgen::prepare(crowd(environment, sizes, &sale, spinner)).await?;
     let watch = CpuMeter::start(environment);
     let report = ready.run().await?;

@@ -2,14 +2,18 @@
 
 use super::BenchArgs;
 use super::report::LeftOut;
+use crate::loadgen::plan::BUYERS_MAX;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// Buyers for each second of a measurement.
+const BUYERS_PER_S: f64 = 200_000.0;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 #[value(rename_all = "snake_case")]
 pub(super) enum Scenario {
-    /// Accepted purchases a second, against a bare script under redis-benchmark
+    /// Purchases accepted a second, one a buyer, and what one costs, against a plain handler, a bare script and a SET
     Accept,
     /// The same with RS256 access tokens, each buyer asking three times, against HS256
     AcceptRs256,
@@ -21,7 +25,7 @@ pub(super) enum Scenario {
     Poll,
     /// Purchases beside many long polls (--waiters) while nothing lands, without and with a replica to wait for
     Waiters,
-    /// Time to an answer at half of the peak rate, and from acceptance to the order at a low rate
+    /// Time to an answer at half of the peak rate, at 10,000/s beside a plain handler with a bare script, and to the order at a low rate
     Latency,
     /// Confirmed messages a second out of a full outbox, against a bare confirmed publisher
     Relay,
@@ -171,8 +175,6 @@ pub(super) struct Sizes {
     pub connections: u32,
     /// Each measurement takes this long.
     pub lasting: Duration,
-    /// Different buyers of the rate scenarios.
-    pub buyers: u64,
     pub sale_buyers: u64,
     /// Buyers of the scenario `crowd`.
     pub users: u64,
@@ -200,14 +202,23 @@ impl Sizes {
         self.connections.saturating_mul(4)
     }
 
+    /// Buyers who are ready for a measurement in which each buys once: more than two cores can answer in its time. A crowd that
+    /// is used up earlier ends earlier, and its own time counts.
+    pub fn buyers(&self) -> u64 {
+        #[expect(clippy::cast_precision_loss, reason = "a million")]
+        let buyers = (self.lasting.as_secs_f64() * BUYERS_PER_S).clamp(1.0, BUYERS_MAX as f64);
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to 1 … 1,000,000")]
+        let buyers = buyers as u64;
+        buyers
+    }
+
     pub fn of(args: &BenchArgs) -> Self {
         let rush = args.rush.unwrap_or(if args.quick { 2_000 } else { 20_000 });
-        let (lasting_s, buyers, baseline_requests, patience_s, entries) =
-            if args.quick { (1.0, 10_000, 50_000, 60, 20_000) } else { (5.0, 100_000, 300_000, 300, 100_000) };
+        let (lasting_s, baseline_requests, patience_s, entries) =
+            if args.quick { (1.0, 50_000, 60, 20_000) } else { (5.0, 300_000, 300, 100_000) };
         Self {
             connections: args.connections,
             lasting: Duration::from_secs_f64(args.seconds.unwrap_or(lasting_s)),
-            buyers,
             sale_buyers: args.buyers,
             users: args.users,
             rush,
@@ -287,6 +298,17 @@ mod tests {
         assert_eq!(chosen("--quick --only recovery"), (vec!["recovery"], vec![]));
         assert_eq!(chosen("--only strategies").0, ["strategies"]);
         assert_eq!(chosen("--here --only relay --only poll"), (vec!["poll"], vec!["relay"]));
+    }
+
+    #[test]
+    fn a_crowd_has_buyers_for_its_time_and_never_more_than_a_run_takes() {
+        let sizes = Sizes::of(&SizesLine::parse_from(["bench"]).args);
+        let of = |lasting| Sizes { lasting, ..sizes.clone() }.buyers();
+        assert_eq!(
+            (sizes.buyers(), of(Duration::from_secs(1)), of(Duration::from_secs(60))),
+            (BUYERS_MAX, 200_000, BUYERS_MAX)
+        );
+        assert_eq!(of(Duration::ZERO), 1);
     }
 
     #[test]

@@ -2,10 +2,10 @@
 
 use super::bar::Bar;
 use super::closed_loop::{ResponseCounts, closed_loop};
-use super::cost::{self, PlainProcess};
+use super::cost;
 use super::cpu::{CpuMeter, CpuUsage};
 use super::environment::Environment;
-use super::plain_handler::{self, PlainHandler};
+use super::plain_process::{PlainProcess, PlainUsage};
 use super::request_texts::{head, purchase};
 use super::sizes::Sizes;
 use crate::loadgen::answer::text_field;
@@ -77,15 +77,15 @@ impl SoldOut {
         let plain = self.plain_handler(environment, sizes).await?;
         let note =
             format!("refused at the entry; against a plain actix handler with the same token check{}", usage.note());
-        Ok(bar("sold_out", &responses, 410, &note, &usage).against(Some(plain), BAR))
+        Ok(bar("sold_out", &responses, 410, &note, &usage).against(plain.map(PlainUsage::per_s), BAR))
     }
 
-    /// The same requests at a handler that only checks the access token.
-    async fn plain_handler(&self, environment: &Environment, sizes: &Sizes) -> Result<f64, Failure> {
-        let plain = PlainHandler::start(environment)?;
-        let responses = plain_handler::refusals(&plain.url, self.late.clone(), environment, sizes).await;
-        plain.end().await?;
-        Ok(responses?.per_s(410))
+    /// Requests of late buyers at a handler that only checks the access token.
+    async fn plain_handler(&self, environment: &Environment, sizes: &Sizes) -> Result<Option<PlainUsage>, Failure> {
+        match PlainProcess::refusing(environment).await? {
+            Some(plain) => plain.under_requests(environment, &self.late, sizes).await.map(Some),
+            None => Ok(None),
+        }
     }
 
     /// Answers a second to winners who repeat their request after sell-out.
@@ -104,10 +104,7 @@ impl SoldOut {
         let usage = watch.end();
         let mut bars = vec![bar("poll", &responses, 200, "status of winners' requests", &usage)];
         if let Some(us) = cost::us_each(&usage, "api", responses.answers.status(200)) {
-            let plain = match PlainProcess::start(environment).await? {
-                Some(plain) => plain.under_refusals(environment, sizes).await?.us(),
-                None => None,
-            };
+            let plain = self.plain_handler(environment, sizes).await?.and_then(PlainUsage::us);
             let note = format!(
                 "processor time of the api for a status question, against a plain actix handler; {queued} of {WINNERS} \
                  orders queued{}",

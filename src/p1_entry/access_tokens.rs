@@ -38,7 +38,7 @@ pub struct Authenticator {
     validations: Vec<(Algorithm, Validation)>,
     refused: RefusalCounts,
     signature_checks: metrics::Counter,
-    /// None where the library checks all.
+    /// None where the library checks all, which tests compare with.
     pub(super) usual: Option<UsualTokens>,
 }
 
@@ -85,12 +85,6 @@ impl Authenticator {
             signature_checks: metrics::counter!("seckill_p1_entry_signature_checks_total"),
             usual: Some(UsualTokens::new(settings)),
         })
-    }
-
-    /// The same with the library's check alone, without our short way for usual tokens: what `bench` compares with.
-    #[must_use]
-    pub fn by_library_alone(self) -> Self {
-        Self { usual: None, ..self }
     }
 
     /// What keeps the keys up to date; once. None with HS256, whose secrets are settings.

@@ -21,9 +21,13 @@ fn the_bench_moves_every_entry_and_measures_what_it_compares_with() {
         for name in ["accept", "sold_out", "relay", "landing", "landing_rows", "end_to_end", "end_to_end_plain"] {
             compared(&report, name, 2);
         }
-        for name in ["cost_api", "cost_redis", "cost_poll"] {
+        for name in ["cost_api", "cost_redis", "cost_redis_set", "cost_redis_repeats", "cost_poll", "latency_bare"] {
             compared(&report, name, 2);
         }
+        let accept = &bar(&report, "accept")["more"];
+        assert_eq!(accept["accepted"], accept["requests"], "each buyer buys once: {accept:#}");
+        let repeats = &bar(&report, "cost_redis_repeats")["more"];
+        assert!(repeats["accepted"].as_u64() < repeats["requests"].as_u64(), "some click twice: {repeats:#}");
         assert_eq!(bar(&report, "cost_poll")["more"]["queued"], 500, "nothing lands while it is asked about");
         assert!(bar(&report, "cost_end_to_end")["ratio"].is_null(), "no other build was named");
         let relay = &bar(&report, "relay")["more"];
@@ -39,6 +43,8 @@ fn the_bench_moves_every_entry_and_measures_what_it_compares_with() {
             latency["accepted"], latency["requests"],
             "an open loop below the peak is never refused: {latency:#}"
         );
+        let bare = &bar(&report, "latency_bare")["more"];
+        assert_eq!((&bare["accepted"], &bare["accepted"]), (&bare["requests"], &bare["bare_accepted"]), "{bare:#}");
         assert_eq!(bar(&report, "latency_landed")["more"]["drained"], true);
         assert_eq!(bar(&report, "sold_out")["more"]["others"], 0, "everyone who came late got 410");
 

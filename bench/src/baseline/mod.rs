@@ -1,6 +1,7 @@
 //! What is compared with: the same servers, used in the field's plain ways. And what fills and reads them for a measurement.
 
 pub mod http;
+pub mod http_script;
 pub mod mysql;
 pub mod mysql_bulk;
 pub mod mysql_indexes;

@@ -1,13 +1,13 @@
-//! What a textbook system could do on the same Redis: `redis-benchmark` driving one bare purchase script, one request a
-//! round trip. Same server, same durability; no HTTP, no access token, no ledger, no limits.
+//! What a textbook system could do on the same Redis: `redis-benchmark` driving one bare purchase script, or one plain `SET`, one
+//! request a round trip. Same server, same durability; no HTTP, no access token, no ledger, no limits.
 
 use seckill::dev::{ServerKind, server_program};
 use std::process::Stdio;
 use std::time::Duration;
 use tokio::process::Command;
 
-/// Stock, buyer once, stream entry: the least that could be called a purchase.
-const BARE: &str = "\
+/// Stock, buyer once, stream entry: the least that could be called a purchase. 1: accepted; 0: sold out; -1: this buyer has one.
+pub(super) const BARE: &str = "\
 local left = tonumber(redis.call('GET', KEYS[1]))
 if not left or left < 1 then return 0 end
 if redis.call('HSETNX', KEYS[2], ARGV[1], 1) == 0 then return -1 end
@@ -16,8 +16,11 @@ redis.call('XADD', KEYS[3], '*', 'r', ARGV[2], 's', 'bench', 'p', ARGV[3])
 return 1";
 /// As long as a real message.
 const PAYLOAD: &str = r#"{"v":1,"rid":"7390817262993408","sale":"bench","user":"buyer-00000001","qty":1,"shard":0,"epoch":1,"no":100000,"at":1763720000123}"#;
-const KEYS: [&str; 3] =
+/// Stock, buyers, entries.
+pub(super) const KEYS: [&str; 3] =
     ["seckill-bench-bare:{0}:stock", "seckill-bench-bare:{0}:buyers", "seckill-bench-bare:{0}:outbox"];
+/// What `SET` writes again and again, so that memory does not grow: the message.
+const SET_KEY: &str = "seckill-bench-bare:{0}:set";
 /// Longest run of one tool.
 const DEADLINE: Duration = Duration::from_secs(60);
 
@@ -48,11 +51,23 @@ impl BareScript {
     /// # Errors
     /// As of [`Self::load`].
     pub async fn purchases(&self, connections: u32, count: u64) -> Result<f64, String> {
-        let (connections, count) = (connections.to_string(), count.to_string());
-        let load = ["-P", "1", "-c", &connections, "-n", &count, "-r", "1000000000000", "--csv"];
         let script =
             ["EVALSHA", &self.sha, "3", KEYS[0], KEYS[1], KEYS[2], "buyer-__rand_int__", "__rand_int__", PAYLOAD];
-        let output = tool("redis-benchmark", &self.at(), &[&load[..], &script].concat()).await;
+        self.benchmark(connections, count, &script).await
+    }
+
+    /// `SET`s a second, `count` of them, of one key to a value as long as a message: the least that Redis does for any write.
+    ///
+    /// # Errors
+    /// As of [`Self::load`].
+    pub async fn sets(&self, connections: u32, count: u64) -> Result<f64, String> {
+        self.benchmark(connections, count, &["SET", SET_KEY, PAYLOAD]).await
+    }
+
+    async fn benchmark(&self, connections: u32, count: u64, command: &[&str]) -> Result<f64, String> {
+        let (connections, count) = (connections.to_string(), count.to_string());
+        let load = ["-P", "1", "-c", &connections, "-n", &count, "-r", "1000000000000", "--csv"];
+        let output = tool("redis-benchmark", &self.at(), &[&load[..], command].concat()).await;
         let unknown = || "redis-benchmark answered in an unknown form".to_owned();
         let measured = output.and_then(|output| rate(&output).ok_or_else(unknown));
         if measured.is_err() {
@@ -66,7 +81,7 @@ impl BareScript {
     /// # Errors
     /// As of [`Self::load`].
     pub async fn unlink(&self) -> Result<(), String> {
-        self.cli(&[&["UNLINK"][..], &KEYS].concat()).await.map(drop)
+        self.cli(&[&["UNLINK", SET_KEY][..], &KEYS].concat()).await.map(drop)
     }
 
     fn at(&self) -> [&str; 4] {
