@@ -1,13 +1,14 @@
 //! Full outboxes, without HTTP: purchases through the product's own script while no relay runs. On the same entries are
-//! measured in turn what they take in Redis, how fast the relay empties the outboxes, how fast the consumer
-//! empties the queue, and what is left in Redis once everything is settled and trimmed.
+//! measured in turn what they take in Redis, how fast the relay empties the outboxes (again and again, until it was measured for long
+//! enough), how fast the consumer empties the queue, and what is left in Redis once everything is settled and trimmed.
 
 use super::bar::Bar;
 use super::baseline::redis_info;
 use super::environment::Environment;
 use super::purchases::purchase_by;
+use super::relay::{self, Relayed};
 use super::sizes::{Sizes, Spinner};
-use super::{landing, memory, relay};
+use super::{aof_rewrite, landing, memory};
 use seckill::cli::Failure;
 use seckill::domain::ids::SaleId;
 use seckill::domain::request::Purchase;
@@ -60,14 +61,23 @@ pub(super) async fn measure(
         bars.push(memory::in_flight(before, full, sizes.entries));
     }
     spinner.say("relay");
-    let relayed = relay::measure(environment, &mut relayer, sizes, wants.relay).await?;
+    let mut relayed = Relayed::round(environment, &mut relayer, sizes).await?;
+    while wants.relay && relayed.took < sizes.relaying {
+        fill(environment, &sale, sizes.entries).await?;
+        relayed = relayed.and(Relayed::round(environment, &mut relayer, sizes).await?);
+    }
     drop(relayer);
-    bars.extend(relayed);
+    if wants.relay {
+        bars.push(relay::compared(environment, &relayed, sizes).await?);
+    }
+    // The rounds have written as much as Redis may write before it rewrites its file by itself, beside what is measured.
+    aof_rewrite::rewritten(environment, spinner).await?;
     spinner.say("landing");
-    bars.extend(landing::measure(environment, &sale, sizes, wants.landing).await?);
+    let queued = Sizes { entries: relayed.entries, ..sizes.clone() };
+    bars.extend(landing::measure(environment, &sale, &queued, wants.landing).await?);
     if wants.memory {
         spinner.say("trimming");
-        bars.push(memory::settled(environment, &sale, before, sizes.entries).await?);
+        bars.push(memory::settled(environment, &sale, before, queued.entries).await?);
     }
     Ok(bars)
 }

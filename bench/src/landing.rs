@@ -22,9 +22,9 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
 /// The least ratio to one transaction an order.
-const BAR_PLAIN: f64 = 10.0;
+const BAR_PLAIN: f64 = 12.0;
 /// The least ratio to bare multi-row INSERTs.
-const BAR_ROWS: f64 = 0.8;
+const BAR_ROWS: f64 = 0.9;
 /// Connections of the baseline with one transaction an order.
 pub(super) const CONNECTIONS: usize = 16;
 /// Orders in a transaction of the multi-row baseline: the consumer's group size, within these bounds.

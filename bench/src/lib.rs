@@ -123,7 +123,8 @@ struct BenchArgs {
     /// Long polls of the scenario `waiters`
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     waiters: u64,
-    /// Entries that `relay`, `landing`, `memory` and `expiry` work on, and the most of `growth` [default: 100,000, quick 20,000]
+    /// Entries that `relay`, `landing`, `memory` and `expiry` work on, and the most of `growth` [default: 100,000, for relay and
+    /// landing again and again until the relay has worked for 2 s; quick 20,000]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     entries: Option<u64>,
     /// Orders of the large sale of `growth_reconcile`

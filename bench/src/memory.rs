@@ -16,9 +16,9 @@ use serde_json::json;
 use std::collections::BTreeMap;
 
 /// Most bytes in Redis for a request in flight.
-const BAR_BYTES: f64 = 400.0;
+const BAR_BYTES: f64 = 160.0;
 /// Most bytes that a settled request may leave.
-const BAR_SETTLED_BYTES: f64 = 90.0;
+const BAR_SETTLED_BYTES: f64 = 80.0;
 /// Most memory of a role, MiB.
 const BAR_MIB: f64 = 100.0;
 
@@ -100,7 +100,7 @@ mod tests {
     fn memory_is_given_for_each_request() {
         assert_eq!(bytes_each(1_000, 61_000, 100), 600.0);
         assert_eq!(bytes_each(1_000, 900, 100), -1.0);
-        assert_eq!(in_flight(0, 40_000, 100).holds, Some(true));
-        assert_eq!(in_flight(0, 40_100, 100).holds, Some(false));
+        assert_eq!(in_flight(0, 16_000, 100).holds, Some(true));
+        assert_eq!(in_flight(0, 16_100, 100).holds, Some(false));
     }
 }

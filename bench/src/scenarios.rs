@@ -15,7 +15,7 @@ use serde_json::json;
 use std::time::Instant;
 
 /// The highest ratio of all processor time for an order to that of another build.
-const BAR_COST_END_TO_END: f64 = 0.65;
+const BAR_COST_END_TO_END: f64 = 0.7;
 /// The least part of the accept-only rate that lands while buyers keep buying.
 const BAR_OF_ACCEPT: f64 = 0.25;
 /// The least ratio to one plain transaction an order.

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 /// Buyers for each second of a measurement.
 const BUYERS_PER_S: f64 = 200_000.0;
+/// A relay that is measured for less says more about its first and its last call.
+const RELAYING: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 #[value(rename_all = "snake_case")]
@@ -182,8 +184,11 @@ pub(super) struct Sizes {
     pub rush: u64,
     /// Long polls of the scenario `waiters`.
     pub waiters: u64,
-    /// Entries of `relay`, `landing`, `memory`, `expiry` and `index_cost`; the largest size of `growth`.
+    /// Entries of `memory`, `expiry` and `index_cost`, and of each round of `relay`, all of which `landing` has; the largest size of
+    /// `growth`.
     pub entries: u64,
+    /// Rounds of `relay` go on until it has worked for this long; so does its baseline. Zero: one round.
+    pub relaying: Duration,
     /// Orders of the large sale of `growth_reconcile`.
     pub orders: u64,
     pub baseline_requests: u64,
@@ -224,6 +229,7 @@ impl Sizes {
             rush,
             waiters: args.waiters,
             entries: args.entries.unwrap_or(entries),
+            relaying: if args.quick || args.entries.is_some() { Duration::ZERO } else { RELAYING },
             orders: args.orders,
             baseline_requests,
             against: args.against.clone(),
@@ -309,6 +315,15 @@ mod tests {
             (BUYERS_MAX, 200_000, BUYERS_MAX)
         );
         assert_eq!(of(Duration::ZERO), 1);
+    }
+
+    #[test]
+    fn a_relay_is_measured_for_long_enough_unless_the_caller_says_how_much() {
+        let relaying = |words: &[&str]| Sizes::of(&SizesLine::parse_from([&["bench"], words].concat()).args).relaying;
+        assert_eq!(
+            [relaying(&[]), relaying(&["--quick"]), relaying(&["--entries", "700"])],
+            [RELAYING, Duration::ZERO, Duration::ZERO]
+        );
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! of unanswered publishes, and nothing else: no outbox, no attempts, no record of what was sent. The upper bound of what
 //! the relay can do with this broker and this library.
 //!
-//! Input: how many messages of which body. Output: how long it took. A crash leaves the queue named here, with messages
+//! Input: how many messages of which body, and for how long. Output: how many, and how long it took. A crash leaves the queue named here, with messages
 //! that no consumer reads.
 
 use amqprs::BasicProperties;
@@ -17,8 +17,10 @@ const SILENCE: Duration = Duration::from_secs(10);
 /// What to publish.
 #[derive(Debug, Clone, Copy)]
 pub struct PublishRun<'a> {
-    /// How many messages.
-    pub count: u64,
+    /// At least this number of messages.
+    pub count_min: u64,
+    /// At least for this time.
+    pub lasting: Duration,
     /// Each one's body.
     pub body: &'a [u8],
     /// Most publishes without an answer, 1 ….
@@ -26,11 +28,11 @@ pub struct PublishRun<'a> {
 }
 
 /// Publishes persistent messages into a queue of its own and waits until the broker has confirmed them all; the queue is
-/// deleted afterwards. Returns the time from the first publish to the last confirm.
+/// deleted afterwards. Returns how many, and the time from the first publish to the last confirm.
 ///
 /// # Errors
 /// [`RabbitError`]: no connection, a refused message, or silence.
-pub async fn publish_confirmed(config: &RabbitConfig, bare: PublishRun<'_>) -> Result<Duration, RabbitError> {
+pub async fn publish_confirmed(config: &RabbitConfig, bare: PublishRun<'_>) -> Result<(u64, Duration), RabbitError> {
     let queue = format!("{}.bench-bare", config.prefix);
     let failed = |error: amqprs::error::Error| RabbitError::Closed(error.to_string());
     let mut link = Link::connect(config, "bench").await?;
@@ -38,17 +40,18 @@ pub async fn publish_confirmed(config: &RabbitConfig, bare: PublishRun<'_>) -> R
     let declare = QueueDeclareArguments::durable_client_named(&queue).arguments(table).finish();
     link.channel.queue_declare(declare).await.map_err(failed)?;
     link.channel.confirm_select(ConfirmSelectArguments::default()).await.map_err(failed)?;
-    let took = publish(&mut link, &queue, bare).await;
+    let published = publish(&mut link, &queue, bare).await;
     link.channel.queue_delete(QueueDeleteArguments::new(&queue)).await.map_err(failed)?;
-    took
+    published
 }
 
-async fn publish(link: &mut Link, queue: &str, bare: PublishRun<'_>) -> Result<Duration, RabbitError> {
+async fn publish(link: &mut Link, queue: &str, bare: PublishRun<'_>) -> Result<(u64, Duration), RabbitError> {
     let begun = Instant::now();
     let mut open = BTreeSet::new();
     let mut sent = 0;
-    while sent < bare.count || !open.is_empty() {
-        while sent < bare.count && open.len() < bare.window.max(1) {
+    let goes_on = |sent| sent < bare.count_min || begun.elapsed() < bare.lasting;
+    while goes_on(sent) || !open.is_empty() {
+        while goes_on(sent) && open.len() < bare.window.max(1) {
             sent += 1;
             let mut properties = BasicProperties::default();
             properties.with_persistence(true).with_content_type("application/json").with_message_id(&sent.to_string());
@@ -65,7 +68,7 @@ async fn publish(link: &mut Link, queue: &str, bare: PublishRun<'_>) -> Result<D
             signal = link.try_signal();
         }
     }
-    Ok(begun.elapsed())
+    Ok((sent, begun.elapsed()))
 }
 
 fn settle(open: &mut BTreeSet<u64>, signal: Signal) -> Result<(), RabbitError> {
