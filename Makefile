@@ -84,18 +84,19 @@ generated: deps-test ## Paths of the model played on the servers (half an hour):
 		scripts/in-memory.sh $(CARGO) test --locked --test generated the_servers_do -- --nocapture
 
 # With the commit, which only the last step of the build reads (src/build_info.rs).
+# `bench` and `build-at` build what is shipped instead (the profile dist), so that this is what is measured.
 build: deps ## The release binaries, target/release/seckill and seckill-bench
 	SECKILL_COMMIT=$$(scripts/commit.sh) $(CARGO) build --release --locked
 
-build-at: deps ## The release program of another commit, for `bench --against`: REV=6f4c73a
+build-at: deps ## The program of another commit as it is shipped, for `bench --against`: REV=d59404a4
 	@CARGO="$(CARGO)" scripts/build-at.sh $(REV)
 
 fmt: ## Formats the code
 	$(CARGO) fmt --all
 
 bench: deps ## Rates and latencies of this machine, and whether every sale added up
-	SECKILL_COMMIT=$$(scripts/commit.sh) $(CARGO) build --release --locked
-	target/release/seckill bench $(ARGS)
+	SECKILL_COMMIT=$$(scripts/commit.sh) $(CARGO) build --profile dist --locked
+	target/dist/seckill bench $(ARGS)
 
 # No part of the tests: needs jmeter and jmeter-http, and the build that is there.
 load: ## A crowd made by JMeter against a fresh stack, then the audit: BUYERS=2000 STOCK=1000 THREADS=50

@@ -5,7 +5,7 @@ Needs built programs of that project and of ours, and Debian's redis-server, rab
 side gets servers of its own on loopback below --dir, one side after the other. `docs/performance.md` says which project
 this is, under which settings, and what came out. Python's standard library only; no test runs it.
 
-    scripts/beside.py --ours target/release/seckill --checkout DIR --programs DIR --json FILE
+    scripts/beside.py --ours target/dist/seckill --checkout DIR --programs DIR --json FILE
 
 The load generator is the same for both: a closed loop of --connections keep-alive connections, each buyer posts one
 purchase and asks again after an error until the answer is final or --patience is over. Exit code 0: measured, whatever

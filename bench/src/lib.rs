@@ -81,7 +81,7 @@ const SLOW_START: Duration = Duration::from_secs(6);
 /// baseline measured in the same run, and the ratio with a bar; docs/performance.md explains each. At the end every sale is
 /// audited.
 ///
-/// Use the release build. Exit code 0: measured, and every sale added up (whether or not the bars are met); 2: something
+/// Use the build that is shipped, as `make bench` does. Exit code 0: measured, and every sale added up (whether or not the bars are met); 2: something
 /// was lost, doubled or oversold; 1: it could not be measured.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
