@@ -127,7 +127,8 @@ impl MyOrders {
                 | DbError::LeftUntried
                 | DbError::Unavailable(_)
                 | DbError::Timeout(_)
-                | DbError::WrongNode(_) => Kind::Unavailable.because_both(
+                | DbError::WrongNode(_)
+                | DbError::Damaged(_) => Kind::Unavailable.because_both(
                     "orders cannot be read or changed right now; repeat it",
                     "订单暂时无法读取或修改，请重试",
                 ),

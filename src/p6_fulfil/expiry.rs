@@ -181,6 +181,7 @@ const fn is_of_the_sale(error: &DbError) -> bool {
         | DbError::Unavailable(_)
         | DbError::Timeout(_)
         | DbError::WrongNode(_)
+        | DbError::Damaged(_)
         | DbError::Other(_) => false,
     }
 }

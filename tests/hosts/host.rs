@@ -100,6 +100,16 @@ impl Host {
         }
     }
 
+    /// Ends one program, and does something to its files before it is started again.
+    pub async fn while_ended(&self, name: &str, act: impl FnOnce()) {
+        // Held, so that the service manager starts nothing meanwhile.
+        let services = self.services.lock().await;
+        for service in services.iter().filter(|service| service.program.name() == name) {
+            service.program.kill().await;
+        }
+        act();
+    }
+
     /// SIGSTOP of every process. The kernel goes on acknowledging packets.
     pub async fn freeze(&self) {
         self.frozen.store(true, SeqCst);

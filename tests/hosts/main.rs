@@ -16,6 +16,9 @@ mod checker;
 #[allow(dead_code, reason = "each binary uses a part of it")]
 #[path = "../chaos/clients/mod.rs"]
 mod clients;
+#[path = "../chaos/loss/damage.rs"]
+mod damage;
+mod damaged;
 #[allow(dead_code, reason = "each binary uses a part of it")]
 #[path = "../chaos/dump/mod.rs"]
 mod dump;
@@ -129,6 +132,11 @@ fn on_sentinel_and_a_replica_of_the_database_too() {
 #[test]
 fn faults_by_a_seed_lose_double_and_oversell_nothing() {
     time::run(random::run());
+}
+
+#[test]
+fn a_damaged_file_on_one_of_three_loses_nothing() {
+    time::run(damaged::run());
 }
 
 #[test]

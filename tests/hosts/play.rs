@@ -49,6 +49,8 @@ pub struct Played {
     pub unrest: Option<String>,
     /// How it became whole.
     pub recovered: Recovered,
+    /// What was done to a file of one of its servers.
+    pub damage: Option<String>,
     /// Seconds, see [`Times`].
     pub times: Times,
     /// Accepted, refused, confirmed by the probes in each second, from five before the fault.
@@ -110,7 +112,7 @@ impl Played {
             "other_violations": self.verdict.violations.len() - self.broken(&["C3-lost", "C3-limbo", "C3-torn", "C6", "C2", "C10", "C4", "C1"]),
             "violations": named, "unrest": self.unrest, "not_as_promised": promised::broken(self), "under_way": self.under_way,
             "front": self.front, "seconds": self.times,
-            "whole_after_s": self.recovered.seconds, "by_hand": self.recovered.by_hand, "touched": self.touched, "load_1m": load_1m(),
+            "damage": self.damage, "whole_after_s": self.recovered.seconds, "by_hand": self.recovered.by_hand, "touched": self.touched, "load_1m": load_1m(),
             "crowd": self.totals, "orders_by_source": self.verdict.figures.orders_by_source,
             "traces": self.traces.as_ref().map(|traces| json!({
                 "summary": traces.summary(), "unexplained": traces.complaints(), "unseen": traces.cells.unseen(),
@@ -158,12 +160,13 @@ impl Stage {
             Act::One(..) | Act::Two(_) | Act::LosesCommits => servers::shards_on(&hosts).await,
         };
         probes.leave_out(&hosts);
-        let touched = scenes::begin(&self.site, scene.act, &hosts).await;
+        let touched = scenes::begin(&self.site, scene.act, &hosts, seed).await;
         let fault_ms = now_ms();
         time_passes(scene.lasts_ms).await;
         let healed_ms = now_ms();
         self.site.restore().await;
         let whole = self.site.whole().await;
+        let damage = self.site.undamaged();
         probes.leave_out(&[]);
         time_passes(CALM_MS).await;
         let end_ms = now_ms();
@@ -193,6 +196,7 @@ impl Stage {
             traces: crate::traces_folder().map(|folder| traces::check(&folder, losses())),
             unrest,
             recovered: whole.unwrap_or_default(),
+            damage,
             times,
             line: second_by_second(&purchases, fault_ms, end_ms),
             refusals: refusals(&purchases),

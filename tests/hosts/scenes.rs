@@ -5,6 +5,7 @@ use crate::servers::roles::PREFIX;
 use crate::servers::{self, galera, rabbit, redis, replicated};
 use crate::site::Site;
 use crate::time::time_passes;
+use seckill::dev::ServerKind;
 
 /// What happens to a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,6 +16,8 @@ pub enum HostFault {
     Link(LinkFault),
     /// All its processes stand still; packets are acknowledged.
     Frozen,
+    /// It loses power, and a file of this server is another one when it comes back.
+    Damaged(ServerKind),
 }
 
 /// Which host.
@@ -75,7 +78,8 @@ const FAULTS: [(&str, HostFault, u64); 6] = [
     ("cut-out", HostFault::Link(LinkFault::CutOut), 20_000),
 ];
 
-const TARGETS: [(&str, Target); 4] = [
+/// The hosts that have something which the others do not.
+pub const TARGETS: [(&str, Target); 4] = [
     ("redis", Target::Redis),
     ("broker", Target::Broker),
     ("writer", Target::Writer),
@@ -165,7 +169,7 @@ pub async fn hosts_of(act: Act, placed: &Placement) -> Vec<Number> {
 }
 
 /// Does it. Returns how many connections went dumb, or how many orders the promoted replica lacks, if it is about them.
-pub async fn begin(site: &Site, act: Act, hosts: &[Number]) -> usize {
+pub async fn begin(site: &Site, act: Act, hosts: &[Number], seed: u64) -> usize {
     let fault = match act {
         Act::Silence(server) => return silence(server).await,
         Act::One(fault, _) | Act::Two(fault) => fault,
@@ -177,6 +181,7 @@ pub async fn begin(site: &Site, act: Act, hosts: &[Number]) -> usize {
             HostFault::PowerCut => host.lose_power().await,
             HostFault::Link(link) => network::break_link(*number, link),
             HostFault::Frozen => host.freeze().await,
+            HostFault::Damaged(server) => site.damage(*number, server, seed).await,
         }
         if hosts.len() > 1 {
             time_passes(500).await;

@@ -1,5 +1,6 @@
 //! The three hosts with everything on them, and what it takes for the whole to be well.
 
+use crate::damaged::DamagedServer;
 use crate::host::Host;
 use crate::network::{self, NUMBERS, Number};
 use crate::servers::{self, Kind, balancer, galera, rabbit, redis, replicated, roles, sentinel};
@@ -7,7 +8,7 @@ use crate::time::{pause, time_passes};
 use seckill::dev::Child;
 use serde_json::Value;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// Longest wait for everything to be well again.
@@ -22,6 +23,8 @@ const AUDIT_EVERY_MS: u64 = 500;
 pub struct Site {
     hosts: [Arc<Host>; 3],
     http: reqwest::Client,
+    /// Whose file was damaged in this scene.
+    damaged: Mutex<Option<Arc<DamagedServer>>>,
     /// In front of them, as long as there are hosts.
     _front: Option<Child>,
 }
@@ -46,7 +49,7 @@ impl Site {
         let hosts = NUMBERS.map(|number| Host::new(number, dir.join(format!("host{number}"))));
         let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(3)).build().expect("a client");
         let front = if roles::through_balancers() { Some(balancer::start_front().await) } else { None };
-        let site = Self { hosts, http, _front: front };
+        let site = Self { hosts, http, damaged: Mutex::default(), _front: front };
         for host in &site.hosts {
             rabbit::start(host).await;
             balancer::start(host).await;
@@ -138,7 +141,7 @@ impl Site {
             if Instant::now() > acts_at {
                 // What was started again needs its time.
                 acts_at += 4 * BY_HAND_AFTER;
-                let done = self.act_by_hand().await;
+                let done = self.act_by_hand(&lack).await;
                 eprintln!("hosts: not by itself: {lack}; {done:?}");
                 recovered.by_hand.extend(done);
             }
@@ -160,7 +163,10 @@ impl Site {
     }
 
     /// What the servers' own manuals say for a cluster that does not come together again.
-    async fn act_by_hand(&self) -> Vec<String> {
+    async fn act_by_hand(&self, lack: &str) -> Vec<String> {
+        if let Some(cure) = self.cure(lack).await {
+            return vec![cure];
+        }
         let mut done = Vec::new();
         if servers::kind() == Kind::Clusters {
             done.extend(self.mend_galera().await);
@@ -170,6 +176,16 @@ impl Site {
             done.push(format!("rabbitmq: restart of host {number}'s node"));
         }
         done
+    }
+
+    /// Whose file was damaged in this scene.
+    pub fn damaged(&self) -> MutexGuard<'_, Option<Arc<DamagedServer>>> {
+        self.damaged.lock().expect("not poisoned")
+    }
+
+    /// What was done to a file in this scene; nothing is damaged from now on.
+    pub fn undamaged(&self) -> Option<String> {
+        self.damaged().take().map(|damaged| damaged.described())
     }
 
     async fn mend_galera(&self) -> Vec<String> {

@@ -41,6 +41,11 @@ pub enum DbError {
     /// now, another may.
     #[error("this server of the database takes no writes, point mysql.url at the primary: {0}")]
     WrongNode(String),
+    /// Files of this server are damaged; another server, if there is one, has its own.
+    #[error(
+        "files of this server of the database are damaged, see \"A server that does not start\" in docs/operations.md: {0}"
+    )]
+    Damaged(String),
     /// Anything else, with the server's text.
     #[error("database error: {0}")]
     Other(String),
@@ -51,7 +56,7 @@ impl DbError {
     #[must_use]
     pub const fn is_outage(&self) -> bool {
         match self {
-            Self::Unavailable(_) | Self::Timeout(_) | Self::WrongNode(_) => true,
+            Self::Unavailable(_) | Self::Timeout(_) | Self::WrongNode(_) | Self::Damaged(_) => true,
             Self::Duplicate(_)
             | Self::Deadlock
             | Self::LockWait
@@ -75,7 +80,7 @@ impl DbError {
 
     /// Whether another server of the database may do better.
     pub(crate) const fn is_about_the_server(&self) -> bool {
-        matches!(self, Self::Timeout(_) | Self::WrongNode(_))
+        matches!(self, Self::Timeout(_) | Self::WrongNode(_) | Self::Damaged(_))
     }
 
     /// Whether it is a violation of any unique key.
@@ -138,7 +143,7 @@ impl<R> From<Error> for Halt<R> {
 type Build = fn(&str) -> DbError;
 
 /// Texts of the server and the driver, with what they mean; the first match counts.
-const TEXTS: [(&str, Build); 31] = [
+const TEXTS: [(&str, Build); 36] = [
     ("Deadlock found", |_| DbError::Deadlock),
     ("Record has changed since last read", |_| DbError::Deadlock),
     ("Plugin instructed the server to rollback", |_| DbError::Deadlock),
@@ -153,6 +158,12 @@ const TEXTS: [(&str, Build); 31] = [
     ("while running replication hook", wrong_node),
     ("Input/output error", unavailable),
     ("Driver error", unavailable),
+    // A file with a damaged page, or without one that it should have.
+    ("try to repair it", damaged),
+    ("should be repaired", damaged),
+    ("orrupt", damaged),
+    ("doesn't exist in engine", damaged),
+    ("Tablespace is missing", damaged),
     ("Connection was killed", unavailable),
     ("disconnected by the server because of inactivity", unavailable),
     ("Session was killed", unavailable),
@@ -179,12 +190,19 @@ const TEXTS: [(&str, Build); 31] = [
 const DATA_ERRORS: [&str; 6] =
     ["Incorrect ", "Data t", "Out of range", "Truncated incorrect ", "You have an error in your SQL", "Column '"];
 
+/// And one that is not, although it begins so.
+const DAMAGED_KEY_FILE: &str = "Incorrect key file";
+
 fn unavailable(text: &str) -> DbError {
     DbError::Unavailable(text.to_owned())
 }
 
 fn wrong_node(text: &str) -> DbError {
     DbError::WrongNode(text.to_owned())
+}
+
+fn damaged(text: &str) -> DbError {
+    DbError::Damaged(text.to_owned())
 }
 
 fn not_migrated(text: &str) -> DbError {
@@ -197,7 +215,7 @@ fn statement_format(text: &str) -> DbError {
 
 fn by_text(text: &str) -> DbError {
     // A value quoted in a data error may hold any text, so only errors that quote no values are searched anywhere.
-    if DATA_ERRORS.iter().any(|start| text.starts_with(start)) {
+    if DATA_ERRORS.iter().any(|start| text.starts_with(start)) && !text.starts_with(DAMAGED_KEY_FILE) {
         return DbError::Other(text.to_owned());
     }
     TEXTS

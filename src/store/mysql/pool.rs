@@ -120,7 +120,7 @@ impl Db {
         let started = Instant::now();
         let result = self.run_guarded(name, work).await;
         metrics::histogram!("seckill_mysql_seconds", "name" => name).record(started.elapsed().as_secs_f64());
-        if matches!(&result, Err(DbError::Unavailable(_) | DbError::WrongNode(_))) {
+        if matches!(&result, Err(DbError::Unavailable(_) | DbError::WrongNode(_) | DbError::Damaged(_))) {
             self.forget_idle();
         }
         result
@@ -166,7 +166,7 @@ impl Db {
                 Err(DbError::Timeout(format!("{name} took longer than {:?}", self.deadline())))
             }
         };
-        if matches!(&result, Err(DbError::WrongNode(_))) {
+        if matches!(&result, Err(DbError::WrongNode(_) | DbError::Damaged(_))) {
             address.give_up(server);
         }
         if result.as_ref().err().is_none_or(DbError::keeps_connection) {

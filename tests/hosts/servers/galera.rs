@@ -115,6 +115,17 @@ pub async fn start(host: &Arc<Host>, template: &Path, first: bool) {
     .await;
 }
 
+/// A server whose files are damaged begins with the template's, and the others send it theirs.
+pub async fn join_anew(host: &Arc<Host>, template: &Path) {
+    let dir = host.folder("mariadb");
+    host.while_ended("mariadb", || {
+        std::fs::remove_dir_all(dir.join("data")).expect("its files");
+        drop(std::fs::remove_file(dir.join("started")));
+        own_folder(host, template);
+    })
+    .await;
+}
+
 /// The address of one host's server.
 pub fn url(number: Number) -> String {
     format!("mysql://root@{}:{PORT}/seckill?prefer_socket=false", address(number))

@@ -2,6 +2,7 @@
 
 use crate::host::Host;
 use crate::network::{NUMBERS, Number, address, command_on};
+use crate::time::eventually;
 use seckill::dev::{ServerKind, find_rabbitmq_server, server_program};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -129,6 +130,32 @@ pub async fn lacks() -> Option<String> {
         }
     }
     None
+}
+
+/// A node whose files are damaged is forgotten by the others, begins without files, joins them, and gets its members of the queues.
+pub async fn join_anew(host: &Arc<Host>) {
+    let name = node(host.number());
+    let other = NUMBERS.into_iter().find(|number| *number != host.number()).expect("one of three");
+    let data = host.folder("rabbitmq").join("data");
+    host.while_ended("rabbitmq", || {
+        std::fs::remove_dir_all(&data).expect("its files");
+        std::fs::create_dir(&data).expect("a folder");
+    })
+    .await;
+    // What `rabbitmqctl forget_cluster_node` does, before the node starts.
+    let forget = format!(
+        "N = '{name}', try rabbit_db_cluster:forget_member(N, false) catch error:undef -> \
+         rabbit_mnesia:forget_cluster_node(N, false) end, rabbit_quorum_queue:shrink_all(N)"
+    );
+    eventually("the others forget the node", async || evaluate(other, &forget).await.is_some()).await;
+    eventually("the node is one of them again", async || {
+        let running = evaluate(other, "rabbit_nodes:all_running()").await.unwrap_or_default();
+        running.contains(&name) && listens(host.number()).await
+    })
+    .await;
+    // `rabbitmq-queues grow`.
+    let grow = format!("rabbit_quorum_queue:grow('{name}', <<\".*\">>, <<\".*\">>, all)");
+    eventually("the queues have a member on it", async || evaluate(other, &grow).await.is_some()).await;
 }
 
 async fn listens(number: Number) -> bool {

@@ -244,7 +244,12 @@ impl Hands {
             }
             "order_written" => {
                 if let (Some(grant), Some(rid), "DeadlinePassed") = (&line.about, line.rid, line.verdict()) {
-                    self.orders_of_grant.entry(grant.clone()).or_default().push(rid);
+                    let orders = self.orders_of_grant.entry(grant.clone()).or_default();
+                    // A batch is named after its first order: with that one it is written again, after it was rolled back.
+                    if orders.first() == Some(&rid) {
+                        orders.clear();
+                    }
+                    orders.push(rid);
                 }
                 let takes = line.verdict() != "PaymentReceived" || line.reason.as_deref() == Some("APPLIED");
                 self.written.insert(changed(line)?, (line.at, takes));

@@ -63,6 +63,20 @@ fn the_texts_of_both_servers_have_the_same_class() {
     for (code, text) in wrong_node {
         assert!(matches!(by_text(text), DbError::WrongNode(_)), "{code}: {text}");
     }
+    let damaged = [
+        (1034, "Index for table 'failed_request' is corrupt; try to repair it"),
+        (1034, "Incorrect key file for table 'orders'; try to repair it"),
+        (1030, "Got error 180 \"Index corrupted\" from storage engine InnoDB"),
+        (1194, "Table 'orders' is marked as crashed and should be repaired"),
+        (1712, "Index orders is corrupted"),
+        (1812, "Tablespace is missing for table `seckill`.`orders`."),
+        (1877, "Operation cannot be performed. The table 'seckill.orders' is missing, corrupt or contains bad data."),
+        (1877, "Table seckill/orders corrupted. Please drop the table and recreate."),
+        (1932, "Table 'seckill.orders' doesn't exist in engine"),
+    ];
+    for (code, text) in damaged {
+        assert!(matches!(by_text(text), DbError::Damaged(_)), "{code}: {text}");
+    }
     assert_eq!(by_text("Lock wait timeout exceeded; try restarting transaction"), DbError::LockWait, "1205");
 }
 

@@ -65,3 +65,15 @@ fn an_answer_may_be_that_of_any_try_that_is_under_way() {
     found.is_explained();
     found.and([decided("ORDERED")]).breaks("T2", "a verdict without a question");
 }
+
+/// A node of the database rolled a batch back, and it is tried again: its orders change once.
+#[test]
+fn a_batch_that_was_rolled_back_is_written_again() {
+    let line = |point: &str| json!({ "point": point, "event": "DeadlinePassed", "grant": "return-1" });
+    let mut of_order = line("order_written");
+    of_order["rid"] = json!("1");
+    let written = || ("reconcile", of_order.clone());
+    let run = plain().and([written(), written(), ("reconcile", line("order_changed"))]);
+    run.is_explained();
+    run.and([("reconcile", line("order_changed"))]).breaks("T3", "DeadlinePassed of an order that is EXPIRED");
+}
