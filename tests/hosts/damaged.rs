@@ -107,6 +107,11 @@ impl Site {
         *self.damaged() = Some(Arc::new(damaged));
     }
 
+    /// What a person does who reads of damaged files in the answer of a command.
+    pub async fn cure_if_told(&self, said: &str) -> Option<String> {
+        if said.contains("are damaged") { self.cure("mariadb").await } else { None }
+    }
+
     /// What a person does to the damaged server, if the lack may be its; once.
     pub async fn cure(&self, lack: &str) -> Option<String> {
         let damaged = self.damaged().clone().filter(|damaged| damaged.explains(lack))?;

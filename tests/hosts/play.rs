@@ -166,14 +166,22 @@ impl Stage {
         let healed_ms = now_ms();
         self.site.restore().await;
         let whole = self.site.whole().await;
-        let damage = self.site.undamaged();
         probes.leave_out(&[]);
         time_passes(CALM_MS).await;
         let end_ms = now_ms();
         // At once: each waits for what it has under way, the clients for those who pay late.
         let ((purchases, lines), totals) = tokio::join!(probes.stop(), clients.stop());
         let mut unrest = whole.as_ref().err().map(|lack| format!("not whole: {lack}"));
-        let books = self.site.drained().await;
+        let mut books = self.site.drained().await;
+        let mut recovered = whole.unwrap_or_default();
+        // A server with a damaged file may serve until that file is needed. The commands say so, and what to do.
+        if let Err(lack) = &books
+            && let Some(cure) = self.site.cure_if_told(lack).await
+        {
+            recovered.by_hand.push(cure);
+            unrest = unrest.or(self.site.whole().await.err());
+            books = self.site.drained().await;
+        }
         // A server may have gone once more: a broker that comes back from a minority starts again.
         if let Err(lack) = self.site.whole().await {
             unrest = unrest.or(Some(format!("not whole at the end: {lack}")));
@@ -195,8 +203,8 @@ impl Stage {
             verdict,
             traces: crate::traces_folder().map(|folder| traces::check(&folder, losses())),
             unrest,
-            recovered: whole.unwrap_or_default(),
-            damage,
+            recovered,
+            damage: self.site.undamaged(),
             times,
             line: second_by_second(&purchases, fault_ms, end_ms),
             refusals: refusals(&purchases),
