@@ -84,6 +84,13 @@ impl DamagedServer {
         lack.starts_with(name)
     }
 
+    /// When all servers are whole again: what is left of its cure.
+    pub async fn finish(&self) {
+        if self.cured.load(SeqCst) && self.server == ServerKind::Rabbitmq {
+            rabbit::grow_queues(&self.host).await;
+        }
+    }
+
     /// Its files are moved away, and it gets the others'.
     async fn cure(&self) -> String {
         let (host, dir) = (&self.host, self.host.folder(&self.service));

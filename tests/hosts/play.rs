@@ -204,7 +204,7 @@ impl Stage {
             traces: crate::traces_folder().map(|folder| traces::check(&folder, losses())),
             unrest,
             recovered,
-            damage: self.site.undamaged(),
+            damage: self.site.undamaged().await,
             times,
             line: second_by_second(&purchases, fault_ms, end_ms),
             refusals: refusals(&purchases),

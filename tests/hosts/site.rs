@@ -184,8 +184,10 @@ impl Site {
     }
 
     /// What was done to a file in this scene; nothing is damaged from now on.
-    pub fn undamaged(&self) -> Option<String> {
-        self.damaged().take().map(|damaged| damaged.described())
+    pub async fn undamaged(&self) -> Option<String> {
+        let damaged = self.damaged().take()?;
+        damaged.finish().await;
+        Some(damaged.described())
     }
 
     async fn mend_galera(&self) -> Vec<String> {

@@ -132,7 +132,7 @@ pub async fn lacks() -> Option<String> {
     None
 }
 
-/// A node whose files are damaged is forgotten by the others, begins without files, joins them, and gets its members of the queues.
+/// A node whose files are damaged is forgotten by the others, and begins without files: it joins them when it has started.
 pub async fn join_anew(host: &Arc<Host>) {
     let name = node(host.number());
     let other = NUMBERS.into_iter().find(|number| *number != host.number()).expect("one of three");
@@ -148,14 +148,12 @@ pub async fn join_anew(host: &Arc<Host>) {
          rabbit_mnesia:forget_cluster_node(N, false) end, rabbit_quorum_queue:shrink_all(N)"
     );
     eventually("the others forget the node", async || evaluate(other, &forget).await.is_some()).await;
-    eventually("the node is one of them again", async || {
-        let running = evaluate(other, "rabbit_nodes:all_running()").await.unwrap_or_default();
-        running.contains(&name) && listens(host.number()).await
-    })
-    .await;
-    // `rabbitmq-queues grow`.
-    let grow = format!("rabbit_quorum_queue:grow('{name}', <<\".*\">>, <<\".*\">>, all)");
-    eventually("the queues have a member on it", async || evaluate(other, &grow).await.is_some()).await;
+}
+
+/// Gives a node that joined anew its members of the queues: `rabbitmq-queues grow`.
+pub async fn grow_queues(host: &Arc<Host>) {
+    let grow = format!("rabbit_quorum_queue:grow('{}', <<\".*\">>, <<\".*\">>, all)", node(host.number()));
+    eventually("the queues have a member on it", async || evaluate(host.number(), &grow).await.is_some()).await;
 }
 
 async fn listens(number: Number) -> bool {
