@@ -115,7 +115,7 @@ impl Site {
     }
 
     /// What a person does who reads of damaged files in the answer of a command.
-    pub async fn cure_if_told(&self, said: &str) -> Option<String> {
+    pub async fn cure_if_named(&self, said: &str) -> Option<String> {
         if said.contains("are damaged") { self.cure("mariadb").await } else { None }
     }
 

@@ -172,16 +172,8 @@ impl Stage {
         // At once: each waits for what it has under way, the clients for those who pay late.
         let ((purchases, lines), totals) = tokio::join!(probes.stop(), clients.stop());
         let mut unrest = whole.as_ref().err().map(|lack| format!("not whole: {lack}"));
-        let mut books = self.site.drained().await;
         let mut recovered = whole.unwrap_or_default();
-        // A server with a damaged file may serve until that file is needed. The commands say so, and what to do.
-        if let Err(lack) = &books
-            && let Some(cure) = self.site.cure_if_told(lack).await
-        {
-            recovered.by_hand.push(cure);
-            unrest = unrest.or(self.site.whole().await.err());
-            books = self.site.drained().await;
-        }
+        let books = self.drained(&mut recovered, &mut unrest).await;
         // A server may have gone once more: a broker that comes back from a minority starts again.
         if let Err(lack) = self.site.whole().await {
             unrest = unrest.or(Some(format!("not whole at the end: {lack}")));
@@ -212,6 +204,18 @@ impl Stage {
             under_way,
             front,
         }
+    }
+
+    /// The books at rest. A server with a damaged file may serve until that file is needed: then a command says so, and what to do.
+    async fn drained(&self, recovered: &mut Recovered, unrest: &mut Option<String>) -> Books {
+        let books = self.site.drained().await;
+        let Err(lack) = &books else { return books };
+        let Some(cure) = self.site.cure_if_named(lack).await else { return books };
+        recovered.by_hand.push(cure);
+        if unrest.is_none() {
+            *unrest = self.site.whole().await.err();
+        }
+        self.site.drained().await
     }
 
     /// Of the sales of the present scene.

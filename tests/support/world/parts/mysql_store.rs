@@ -169,6 +169,7 @@ pub fn class(error: &DbError) -> &'static str {
         DbError::Unavailable(_) => "unavailable",
         DbError::Timeout(_) => "timeout",
         DbError::WrongNode(_) => "wrong node",
+        DbError::Damaged(_) => "damaged",
         DbError::Other(_) => "other",
     }
 }
