@@ -51,7 +51,7 @@ fn drawn(host: &Host, server: ServerKind, dice: &mut StdRng) -> (String, PathBuf
 /// The files as they are, while their server writes: half a block of them is as good as any.
 fn copy_as_they_are(from: &Path, to: &Path) {
     drop(std::fs::remove_dir_all(to));
-    // What vanishes meanwhile is not copied, and that is told by the status only.
+    // What vanishes meanwhile is not copied; only the status says so.
     drop(Command::new("cp").arg("-a").arg(from).arg(to).output().expect("cp runs"));
 }
 

@@ -18,7 +18,7 @@ use crate::sales;
 use crate::sampler::Sampler;
 use crate::scenes::{self, Act, Placement, Scene};
 use crate::servers::{self, Kind, galera, replicated, roles};
-use crate::site::{Recovered, Site};
+use crate::site::{Books, Recovered, Site};
 use crate::time::time_passes;
 use crate::traces::{self, Losses, TraceVerdict};
 use serde_json::{Value, json};
@@ -122,9 +122,6 @@ impl Played {
         })
     }
 }
-
-/// The books at rest, or what does not come to rest.
-type Books = Result<Vec<Value>, String>;
 
 /// A run of scenes: the site, and the history of all of them.
 pub struct Stage {

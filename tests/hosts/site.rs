@@ -29,6 +29,9 @@ pub struct Site {
     _front: Option<Child>,
 }
 
+/// The books at rest, or what does not come to rest.
+pub type Books = Result<Vec<Value>, String>;
+
 /// How the site became whole.
 #[derive(Debug, Clone, Default)]
 pub struct Recovered {
@@ -205,7 +208,7 @@ impl Site {
     /// Waits until every accepted request has its outcome, every order is paid or has ended, Redis was given the units of those that
     /// ended, and everything adds up; else what was still open. What each sale has then: as long as that stays the same, nothing came
     /// in.
-    pub async fn drained(&self) -> Result<Vec<Value>, String> {
+    pub async fn drained(&self) -> Books {
         let deadline = Instant::now() + DRAIN;
         loop {
             let before = unfulfilled().await;
