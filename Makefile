@@ -55,7 +55,8 @@ upgrade: deps-test ## The version before beside this one: a rolling upgrade unde
 
 # Scenes by name, or with SEED= or MINUTES= faults at random. SCENES=power-cut,silent plays those whose name has one of these.
 # ON=on_sentinel plays those with Sentinel and a replica of the database instead of clusters. WAY=balancer: haproxy in front of the
-# apis, and on each host before broker and database. CASES=3 damages files of one host: so many of each server, ONLY=redis,mysql. The release program, as users have it, but with TRACED=1:
+# apis, and on each host before broker and database. CASES=3 damages files of one host: so many of each server, ONLY=redis,mysql.
+# The release program, as users have it, but with TRACED=1:
 # three hosts' processes share this machine.
 hosts: deps-test build ## Three hosts as network namespaces, any one vanishes: SCENES=power-cut,silent, or MINUTES=60 SEED=7 at random, or damaged files with CASES=3, TRACED=1; needs root
 	@$(CARGO) test --locked --test hosts --no-run

@@ -76,12 +76,8 @@ impl DamagedServer {
 
     /// Whether this may be what keeps the site from being whole.
     fn explains(&self, lack: &str) -> bool {
-        let name = match self.server {
-            ServerKind::Redis => "redis",
-            ServerKind::Rabbitmq => "rabbitmq",
-            ServerKind::Mysql => "mariadb",
-        };
-        lack.starts_with(name)
+        // A host has three of Redis: redis1 to redis3.
+        lack.starts_with(self.service.trim_end_matches(char::is_numeric))
     }
 
     /// When all servers are whole again: what is left of its cure.
@@ -133,6 +129,7 @@ impl Site {
 fn wanted() -> Vec<ServerKind> {
     let only: String = asked("HOSTS_ONLY").unwrap_or_default();
     let is_wanted = |server: &ServerKind| only.is_empty() || only.split(',').any(|name| name == server.name());
+    // In this order since the seeds on record.
     let wanted: Vec<ServerKind> =
         [ServerKind::Redis, ServerKind::Rabbitmq, ServerKind::Mysql].into_iter().filter(is_wanted).collect();
     assert!(!wanted.is_empty(), "HOSTS_ONLY={only}: expected some of redis, rabbitmq, mysql");
@@ -154,7 +151,9 @@ pub async fn run() {
             let played = stage.play(scene, dice.random()).await;
             results.add(&played);
             results.write(&json!({ "seed": seed }));
-            assert!(!results.is_red(), "seed {seed}");
+            if results.is_red() {
+                return results.assert_green();
+            }
         }
     }
     results.assert_green();

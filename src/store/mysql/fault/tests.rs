@@ -10,6 +10,13 @@ fn the_violated_key_is_found_in_both_servers_texts_whatever_the_entry_holds() {
     assert_eq!(key_of("Duplicate entry 'it's for key 'x.y'' for key 'PRIMARY'"), "PRIMARY");
 }
 
+/// Texts, with the servers' own codes, and the class that each of them has.
+fn all_are(texts: &[(u16, &str)], is_of_class: fn(&DbError) -> bool) {
+    for (code, text) in texts {
+        assert!(is_of_class(&by_text(text)), "{code}: {text}");
+    }
+}
+
 /// Texts by code: those of MariaDB are also provoked on a real server in the integration tests.
 #[test]
 fn the_texts_of_both_servers_have_the_same_class() {
@@ -41,17 +48,13 @@ fn the_texts_of_both_servers_have_the_same_class() {
         (0, "Input/output error: Broken pipe (os error 32)"),
         (0, "Driver error: `Connection to the server is closed.'"),
     ];
-    for (code, text) in unavailable {
-        assert!(matches!(by_text(text), DbError::Unavailable(_)), "{code}: {text}");
-    }
+    all_are(&unavailable, |error| matches!(error, DbError::Unavailable(_)));
     let timeout = [
         (1317, "Query execution was interrupted"),
         (1969, "Query execution was interrupted (max_statement_time exceeded)"),
         (3024, "Query execution was interrupted, maximum statement execution time exceeded"),
     ];
-    for (code, text) in timeout {
-        assert!(matches!(by_text(text), DbError::Timeout(_)), "{code}: {text}");
-    }
+    all_are(&timeout, |error| matches!(error, DbError::Timeout(_)));
     let wrong_node = [
         (1047, "WSREP has not yet prepared node for application use"),
         (1290, "The MariaDB server is running with the --read-only option so it cannot execute this statement"),
@@ -60,9 +63,7 @@ fn the_texts_of_both_servers_have_the_same_class() {
         (1836, "Running in read-only mode"),
         (3100, "Error on observer while running replication hook 'before_commit'."),
     ];
-    for (code, text) in wrong_node {
-        assert!(matches!(by_text(text), DbError::WrongNode(_)), "{code}: {text}");
-    }
+    all_are(&wrong_node, |error| matches!(error, DbError::WrongNode(_)));
     assert_eq!(by_text("Lock wait timeout exceeded; try restarting transaction"), DbError::LockWait, "1205");
 }
 
@@ -79,9 +80,7 @@ fn damaged_files_are_distinguished_from_bad_values() {
         (1877, "Table seckill/orders corrupted. Please drop the table and recreate."),
         (1932, "Table 'seckill.orders' doesn't exist in engine"),
     ];
-    for (code, text) in damaged {
-        assert!(matches!(by_text(text), DbError::Damaged(_)), "{code}: {text}");
-    }
+    all_are(&damaged, |error| matches!(error, DbError::Damaged(_)));
 }
 
 #[test]
@@ -110,7 +109,5 @@ fn errors_about_a_value_and_the_unknown_are_never_taken_for_anything_else() {
         (4025, "CONSTRAINT `ck_sales_stock` failed for `a`.`sales`"),
         (9999, "something new"),
     ];
-    for (code, text) in other {
-        assert!(matches!(by_text(text), DbError::Other(_)), "{code}: {text}");
-    }
+    all_are(&other, |error| matches!(error, DbError::Other(_)));
 }
