@@ -1,13 +1,18 @@
 //! Which sale ids can exist, by a Bloom filter (A5): a flood of random ids ends here, in memory.
 //!
-//! Input: the ids in the database, read every second. Output: [`SaleIdFilter::check`]. A filter errs only towards "exists".
-//! Ids that it does not have are still looked up at a trickle, so that a sale created a moment ago is found at once on a quiet
-//! system and within a second in a flood. Until the first read it lets everything through. A crash leaves nothing.
+//! Input: the ids in the database, those of new sales every second. Output: [`SaleIdFilter::check`]. A filter errs only towards
+//! "exists". Ids that it does not have are still looked up at a trickle, so that a sale created a moment ago is found at once on a
+//! quiet system and within a second in a flood. Until the first read it lets everything through. A crash leaves nothing.
+//!
+//! A new sale is found by the moment of its creation, by the clock that wrote it. So a second costs one short range of an index,
+//! whatever number of sales there is. All ids are read at the start, after a pause in which a new sale can have been missed, when
+//! the filter is full, and from time to time: that also forgets removed sales.
 
 use crate::domain::fault::{Fault, Progress};
 use crate::domain::ids::SaleId;
 use crate::runtime::{Worker, now_ms};
 use crate::sales::rows::SaleRows;
+use crate::store::mysql::DbError;
 use fastbloom::AtomicBloomFilter;
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use std::num::NonZeroU32;
@@ -16,6 +21,12 @@ use std::time::{Duration, Instant};
 
 /// The database is asked for new ids this often.
 const REFRESH_EVERY: Duration = Duration::from_secs(1);
+/// New are the sales that were created in this time, seconds: far longer than a creation takes to commit.
+const NEW_S: u32 = 60;
+/// After this time without a reading all ids are read: half of [`NEW_S`], the other half is for a creation that was committing.
+const MISSED_AFTER: Duration = Duration::from_secs(NEW_S as u64 / 2);
+/// All ids are read this often, whatever happens: so that a clock of the database that jumped hides no sale for longer.
+const REFILL_EVERY: Duration = Duration::from_secs(600);
 /// Of a thousand ids that do not exist, about this many get through to the look-up.
 const FALSE_POSITIVES: f64 = 0.001;
 /// Room of a filter that has just been filled, in multiples of what it holds.
@@ -75,14 +86,17 @@ impl SaleIdFilter {
         }
     }
 
-    /// Nothing has changed since the filter was filled.
-    fn still_complete(&self, at_ms: i64) {
-        if let Some(filter) = self.filter.write().unwrap_or_else(PoisonError::into_inner).as_mut() {
-            filter.complete_at_ms = at_ms;
-        }
+    /// Adds the new sales: with them the filter is complete as of `at_ms`. Returns how many it did not have.
+    fn add(&self, new: &[SaleId], at_ms: i64) -> usize {
+        let mut filter = self.filter.write().unwrap_or_else(PoisonError::into_inner);
+        let Some(filter) = filter.as_mut() else { return 0 };
+        filter.complete_at_ms = at_ms;
+        // It returns whether the filter had it.
+        new.iter().filter(|id| !filter.bits.insert(id.as_str())).count()
     }
 
-    fn replace(&self, ids: &[SaleId], complete_at_ms: i64) {
+    /// Begins anew with these ids; returns how many more there is room for.
+    fn replace(&self, ids: &[SaleId], complete_at_ms: i64) -> usize {
         let room = (ids.len() * GROWTH).max(ROOM_MIN);
         let seed = &rand::random::<u128>();
         let bits = AtomicBloomFilter::with_false_pos(FALSE_POSITIVES).seed(seed).expected_items(room);
@@ -90,6 +104,7 @@ impl SaleIdFilter {
             bits.insert(id.as_str());
         }
         *self.filter.write().unwrap_or_else(PoisonError::into_inner) = Some(Filter { bits, complete_at_ms });
+        room - ids.len()
     }
 }
 
@@ -97,16 +112,44 @@ impl SaleIdFilter {
 pub(crate) struct SaleIdFilterRefresher {
     sales: SaleRows,
     known: SaleIdFilter,
-    /// Sales there, and sales removed.
-    counted: (i64, i64),
-    refresh_at: Instant,
+    /// When all ids were read last; `None`: never.
+    filled_at: Option<Instant>,
+    /// When new ids were read last.
+    read_at: Instant,
+    /// Ids that the filter has room for.
+    room: usize,
 }
 
 impl SaleIdFilterRefresher {
     /// Fills `known` from the database.
     #[must_use]
     pub(crate) fn new(sales: SaleRows, known: SaleIdFilter) -> Self {
-        Self { sales, known, counted: (-1, 0), refresh_at: Instant::now() }
+        Self { sales, known, filled_at: None, read_at: Instant::now(), room: 0 }
+    }
+
+    /// Reads the new ids; `false` when that is not enough.
+    async fn add_new(&mut self, at_ms: i64) -> Result<bool, DbError> {
+        if self.filled_at.is_none_or(|at| at.elapsed() >= REFILL_EVERY) || self.read_at.elapsed() >= MISSED_AFTER {
+            return Ok(false);
+        }
+        let new = self.sales.created_within(NEW_S).await?;
+        let Some(new) = new.filter(|new| new.len() <= self.room) else { return Ok(false) };
+        self.room -= self.known.add(&new, at_ms);
+        Ok(true)
+    }
+
+    async fn fill(&mut self, at_ms: i64) -> Result<(), DbError> {
+        let mut ids: Vec<SaleId> = Vec::new();
+        loop {
+            let page = self.sales.ids_after(ids.last()).await?;
+            if page.is_empty() {
+                break;
+            }
+            ids.extend(page);
+        }
+        self.room = self.known.replace(&ids, at_ms);
+        self.filled_at = Some(Instant::now());
+        Ok(())
     }
 }
 
@@ -116,27 +159,15 @@ impl Worker for SaleIdFilterRefresher {
     }
 
     async fn step(&mut self) -> Result<Progress, Fault> {
-        if Instant::now() < self.refresh_at {
+        let (now, now_ms) = (Instant::now(), now_ms());
+        if self.filled_at.is_some() && now < self.read_at + REFRESH_EVERY {
             return Ok(Progress::Idle);
         }
-        let read_at_ms = now_ms();
-        let count = self.sales.count().await.map_err(Fault::back_off)?;
-        if count == self.counted {
-            self.known.still_complete(read_at_ms);
-        } else {
-            let mut ids: Vec<SaleId> = Vec::new();
-            loop {
-                let page = self.sales.ids_after(ids.last()).await.map_err(Fault::back_off)?;
-                if page.is_empty() {
-                    break;
-                }
-                ids.extend(page);
-            }
-            self.known.replace(&ids, read_at_ms);
-            // A sale created while the pages were read may be in none of them; then the count differs at the next read.
-            self.counted = (count.0.min(i64::try_from(ids.len()).unwrap_or(i64::MAX)), count.1);
+        if !self.add_new(now_ms).await.map_err(Fault::back_off)? {
+            // A sale that is created while the pages are read may be in none of them; then it is among the new ones of the next reading.
+            self.fill(now_ms).await.map_err(Fault::back_off)?;
         }
-        self.refresh_at = Instant::now() + REFRESH_EVERY;
+        self.read_at = now;
         Ok(Progress::Idle)
     }
 }
@@ -158,9 +189,9 @@ mod tests {
         let passed = (0..10_000).filter(|n| random(*n) == FilterVerdict::MayExist).count();
         assert!(passed < 200, "{passed} of 10,000 got through");
         assert_eq!(known.check(&id("never")), FilterVerdict::UnknownAt(7));
-        known.still_complete(9);
-        assert_eq!(known.check(&id("never")), FilterVerdict::UnknownAt(9));
         known.exists(&id("new"));
-        assert!(["a", "b", "new"].iter().all(|known_id| known.check(&id(known_id)) == FilterVerdict::MayExist));
+        assert_eq!(known.add(&[id("a"), id("new"), id("newest")], 9), 1, "one was not there");
+        assert_eq!(known.check(&id("never")), FilterVerdict::UnknownAt(9));
+        assert!(["a", "b", "new", "newest"].iter().all(|known_id| known.check(&id(known_id)) == FilterVerdict::MayExist));
     }
 }

@@ -22,7 +22,7 @@ use crate::sales::grants::SaleAndGrantRows;
 use crate::sales::rows::error::SaleError;
 use crate::sales::rows::grants::{self, Reclaimed};
 use crate::sales::rows::{ActRows, ArchivedRows};
-use crate::store::redis::Activation;
+use crate::store::redis::{Activation, RedisFault};
 
 /// Status changes during one alignment that are followed; the rest is left to the next.
 const ALIGN_MAX: u32 = 5;
@@ -59,6 +59,11 @@ impl SaleControl {
     /// Warms a sale up and opens it (its window still decides when it sells). Also repairs a warm-up that was cut off.
     pub async fn warm(&self, id: &SaleId) -> Result<(), SaleControlError> {
         again_after_contention(|| self.warm_once(id)).await
+    }
+
+    /// Whether every shard has a warmed sale as this row of it says. Then a warm-up has nothing to do but to give open grants.
+    pub(crate) async fn is_aligned(&self, sale: &Sale) -> Result<bool, RedisFault> {
+        self.redis.sale_keys.have_terms_of(sale).await
     }
 
     async fn warm_once(&self, id: &SaleId) -> Result<(), SaleControlError> {

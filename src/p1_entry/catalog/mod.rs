@@ -1,8 +1,9 @@
 //! The sales as the entry sees them (A4): thread-local ([`near_views`]) → process-local with logical expiry → Redis → database
 //! behind a lock.
 //!
-//! A view has three ages. Up to `p1_entry.cache_ttl_ms` it is fresh. Up to `p1_entry.cache_stale_max_ms` it is served while one
-//! task reads the sale again. Older, it decides nothing: who asks waits for the reading ([`reread`]), and when the sale cannot be
+//! A view has three ages. Up to nearly `p1_entry.cache_ttl_ms` it is fresh. Up to `p1_entry.cache_stale_max_ms` it is served while
+//! one task reads the sale again: with all others that are due in the same moment, so that the questions about many sales share
+//! their way to a server. Older, it decides nothing: who asks waits for the reading ([`reread`]), and when the sale cannot be
 //! read the answer is 503. Only what is shown ([`Catalog::shown`]) may be older, while the servers cannot be asked.
 //!
 //! A sale that is not cached is loaded by one process at a time; the others wait a moment for it, then answer `P1-S4`. While the
@@ -29,7 +30,7 @@ use crate::sales::rows::SaleRows;
 use crate::store::redis::{RedisHealth, SaleCache, SoldOutMark, Stock};
 use crate::telemetry::count;
 use moka::future::Cache;
-use near_views::{CatalogNumber, ChangesSeen};
+use near_views::{CatalogNumber, SaleChanges};
 use slot::{ReadView, Slot};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -38,6 +39,8 @@ use std::time::{Duration, Instant};
 const READING_WAIT: Duration = Duration::from_secs(5);
 /// The same where an older view will do: what was known before is shown then.
 const SHOWN_WAIT: Duration = Duration::from_millis(500);
+/// Longest time in which sales that are due are gathered, to be read together.
+const GATHER_MAX: Duration = Duration::from_millis(25);
 /// A view is shown for this time while the sale cannot be read.
 const SHOWN_MAX: Duration = Duration::from_secs(600);
 /// "No such sale" is said by the filter of sale ids for this time after it was complete, milliseconds; it is read again every second.
@@ -64,7 +67,12 @@ pub struct Catalog {
     redis: CatalogHandles,
     sales: SaleRows,
     shards: u16,
+    /// Redis' copy is kept by this, and a view is read again within it.
     ttl: Duration,
+    /// Those that are due in this time are read together.
+    gather: Duration,
+    /// Begin of the first of these times.
+    made_at: Instant,
     stale_max: Duration,
     missing_ttl: Duration,
     owner: Arc<str>,
@@ -82,13 +90,16 @@ impl Catalog {
         owner: &str,
     ) -> Self {
         let (shards, settings) = (settings.redis.shards, &settings.p1_entry);
+        let ttl = Duration::from_millis(settings.cache_ttl_ms);
         Self {
             number: CatalogNumber::next(),
             local: Cache::builder().max_capacity(settings.cache_sales_max).build(),
             redis,
             sales,
             shards,
-            ttl: Duration::from_millis(settings.cache_ttl_ms),
+            ttl,
+            gather: GATHER_MAX.min(ttl / 20),
+            made_at: Instant::now(),
             stale_max: Duration::from_millis(settings.cache_stale_max_ms),
             missing_ttl: Duration::from_millis(settings.missing_ttl_ms),
             owner: Arc::from(owner),
@@ -167,18 +178,19 @@ impl Catalog {
         if let Some(view) = near_views::get(self.number, id) {
             return CatalogLookup::Found(view);
         }
-        let seen = ChangesSeen::now();
+        let seen = SaleChanges::of(id).seen();
         if let Some(slot) = self.local.get(id).await {
             let ReadView { view, read_at, .. } = slot.read();
             let age = read_at.elapsed();
             match view {
-                Some(view) if age <= self.ttl => {
-                    near_views::put(self.number, seen, &view, read_at + self.ttl);
+                // What is gathered then is read before the time is over.
+                Some(view) if age + self.gather <= self.ttl => {
+                    near_views::put(self.number, seen, &view, read_at + (self.ttl - self.gather));
                     return CatalogLookup::Found(view);
                 }
                 Some(view) if age <= self.stale_max => {
                     // Only this wait is dropped: the reading is a task of its own and goes on.
-                    drop(self.start_reading(id, &slot));
+                    drop(self.start_reading(id, &slot, self.until_next_turn()));
                     return CatalogLookup::Found(view);
                 }
                 // Boxed, here and below: a future of several kilobytes that nearly no request needs, and each would carry.
@@ -188,6 +200,13 @@ impl Catalog {
             }
         }
         Box::pin(self.load_once(id)).await
+    }
+
+    /// How long it is until those that are due by then are read.
+    fn until_next_turn(&self) -> Duration {
+        let (turn, since) = (self.gather.as_nanos(), self.made_at.elapsed().as_nanos());
+        let rest = since.checked_rem(turn).map_or(0, |into_turn| turn - into_turn);
+        Duration::from_nanos(u64::try_from(rest).unwrap_or_default())
     }
 
     async fn load_once(&self, id: &SaleId) -> CatalogLookup {
@@ -211,7 +230,7 @@ impl Catalog {
                 // An error is not kept in the cache: the next request reads again.
                 other @ (CatalogLookup::Loading | CatalogLookup::Unavailable) => return Err(other),
             };
-            Ok(Arc::new(Slot::new(view, read_at)))
+            Ok(Arc::new(Slot::new(id, view, read_at)))
         });
         match loaded.await {
             Ok(slot) => slot.read().view.map_or(CatalogLookup::Missing, CatalogLookup::Found),
@@ -225,7 +244,7 @@ impl Catalog {
         match self.local.get(&view.sale.sale_id).await {
             Some(slot) => slot.mark_sold_out(mark),
             // Evicted: the next lookup reads it anew.
-            None => near_views::changed(),
+            None => SaleChanges::of(&view.sale.sale_id).changed(),
         }
         // A mark that is not written costs other processes one script call.
         let marked = self.redis.sale_cache.mark_sold_out(&view.sale.sale_id, mark, self.redis_ttl_ms());
@@ -237,6 +256,6 @@ impl Catalog {
     /// Forgets what this process knows of a sale; the next lookup loads it.
     pub(crate) async fn forget(&self, id: &SaleId) {
         Box::pin(self.local.invalidate(id)).await;
-        near_views::changed();
+        SaleChanges::of(id).changed();
     }
 }

@@ -23,17 +23,22 @@ const CONFIRM_EVERY: Duration = Duration::from_millis(300);
 const CHECK_EVERY: Duration = Duration::from_millis(20);
 
 impl Catalog {
-    /// The reading of a sale that is under way, or a new one.
-    pub(super) fn start_reading(&self, id: &SaleId, slot: &Arc<Slot>) -> Flight<CatalogLookup> {
+    /// The reading of a sale that is under way, or a new one, which begins after this pause.
+    pub(super) fn start_reading(&self, id: &SaleId, slot: &Arc<Slot>, pause: Duration) -> Flight<CatalogLookup> {
         slot.reading(|| {
             let (catalog, id, slot) = (self.clone(), id.clone(), slot.clone());
-            async move { catalog.read_into(&id, &slot).await }
+            async move {
+                if !pause.is_zero() {
+                    tokio::time::sleep(pause).await;
+                }
+                catalog.read_into(&id, &slot).await
+            }
         })
     }
 
     /// The sale of a slot whose view is too old to decide anything.
     pub(super) async fn read_anew(&self, id: &SaleId, slot: &Arc<Slot>, wait: Duration) -> CatalogLookup {
-        let (reading, until) = (self.start_reading(id, slot), Deadline::now() + wait);
+        let (reading, until) = (self.start_reading(id, slot, Duration::ZERO), Deadline::now() + wait);
         loop {
             let read = timeout(CHECK_EVERY, reading.clone()).await;
             let view = slot.read();

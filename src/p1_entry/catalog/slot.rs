@@ -2,8 +2,9 @@
 //!
 //! Input: a reading. Output: the view with its age. A crash leaves nothing.
 
-use super::near_views;
+use super::near_views::SaleChanges;
 use super::sale_view::{CatalogLookup, SaleView};
+use crate::domain::ids::SaleId;
 use crate::runtime::{Flight, SingleFlight};
 use crate::store::redis::SoldOutMark;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -23,12 +24,13 @@ pub(super) struct ReadView {
 pub(super) struct Slot {
     read: RwLock<ReadView>,
     readings: SingleFlight<CatalogLookup>,
+    changes: SaleChanges,
 }
 
 impl Slot {
-    pub(super) fn new(view: Option<Arc<SaleView>>, read_at: Instant) -> Self {
+    pub(super) fn new(sale: &SaleId, view: Option<Arc<SaleView>>, read_at: Instant) -> Self {
         let read = ReadView { view, read_at, marked_at: None };
-        Self { read: RwLock::new(read), readings: SingleFlight::default() }
+        Self { read: RwLock::new(read), readings: SingleFlight::default(), changes: SaleChanges::of(sale) }
     }
 
     pub(super) fn read(&self) -> ReadView {
@@ -48,7 +50,7 @@ impl Slot {
             let view = view.map(|view| mark.and_then(|mark| view.marked(mark)).map_or(view, Arc::new));
             *read = ReadView { view, read_at, marked_at };
         }
-        near_views::changed();
+        self.changes.changed();
     }
 
     /// The view gets a mark, if it is of the same epoch and grants. Its age stays: a mark that made it young again would keep an old
@@ -60,7 +62,7 @@ impl Slot {
             read.view = Some(Arc::new(marked));
             read.marked_at = Some(Instant::now());
         }
-        near_views::changed();
+        self.changes.changed();
     }
 
     /// The reading that is under way, or `read` as a new one.
@@ -87,6 +89,10 @@ mod tests {
         Arc::new(SaleView { sale, sold_out: None, remaining: Some(3) })
     }
 
+    fn slot(read_at: Instant) -> Slot {
+        Slot::new(&view().sale.sale_id, Some(view()), read_at)
+    }
+
     const MARK: SoldOutMark = SoldOutMark { epoch: 2, granted: 5, at_ms: 1 };
 
     fn is_sold_out(slot: &Slot) -> bool {
@@ -96,7 +102,7 @@ mod tests {
     #[test]
     fn a_mark_makes_no_view_young_again_and_counts_for_its_epoch_and_grants_only() {
         let read_at = Instant::now().checked_sub(Duration::from_secs(1)).unwrap_or_else(Instant::now);
-        let slot = Slot::new(Some(view()), read_at);
+        let slot = slot(read_at);
         for (epoch, granted) in [(1, 5), (2, 4)] {
             slot.mark_sold_out(SoldOutMark { epoch, granted, at_ms: 1 });
             assert!(!is_sold_out(&slot), "the sale was rebuilt or topped up since");
@@ -107,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_mark_that_comes_while_the_sale_is_read_outlives_this_reading_and_not_the_next() {
-        let slot = Slot::new(Some(view()), Instant::now());
+        let slot = slot(Instant::now());
         let reading = Instant::now();
         let (stock_before_the_mark, confirmed_before_it) = (view(), slot.read().view);
         slot.mark_sold_out(MARK);
@@ -129,7 +135,7 @@ mod tests {
     #[test]
     fn an_older_reading_does_not_replace_a_later_one() {
         let (old, new) = (Instant::now(), later_than(Some(Instant::now())));
-        let slot = Slot::new(Some(view()), new);
+        let slot = slot(new);
         slot.write(None, old);
         assert!(slot.read().view.is_some() && slot.read().read_at == new);
         slot.write(None, new);

@@ -6,12 +6,21 @@ use crate::domain::sale::{Sale, SaleStatus};
 use crate::store::mysql::codes::{datetime, read_sale_id};
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::schema::{archived_sales, sales};
+use diesel::dsl::sql;
 use diesel::mysql::Mysql;
 use diesel::prelude::*;
+use diesel::sql_types::Datetime;
 use diesel_async::RunQueryDsl;
 
 /// Most sales a listing returns, newest first.
 pub(crate) const SALES_MAX: i64 = 1000;
+/// Most new sales that are read at once, by their ids.
+const NEW_MAX: i64 = 10_000;
+
+/// Whether a query returned as many rows as it may.
+fn is_full(rows: usize, rows_max: i64) -> bool {
+    i64::try_from(rows).is_ok_and(|rows| rows >= rows_max)
+}
 
 impl SaleRows {
     /// The newest [`SALES_MAX`] sales, newest first.
@@ -53,11 +62,12 @@ impl SaleRows {
             let page = wanted().filter(sales::sale_id.gt(after)).order(sales::sale_id).limit(SALES_MAX);
             let page = page.select(SaleRow::as_select());
             let rows: Vec<SaleRow> = self.db.run(name, async |conn| Ok(page.load(conn).await?)).await?;
-            if rows.is_empty() {
-                return Ok(all);
-            }
+            let is_last = !is_full(rows.len(), SALES_MAX);
             for row in rows {
                 all.push(row.read()?);
+            }
+            if is_last {
+                return Ok(all);
             }
         }
     }
@@ -72,18 +82,21 @@ impl SaleRows {
         self.all("sale_released", released).await
     }
 
-    /// How many sales there are, and how many were removed. A removal moves a sale from the first count to the second. So if
-    /// both are unchanged, there is no new sale.
-    pub(crate) async fn count(&self) -> Result<(i64, i64), DbError> {
-        let there = sales::table.filter(sales::sale_id.eq(archived_sales::sale_id));
-        let gone = archived_sales::table.filter(diesel::dsl::not(diesel::dsl::exists(there)));
-        self.db
-            .run("sale_count", async |conn| {
-                let there: i64 = sales::table.count().get_result(conn).await?;
-                let gone: i64 = gone.count().get_result(conn).await?;
-                Ok((there, gone))
+    /// Ids of sales that were created within these seconds before now, by the database's clock. A sale whose creation is being
+    /// committed is not among them yet. `None`: there are too many to be read at once.
+    pub(crate) async fn created_within(&self, seconds: u32) -> Result<Option<Vec<SaleId>>, DbError> {
+        let since = format!("NOW(3) - INTERVAL {seconds} SECOND");
+        let rows: Vec<Vec<u8>> = self
+            .db
+            .run("sale_created", async |conn| {
+                let created = sales::table.filter(sales::created_at.ge(sql::<Datetime>(&since)));
+                Ok(created.select(sales::sale_id).limit(NEW_MAX).load(conn).await?)
             })
-            .await
+            .await?;
+        if is_full(rows.len(), NEW_MAX) {
+            return Ok(None);
+        }
+        rows.iter().map(|id| read_sale_id(id)).collect::<Result<_, _>>().map(Some)
     }
 
     /// One page of sale ids in their byte order, behind `after`; at most [`SALES_MAX`].
@@ -99,14 +112,14 @@ impl SaleRows {
         rows.iter().map(|id| read_sale_id(id)).collect()
     }
 
-    /// Sales that are not closed and end after `now_ms` (Unix milliseconds): drafts that wait for their start among them. All of
-    /// them, however many.
-    pub async fn unfinished(&self, now_ms: i64) -> Result<Vec<Sale>, DbError> {
-        let now = datetime(now_ms)?;
-        let unfinished = || {
-            sales::table.filter(sales::status.ne(SaleStatus::Closed.code())).filter(sales::ends_at.gt(now)).into_boxed()
+    /// Drafts that start at `starts_by_ms` or before and end after `now_ms` (Unix milliseconds). All of them, however many.
+    pub async fn drafts(&self, starts_by_ms: i64, now_ms: i64) -> Result<Vec<Sale>, DbError> {
+        let (starts_by, now) = (datetime(starts_by_ms)?, datetime(now_ms)?);
+        let drafts = || {
+            let waiting = sales::table.filter(sales::status.eq(SaleStatus::Draft.code()));
+            waiting.filter(sales::ends_at.gt(now)).filter(sales::starts_at.le(starts_by)).into_boxed()
         };
-        self.all("sale_unfinished", unfinished).await
+        self.all("sale_drafts", drafts).await
     }
 
     /// Sales that Redis may be selling: warmed or paused, and not ended before `ended_before_ms` (Unix milliseconds). All of

@@ -41,6 +41,15 @@ pub async fn try_lead(db: &Db, name: &str) -> Result<Option<Leadership>, DbError
     Ok((got == Some(1)).then_some(leadership))
 }
 
+/// Whether no process leads under `name` at the moment.
+pub(super) async fn is_free(db: &Db, name: &str) -> Result<bool, DbError> {
+    let query = format!("SELECT IS_FREE_LOCK({LOCK_NAME}) AS answer");
+    let found: LockAnswer = db
+        .run("leader_is_free", async |conn| Ok(diesel::sql_query(query).bind::<Text, _>(name).get_result(conn).await?))
+        .await?;
+    Ok(found.answer == Some(1))
+}
+
 /// Who has a lock.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, diesel::QueryableByName)]
 pub(crate) struct Holder {

@@ -1,4 +1,4 @@
-//! Leader election: one process at a time reconciles, one expires orders, and one sends webhooks.
+//! Leader election: one process at a time reconciles, one expires orders, one sends webhooks, and one warms sales up.
 //!
 //! Input: a lock of the database. Output: whether this process leads. A task of its own renews the lease, so that an audit may
 //! take longer than the lease. The other processes try to take the lock every two seconds. A leader that crashes is replaced
@@ -21,6 +21,8 @@ pub(crate) enum LedWork {
     Expiry,
     /// Deliveries of webhooks.
     Webhooks,
+    /// Automatic warm-ups.
+    WarmUp,
 }
 
 impl LedWork {
@@ -30,6 +32,7 @@ impl LedWork {
             Self::Reconcile => "reconcile",
             Self::Expiry => "expiry",
             Self::Webhooks => "webhooks",
+            Self::WarmUp => "warm-up",
         }
     }
 
@@ -40,6 +43,7 @@ impl LedWork {
             Self::Reconcile => metrics::gauge!("seckill_p5_reconcile_leads").set(leads),
             Self::Expiry => metrics::gauge!("seckill_p6_fulfil_leads").set(leads),
             Self::Webhooks => metrics::gauge!("seckill_p6_webhook_leads").set(leads),
+            Self::WarmUp => metrics::gauge!("seckill_p1_entry_warm_up_leads").set(leads),
         }
     }
 }
@@ -131,6 +135,11 @@ impl LeaderElection {
             return Ok(false);
         }
         self.try_at = Some(Instant::now() + TRY);
+        // First on a connection of the pool: of many processes all but one would open a connection for nothing, again and again.
+        if !leader::is_free(&self.db, self.work.lock()).await? {
+            self.work.set_gauge(false);
+            return Ok(false);
+        }
         let since = Instant::now();
         let got = leader::try_lead(&self.db, self.work.lock()).await?;
         self.held = got.map(|leadership| HeldLeadership::start(self.work, leadership, since));
@@ -139,5 +148,14 @@ impl LeaderElection {
         }
         self.work.set_gauge(self.held.is_some());
         Ok(self.held.is_some())
+    }
+
+    /// Gives leadership up: the others try before this process does again.
+    pub(crate) fn resign(&mut self) {
+        if self.held.take().is_some() {
+            tracing::info!(work = ?self.work, "this process leads no longer");
+            self.try_at = Some(Instant::now() + TRY);
+            self.work.set_gauge(false);
+        }
     }
 }

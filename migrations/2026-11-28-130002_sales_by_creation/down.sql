@@ -1,0 +1,2 @@
+-- Only an index.
+ALTER TABLE sales DROP KEY ix_sales_created;
