@@ -6,10 +6,9 @@
 -- ARGV[1] start, ARGV[2] end (Unix ms), ARGV[3] limit (0: none), ARGV[4] door (open: anybody, token: requests with a purchase token)
 -- Returns 1 set, 0 it was so, -1 the keys are missing
 --
--- Read and write are one step, so keys that are lost are not begun again with four fields. Without a change nothing is written:
--- every api process calls this for each sale, again and again. Keys of an older version get their window and door here. Allowed when
--- memory is full, as a change of state is. The limit changes only before the start, when there is no buyer who was counted by
--- the old one.
+-- Read and write are one step, so keys that are lost are not begun again with four fields. Without a change nothing
+-- is written. Keys of an older version get their window and door here. Allowed when memory is full, as a change of state is. The
+-- limit changes only before the start, when there is no buyer who was counted by the old one.
 
 local meta = redis.call('HMGET', KEYS[1], 'state', 'starts', 'ends', 'limit', 'door')
 if not meta[1] then return -1 end

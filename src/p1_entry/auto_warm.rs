@@ -32,7 +32,7 @@ pub(crate) struct AutoWarm {
     sale_control: SaleControl,
     election: LeaderElection,
     /// How long before its start a draft is warmed, milliseconds; 0: never by itself.
-    ahead_ms: i64,
+    ahead_ms: u64,
     /// Sales whose trouble was logged: once, not every second.
     reported: HashSet<SaleId>,
     /// When warmed sales are checked next.
@@ -45,26 +45,29 @@ impl AutoWarm {
     /// Warms drafts `ahead_ms` before their start, 0: never by itself, while this process leads.
     #[must_use]
     pub(crate) fn new(sale_control: SaleControl, election: LeaderElection, ahead_ms: u64) -> Self {
-        let ahead_ms = i64::try_from(ahead_ms).unwrap_or(i64::MAX);
         let (reported, check_at) = (HashSet::new(), Instant::now());
         Self { sale_control, election, ahead_ms, reported, check_at, failing_since: None }
     }
 
     async fn warm_due(&mut self) -> Result<(), Fault> {
-        let (now, mut due) = (now_ms(), Vec::new());
+        let mut due = Vec::new();
         if self.ahead_ms > 0 {
-            let drafts = self.sale_control.rows.sales.drafts(now.saturating_add(self.ahead_ms), now).await;
+            let drafts = self.sale_control.rows.sales.drafts_due(self.ahead_ms).await;
             due.extend(drafts.map_err(Fault::back_off)?.into_iter().map(|sale| sale.sale_id));
         }
-        if Instant::now() >= self.check_at {
-            self.check_at = Instant::now() + CHECK_EVERY;
-            due.extend(self.unfinished(now - CHECKED_AFTER_END_MS).await?);
+        let checks_all = Instant::now() >= self.check_at;
+        if checks_all {
+            due.extend(self.unfinished(now_ms() - CHECKED_AFTER_END_MS).await?);
         }
         for sale in due {
             self.warm(sale).await?;
             if !self.election.leads() {
-                break;
+                return Ok(());
             }
+        }
+        // Only now: what a server's outage has kept from being checked is checked when it is over.
+        if checks_all {
+            self.check_at = Instant::now() + CHECK_EVERY;
         }
         Ok(())
     }

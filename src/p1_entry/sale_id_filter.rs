@@ -192,6 +192,8 @@ mod tests {
         known.exists(&id("new"));
         assert_eq!(known.add(&[id("a"), id("new"), id("newest")], 9), 1, "one was not there");
         assert_eq!(known.check(&id("never")), FilterVerdict::UnknownAt(9));
-        assert!(["a", "b", "new", "newest"].iter().all(|known_id| known.check(&id(known_id)) == FilterVerdict::MayExist));
+        assert!(
+            ["a", "b", "new", "newest"].iter().all(|known_id| known.check(&id(known_id)) == FilterVerdict::MayExist)
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! A new sale; changes of one that exists: its terms, its times, whether buyers see it; and a new one with its terms.
 //!
 //! The database first, in one conditional UPDATE that decides every race, then the cached sale and Redis' window and limit. A crash
-//! in between leaves Redis with the old ones, for at most the ten seconds until an api process checks its warmed sales
+//! in between leaves Redis with the old ones, for at most the ten seconds until an api process checks the warmed sales
 //! (`p1_entry::auto_warm`), and a cached sale for at most its time. Repeating any call is safe.
 
 use super::control::SaleControl;

@@ -1,4 +1,4 @@
-//! Several processes do the same to a sale at once (every api warms a sale that is due, an operator does, too), and a cluster of
+//! Several processes do the same to a sale at once (an api process warms a sale that is due, an operator does, too), and a cluster of
 //! the database undoes the work of all but one. The loser tries again: every verb may be repeated.
 //!
 //! Input: a verb. Output: what it came to, after a few tries. A crash leaves what one try leaves.

@@ -24,6 +24,7 @@ mod doctor_bad_setup;
 mod floods;
 mod greedy_accounts;
 mod hostile_clients;
+mod idle_sales;
 mod issuer;
 mod kills;
 mod load_generator;

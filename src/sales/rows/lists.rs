@@ -84,7 +84,7 @@ impl SaleRows {
 
     /// Ids of sales that were created within these seconds before now, by the database's clock. A sale whose creation is being
     /// committed is not among them yet. `None`: there are too many to be read at once.
-    pub(crate) async fn created_within(&self, seconds: u32) -> Result<Option<Vec<SaleId>>, DbError> {
+    pub async fn created_within(&self, seconds: u32) -> Result<Option<Vec<SaleId>>, DbError> {
         let since = format!("NOW(3) - INTERVAL {seconds} SECOND");
         let rows: Vec<Vec<u8>> = self
             .db
@@ -112,14 +112,16 @@ impl SaleRows {
         rows.iter().map(|id| read_sale_id(id)).collect()
     }
 
-    /// Drafts that start at `starts_by_ms` or before and end after `now_ms` (Unix milliseconds). All of them, however many.
-    pub async fn drafts(&self, starts_by_ms: i64, now_ms: i64) -> Result<Vec<Sale>, DbError> {
-        let (starts_by, now) = (datetime(starts_by_ms)?, datetime(now_ms)?);
-        let drafts = || {
-            let waiting = sales::table.filter(sales::status.eq(SaleStatus::Draft.code()));
-            waiting.filter(sales::ends_at.gt(now)).filter(sales::starts_at.le(starts_by)).into_boxed()
+    /// Drafts that start within `ahead_ms` from now or started already, and did not end, by the database's clock: the process
+    /// that asks may have another one. All of them, however many.
+    pub async fn drafts_due(&self, ahead_ms: u64) -> Result<Vec<Sale>, DbError> {
+        let starts_by = format!("NOW(3) + INTERVAL {} MICROSECOND", ahead_ms.saturating_mul(1_000));
+        let due = || {
+            let drafts = sales::table.filter(sales::status.eq(SaleStatus::Draft.code()));
+            let waiting = drafts.filter(sales::ends_at.gt(sql::<Datetime>("NOW(3)")));
+            waiting.filter(sales::starts_at.le(sql::<Datetime>(&starts_by))).into_boxed()
         };
-        self.all("sale_drafts", drafts).await
+        self.all("sale_drafts_due", due).await
     }
 
     /// Sales that Redis may be selling: warmed or paused, and not ended before `ended_before_ms` (Unix milliseconds). All of

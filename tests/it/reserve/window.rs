@@ -134,7 +134,7 @@ fn a_sale_that_was_rescheduled_or_rebuilt_sells_within_its_new_window() {
         eventually("a rebuild", rebuilt).await;
         assert_eq!(stored().await, later, "a rebuild keeps it");
         world.sql("UPDATE sales SET starts_at = starts_at - INTERVAL 1 HOUR").await;
-        // Without a command: every api process reads warmed sales again and again.
+        // Without a command: an api process compares warmed sales again and again.
         eventually("selling again", async || world.buy(&sale, "bob", 1, None).await.status == 202).await;
         world.finish().await;
     });

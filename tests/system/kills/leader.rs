@@ -1,8 +1,9 @@
-//! One reconciler leads; another takes over when it dies and when it stands still (windows 93, 94).
+//! One reconciler leads; another takes over when it dies and when it stands still (windows 93, 94). And one api process warms sales up.
 
 use crate::support::processes::programs::{Folder, Program, signal};
 use crate::support::world::{World, eventually, run_waiting, time_passes};
-use seckill::domain::ids::RequestId;
+use seckill::domain::ids::{RequestId, SaleId};
+use seckill::domain::sale::MetaState;
 use seckill::roles::Role::Api;
 
 /// What a process logs that reconciles from now on; another one may lead the expiry of orders.
@@ -67,6 +68,44 @@ fn a_dead_and_a_frozen_leader_are_followed_by_another() {
         world.sql(&format!("KILL {third}")).await;
         eventually("someone leads", async || ![0, third].contains(&leader(&world).await)).await;
         leak_is_repaired(&world, "dave").await;
+        world.finish().await;
+    });
+}
+
+/// What an api process logs that warms sales up from now on.
+const WARMS: &str = "this process leads work=WarmUp";
+
+#[test]
+fn drafts_and_unfinished_warm_ups_outlive_the_process_that_warms_sales_up() {
+    run_waiting(async {
+        let world = World::with(&[], &[]).await;
+        let mut one = world.process("api", "", &[]);
+        one.program.until_logged(WARMS).await;
+        let mut two = world.process("api", "", &[]);
+        two.serves_buyers().await;
+        let is_open = async |sale: &SaleId| {
+            let meta = world.servers.redis.sale_keys.meta(sale, 0).await.unwrap();
+            meta.is_some_and(|meta| meta.state == MetaState::Open)
+        };
+        let first = world.draft("by-the-first", 5, |_| {}).await;
+        eventually("the leader warms a draft", async || is_open(&first).await).await;
+        // More than a try of the other one to lead.
+        time_passes(3_000).await;
+        assert!(!two.program.stderr().contains(WARMS), "one is enough: {}", two.program.stderr());
+
+        one.program.kill();
+        // As a warm-up leaves it that died before its last step.
+        let half = world.servers.redis.keys.meta(0, &first);
+        world.redis(&["HSET", &half, "state", "loaded"]).await;
+        let second = world.draft("by-the-second", 5, |_| {}).await;
+        two.program.until_logged(WARMS).await;
+        eventually("the other one warms a draft", async || is_open(&second).await).await;
+        eventually("it finishes a warm-up", async || is_open(&first).await).await;
+
+        // Redis has another end: a change whose process died.
+        world.redis(&["HSET", &half, "ends", "1"]).await;
+        let ends = world.stored(&first).await.ends_at_ms.to_string();
+        eventually("the end of the database", async || world.redis(&["HGET", &half, "ends"]).await == ends).await;
         world.finish().await;
     });
 }
