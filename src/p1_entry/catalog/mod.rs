@@ -202,13 +202,6 @@ impl Catalog {
         Box::pin(self.load_once(id)).await
     }
 
-    /// How long it is until those that are due by then are read.
-    fn until_next_turn(&self) -> Duration {
-        let (turn, since) = (self.gather.as_nanos(), self.made_at.elapsed().as_nanos());
-        let rest = since.checked_rem(turn).map_or(0, |into_turn| turn - into_turn);
-        Duration::from_nanos(u64::try_from(rest).unwrap_or_default())
-    }
-
     async fn load_once(&self, id: &SaleId) -> CatalogLookup {
         let loaded = self.local.try_get_with(id.clone(), async {
             // Inside, so that concurrent requests for one id are one lookup.

@@ -15,8 +15,8 @@ use std::time::Instant;
 
 /// Sales a thread remembers; when more are sold at once it begins anew.
 const SALES_MAX: usize = 256;
-/// Counters of changes. Two sales may share one: then a change of one makes the other's views count as old, too. With so many that
-/// is rare among the sales that are hot at once.
+/// Counters of changes. Two sales may share one: then a change of one makes the other's views count as old, too. With this number of
+/// them that is rare among the sales that are hot at once.
 const COUNTERS: usize = 1024;
 
 /// Changes so far, by the hash of the sale's id.

@@ -22,7 +22,18 @@ const CONFIRM_EVERY: Duration = Duration::from_millis(300);
 /// How often a waiting call checks whether the view was confirmed meanwhile.
 const CHECK_EVERY: Duration = Duration::from_millis(20);
 
+/// How long it is until the next turn, `since` the first one began; turns that take no time are always now.
+fn until_next(turn: Duration, since: Duration) -> Duration {
+    let into_turn = since.as_nanos().checked_rem(turn.as_nanos()).unwrap_or_default();
+    turn.saturating_sub(Duration::from_nanos(u64::try_from(into_turn).unwrap_or_default()))
+}
+
 impl Catalog {
+    /// How long it is until those that are due by then are read.
+    pub(super) fn until_next_turn(&self) -> Duration {
+        until_next(self.gather, self.made_at.elapsed())
+    }
+
     /// The reading of a sale that is under way, or a new one, which begins after this pause.
     pub(super) fn start_reading(&self, id: &SaleId, slot: &Arc<Slot>, pause: Duration) -> Flight<CatalogLookup> {
         slot.reading(|| {
@@ -101,12 +112,21 @@ impl Catalog {
 #[cfg(test)]
 mod tests {
     use super::super::load::STOCK_WAIT;
-    use super::CONFIRM_EVERY;
+    use super::{CONFIRM_EVERY, until_next};
     use crate::config::CACHE_STALE_MAX_LEAST_MS;
     use std::time::Duration;
 
     #[test]
     fn what_is_confirmed_may_decide_until_it_is_confirmed_again() {
         assert!(CONFIRM_EVERY + STOCK_WAIT <= Duration::from_millis(CACHE_STALE_MAX_LEAST_MS));
+    }
+
+    #[test]
+    fn what_is_due_in_one_turn_is_read_at_its_end() {
+        let ms = Duration::from_millis;
+        for (since, until) in [(0, 25), (1, 24), (24, 1), (25, 25), (1_049, 1)] {
+            assert_eq!(until_next(ms(25), ms(since)), ms(until), "{since} ms");
+        }
+        assert_eq!(until_next(Duration::ZERO, ms(7)), Duration::ZERO);
     }
 }
