@@ -26,7 +26,7 @@ use crate::p1_entry::status::{LedgerHandles, LedgerReads, Statuses};
 use crate::p1_entry::waiting_room::{RoomEntrance, RoomReleaser, WaitingRooms};
 use crate::p2_reserve::{DurabilityGuard, Fence, FenceHandles, Reserve, ReserveHandles};
 use crate::runtime::{PollInterval, Stopper};
-use crate::store::mysql::leader_election::{LeaderElection, LedWork};
+use crate::store::mysql::leader_election::LedWork;
 use crate::store::redis::RedisStore;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -122,9 +122,8 @@ pub(super) async fn run(context: RoleContext, endpoint: PublicEndpoint) -> Resul
     tasks.worker(RoomReleaser::new(rooms, catalog), RoomReleaser::PACE);
     let monitor = OverloadMonitor::new(overload, backlog, rows.requests.clone(), shards, entry);
     tasks.worker(monitor, PollInterval::idle_ms(100));
-    let election = LeaderElection::new(servers.db.clone(), LedWork::WarmUp);
-    let warm = AutoWarm::new(servers.sale_control(&settings), election, settings.p5_reconcile.warm_ahead_ms);
-    tasks.worker(warm, PollInterval::idle_ms(1_000));
+    let (control, election) = (servers.sale_control(&settings), servers.election(LedWork::WarmUp));
+    tasks.worker(AutoWarm::new(control, election, settings.p5_reconcile.warm_ahead_ms), PollInterval::idle_ms(1_000));
 
     tasks.task(async move {
         wait_until_safe(&guard, &stopper).await;

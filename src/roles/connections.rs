@@ -181,8 +181,13 @@ impl Servers {
     /// The reconciler of a process, which waits to be the leader.
     #[must_use]
     pub fn reconcile(&self, settings: &Settings, pace: P5Reconcile) -> Reconcile {
-        let election = LeaderElection::new(self.db.clone(), LedWork::Reconcile);
-        Reconcile::new(self.reconcile_context(settings), election, pace, settings.p1_entry.backlog_max)
+        let (context, election) = (self.reconcile_context(settings), self.election(LedWork::Reconcile));
+        Reconcile::new(context, election, pace, settings.p1_entry.backlog_max)
+    }
+
+    /// An election for this work, in which this process has not stood yet.
+    pub(super) fn election(&self, work: LedWork) -> LeaderElection {
+        LeaderElection::new(self.db.clone(), work)
     }
 
     /// What P6 works with.

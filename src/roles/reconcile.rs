@@ -8,20 +8,20 @@ use super::{CONNECT_GRACE, RoleContext, RoleError};
 use crate::events::webhooks::WebhookSender;
 use crate::p6_fulfil::Expiry;
 use crate::runtime::PollInterval;
-use crate::store::mysql::leader_election::{LeaderElection, LedWork};
+use crate::store::mysql::leader_election::LedWork;
 
 /// Runs until the process stops.
 pub(super) async fn run(context: RoleContext) -> Result<(), RoleError> {
     let mut tasks = RoleTasks::new(&context);
     let RoleContext { settings, servers, .. } = context;
     servers.redis.wait_connected(CONNECT_GRACE).await;
-    let election = |work| LeaderElection::new(servers.db.clone(), work);
     let reconcile = servers.reconcile(&settings, settings.p5_reconcile.clone());
     tasks.worker(reconcile, PollInterval::idle_ms(100));
-    let expiry = Expiry::new(servers.fulfil_context(&settings), election(LedWork::Expiry), settings.p6_fulfil.clone());
+    let expiry =
+        Expiry::new(servers.fulfil_context(&settings), servers.election(LedWork::Expiry), settings.p6_fulfil.clone());
     tasks.worker(expiry, PollInterval::idle_ms(50));
     tasks.worker(
-        WebhookSender::new(&servers.rows.webhooks, election(LedWork::Webhooks), &settings)?,
+        WebhookSender::new(&servers.rows.webhooks, servers.election(LedWork::Webhooks), &settings)?,
         PollInterval::idle_ms(100),
     );
     tasks.until_ended().await;
