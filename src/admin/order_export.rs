@@ -8,6 +8,7 @@
 use super::calls::ViewCall;
 use super::json_api::{AdminAnswer, ReadProblems};
 use super::state::{Admin, EXPORTS_MAX};
+use crate::http::bad_form::BadForm;
 use crate::http::problem::{Kind, Problem, RETRY_LATER_S};
 use crate::orders::document::OrderDocument;
 use crate::orders::forms::ExportForm;
@@ -43,7 +44,7 @@ pub(super) async fn export(_call: ViewCall, admin: web::Data<Admin>, query: web:
     let query = query.into_inner().query(admin.token_ttl_s)?;
     let Ok(place) = admin.exporting.clone().try_acquire_owned() else { return Err(too_many()) };
     // A database that is away is a problem, not an export without lines.
-    let first = admin.servers.rows.orders.find(&query).await?;
+    let first = admin.servers.rows.orders.find(&query).await??;
     let (parts, received) = mpsc::channel(1);
     let export = OrderExport { orders: admin.servers.rows.orders.clone(), query, parts, _place: place };
     tokio::spawn(async move {
@@ -86,6 +87,9 @@ struct OrderExport {
 enum CutOff {
     #[error(transparent)]
     Database(#[from] DbError),
+    /// The sale was archived meanwhile.
+    #[error(transparent)]
+    Gone(#[from] BadForm),
     #[error("the client has not taken a page for {} s", PAGE_TAKEN.as_secs())]
     NotTaken,
 }
@@ -104,7 +108,7 @@ impl OrderExport {
                 return Ok(());
             }
             self.query.before = next;
-            page = self.orders.find(&self.query).await?;
+            page = self.orders.find(&self.query).await??;
         }
     }
 

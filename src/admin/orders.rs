@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
     responses((status = 200, description = "Orders, and `next` when there are more", body = OrdersPage), ReadProblems)
 )]
 pub(super) async fn find(_call: ViewCall, admin: web::Data<Admin>, query: web::Query<OrdersForm>) -> AdminAnswer {
-    let found = admin.servers.rows.orders.find(&query.into_inner().query(admin.token_ttl_s)?).await?;
+    let found = admin.servers.rows.orders.find(&query.into_inner().query(admin.token_ttl_s)?).await??;
     answer(OrdersPage::with_buyers(found))
 }
 

@@ -144,7 +144,7 @@ impl MyOrders {
     ) -> Result<(Vec<OrderDocument>, Option<RequestId>), Problem> {
         self.limits.take_of_buyer(&user).await?;
         let query = OrdersQuery { buyer: Some(user), before, limit: PAGE, ..OrdersQuery::default() };
-        let found = self.call(self.context.orders.find(&query)).await?;
+        let found = self.call(self.context.orders.find(&query)).await??;
         Ok((found.orders.into_iter().map(OrderDocument::of).collect(), found.next))
     }
 

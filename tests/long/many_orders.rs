@@ -43,6 +43,11 @@ pub async fn filled(db: &Db, rows: u64) {
               FROM numbers WHERE n < {count} ORDER BY n) AS made"
         )).await;
         sql(db, &format!(
+            "INSERT INTO request_outcome (request_id, kind, sale_id, shard, epoch, number, payload_hash) \
+             SELECT request_id, 'ORDER', sale_id, request_id % 2, 1, request_id, REPEAT('h', 16) FROM orders WHERE request_id BETWEEN {first} AND {}",
+            first + count - 1
+        )).await;
+        sql(db, &format!(
             "INSERT INTO payments (payment_id, request_id, sale_id, amount_cents, currency, state, reason) \
              SELECT CONCAT('pay-', request_id), request_id, sale_id, 100, 'CNY', IF(request_id % 50 = 3, 'REFUND_NEEDED', 'APPLIED'), IF(request_id % 50 = 3, 'ALREADY_PAID', NULL) \
              FROM orders WHERE request_id BETWEEN {first} AND {} AND state = 'PAID'",
@@ -51,7 +56,7 @@ pub async fn filled(db: &Db, rows: u64) {
     }
     sql(db, "INSERT INTO order_events (request_id, event_key, body) SELECT n + 1, 'order.expired', REPEAT('x', 200) FROM numbers").await;
     sql(db, "DROP TABLE numbers").await;
-    for table in ["orders", "payments", "order_events"] {
+    for table in ["orders", "request_outcome", "payments", "order_events"] {
         db.patient()
             .run("test_analyze", async |conn| {
                 Ok(diesel::sql_query(format!("ANALYZE TABLE {table}")).execute(conn).await?)

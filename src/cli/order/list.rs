@@ -14,7 +14,7 @@ pub(super) async fn list(layers: &Layers, data_dir: &Path, form: OrdersForm, jso
     let settings = context::settings(layers, data_dir)?;
     let query = form.query(settings.p1_entry.token_ttl_s)?;
     let servers = Servers::new(&settings)?;
-    let page = OrdersPage::with_buyers(servers.rows.orders.find(&query).await?);
+    let page = OrdersPage::with_buyers(servers.rows.orders.find(&query).await??);
     if json {
         output::json(&page);
     } else if page.orders.is_empty() && page.next.is_none() {
@@ -49,7 +49,7 @@ pub(super) async fn export(layers: &Layers, data_dir: &Path, form: ExportForm) -
     let mut query = form.query(settings.p1_entry.token_ttl_s)?;
     let servers = Servers::new(&settings)?;
     loop {
-        let page = servers.rows.orders.find(&query).await?;
+        let page = servers.rows.orders.find(&query).await??;
         for order in page.orders {
             let line = serde_json::to_string(&OrderDocument::with_buyer(order));
             output::line(&line.map_err(|error| Failure::Failed(error.to_string()))?);

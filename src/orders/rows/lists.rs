@@ -1,16 +1,14 @@
 //! Orders listed and found, for buyers, operators and the shop's backend. Reads only.
 //!
-//! Newest first, by request id: ids grow with time, so a page begins where the last one ended. Each question has an index that
-//! answers it in this order (ix_orders_user, ix_orders_sale or the primary key). Orders of a sale in one state are found among its
-//! newest, or, where these are not enough, by the state (ix_orders_deadline), whose entries are sorted. Orders that were accepted in a
-//! time are no range of ids: an id is made when a purchase token is issued. They are searched among the ids that the time may have,
-//! a bounded number of orders for a page, which may have fewer orders than it could and say where the next one begins.
+//! Newest first, and a page begins where the last one ended. Each question has an index that answers it in its order: a buyer's orders
+//! by id (`of_buyer`), those of a sale by acceptance (`of_sale`), all others by id (`by_id`).
 
 use crate::domain::ids::RequestId;
+use crate::http::bad_form::{BadForm, bad};
 use crate::orders::rows::handles::OrderRows;
-use crate::orders::rows::in_time::in_time;
-use crate::orders::rows::query::{OrdersQuery, PAGE_MAX, bound, conditions, first, last_of};
-use crate::orders::rows::row::{COLUMNS, OrderRow, OrderTerms, terms_of};
+use crate::orders::rows::query::{OrdersQuery, PAGE_MAX};
+use crate::orders::rows::row::{OrderRow, OrderTerms, terms_of};
+use crate::orders::rows::{by_id, of_buyer, of_sale};
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Conn;
 use crate::store::mysql::schema::orders;
@@ -29,55 +27,39 @@ pub struct ListedOrder {
 /// A page of orders, newest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FoundOrders {
-    /// At most as many as were asked for; where a time was asked for it may be fewer although there are more.
+    /// At most as many as were asked for; where a time or a state was asked for it may be fewer although there are more.
     pub orders: Vec<ListedOrder>,
     /// `before` of the next page; `None` on the last one.
     pub next: Option<RequestId>,
 }
 
-/// For a page of orders in one state this number of times as many orders of the sale are read over.
-const READ_OVER: u32 = 50;
-
 impl OrderRows {
-    /// One page, newest first. Where no time is asked for it comes from one statement, so that an order that changes meanwhile is neither
-    /// missed nor listed twice.
-    pub async fn find(&self, query: &OrdersQuery) -> Result<FoundOrders, DbError> {
+    /// One page, newest first. An order that changes between two pages is neither missed nor listed twice. A [`BadForm`]: where the
+    /// page is to begin is no request of this sale.
+    pub async fn find(&self, query: &OrdersQuery) -> Result<Result<FoundOrders, BadForm>, DbError> {
         let limit = query.limit.clamp(1, PAGE_MAX);
-        let of_sale = query.sale.is_some() && query.buyer.is_none();
+        // One more than the page has, to know whether there is another page.
+        let most = limit + 1;
         self.db
             .run("orders_find", async |conn| {
-                // One more than the page has, to know whether there is another page.
-                let (mut rows, rest) = match (query.is_of_a_time(), query.state) {
-                    (true, _) => in_time(conn, query, limit + 1).await?,
-                    (false, Some(_)) if of_sale => (in_state(conn, query, limit + 1).await?, None),
-                    (false, Some(_) | None) => (first(conn, query, limit + 1).await?, None),
+                let (mut rows, rest) = match (&query.buyer, &query.sale) {
+                    (Some(buyer), _) => (of_buyer::newest(conn, query, buyer, most).await?, None),
+                    (None, Some(sale)) if !query.is_of_a_time() => {
+                        let Some(found) = of_sale::newest(conn, query, sale, most).await? else {
+                            return Ok(bad("cursor", "an order of this sale", "本活动的订单"));
+                        };
+                        found
+                    }
+                    (None, _) if query.is_of_a_time() => by_id::in_time(conn, query, most).await?,
+                    (None, _) => (by_id::newest(conn, query, most).await?, None),
                 };
                 let has_more = rows.len() > usize::from(limit);
                 rows.truncate(limit.into());
                 let next = if has_more { rows.last().map(|row| row.request_id) } else { rest };
-                Ok(FoundOrders { orders: with_sales(conn, rows).await?, next })
+                Ok(Ok(FoundOrders { orders: with_sales(conn, rows).await?, next }))
             })
             .await
     }
-}
-
-/// Orders of a sale in one state. Where they are not among the newest of the sale, all of the state are sorted: entries of an index,
-/// not rows.
-async fn in_state(conn: &mut Conn, query: &OrdersQuery, limit: u16) -> Result<Vec<OrderRow>, DbError> {
-    let stateless = OrdersQuery { state: None, ..query.clone() };
-    let last_read = last_of(conn, &stateless, u32::from(limit) * READ_OVER).await?;
-    let newest = OrdersQuery { from: last_read.or(query.from), ..query.clone() };
-    let rows = first(conn, &newest, limit).await?;
-    if rows.len() >= usize::from(limit) || newest.from == query.from {
-        return Ok(rows);
-    }
-    let sorted = format!(
-        "SELECT {COLUMNS} FROM (SELECT o.request_id FROM orders o FORCE INDEX (ix_orders_deadline) {} \
-         ORDER BY o.request_id DESC LIMIT {limit}) AS chosen \
-         JOIN orders o FORCE INDEX (PRIMARY) ON o.request_id = chosen.request_id ORDER BY o.request_id DESC",
-        conditions(query)
-    );
-    Ok(bound(query, &sorted).load(conn).await?)
 }
 
 /// With what the sales of these orders say; a page has few sales.

@@ -9,14 +9,16 @@
 //! sale row, the grant.
 
 mod acts;
+mod by_id;
 mod cancel;
 mod deadline;
 mod early_payments;
 pub mod failed_requests;
 mod handles;
-mod in_time;
 mod lists;
 mod locked;
+mod of_buyer;
+mod of_sale;
 pub mod outcomes;
 mod overdue;
 mod paying;
@@ -27,6 +29,7 @@ mod query;
 mod refunds;
 pub mod request_records;
 mod row;
+pub(crate) mod series;
 mod units;
 
 pub(crate) use cancel::cancel_grant;

@@ -38,7 +38,7 @@ pub struct Differing {
 const BY_BUYER: &str = "/* purchases::differing */ SELECT user_id, CAST(SUM(noted) AS SIGNED) AS noted, \
     CAST(SUM(ordered) AS SIGNED) AS ordered FROM ( \
     SELECT user_id, quantity AS noted, 0 AS ordered FROM purchases WHERE sale_id = ? UNION ALL \
-    SELECT user_id, 0 AS noted, quantity AS ordered FROM orders FORCE INDEX (uk_sale_user) WHERE sale_id = ? AND limit_returned = 0 \
+    SELECT user_id, 0 AS noted, quantity AS ordered FROM orders FORCE INDEX (ix_orders_deadline) WHERE sale_id = ? AND limit_returned = 0 \
     ) AS units GROUP BY user_id HAVING noted <> ordered ORDER BY user_id LIMIT";
 /// Of the orders only those are read row by row that ended: a limit comes back with no other. The bounds instead of "=" and the named
 /// index: see `books::life`.

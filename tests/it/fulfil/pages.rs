@@ -144,37 +144,92 @@ fn deliveries_are_counted_up_to_a_bound_and_replayed_beyond_it() {
     });
 }
 
-/// Among the newest orders of the sale there are enough in the one state, and too few in the other.
+/// A sale of two epochs on two shards, whose ids grow the other way, and one of fifty requests failed: request `n` is the nth that was
+/// accepted, and has the id `LAST_ID - n`.
+async fn crowded(world: &World, requests: u64) {
+    world.sale("crowded", 20_000, None).await;
+    let place = |n: u64| format!("'crowded', {}, {}, {}", n % 2, 1 + n / 6_000, n / 2);
+    for numbers in (0..requests).collect::<Vec<_>>().chunks(5_000) {
+        let outcomes = numbers.iter().map(|n| {
+            let (kind, reason) = if has_failed(*n) { ("FAILED", "'SOLD_OUT'") } else { ("ORDER", "NULL") };
+            format!("({}, '{kind}', {reason}, {}, REPEAT('h', 16))", LAST_ID - n, place(*n))
+        });
+        let columns = "request_outcome (request_id, kind, reason, sale_id, shard, epoch, number, payload_hash)";
+        world.sql(&format!("INSERT INTO {columns} VALUES {}", outcomes.collect::<Vec<_>>().join(","))).await;
+        let orders = numbers.iter().filter(|n| !has_failed(**n)).map(|n| {
+            let (id, state, at) = (LAST_ID - n, if is_cancelled(*n) { "CANCELLED" } else { "PAID" }, n % 7);
+            format!("({id}, 'crowded', 'u', 1, 100, 'relay', NOW(3), '{state}', NOW(3), NOW(3) - INTERVAL {at} SECOND)")
+        });
+        let columns = "orders (request_id, sale_id, user_id, quantity, amount_cents, source, accepted_at, state, state_at, expire_at)";
+        world.sql(&format!("INSERT INTO {columns} VALUES {}", orders.collect::<Vec<_>>().join(","))).await;
+    }
+}
+
+const LAST_ID: u64 = 2_000_000;
+
+fn has_failed(n: u64) -> bool {
+    n % 50 == 49
+}
+
+fn is_cancelled(n: u64) -> bool {
+    n % 61 == 0
+}
+
+/// More are in the one state than are read as a whole, and few in the other.
 #[test]
-fn orders_of_a_sale_in_a_state_are_listed_to_the_first_one_whether_many_or_few_are_in_it() {
+fn orders_of_a_sale_are_listed_by_acceptance_whether_many_or_few_are_in_a_state() {
     run(async {
         let mut world = World::with(&[], &[]).await;
-        world.sale("crowded", 10_000, None).await;
-        let row = |n: u32| {
-            let state = if n.is_multiple_of(61) { "CANCELLED" } else { "PAID" };
-            let id = 1_000_000 + n;
-            format!(
-                "({id}, 'crowded', 'u', 1, 100, 'relay', NOW(3), '{state}', NOW(3), NOW(3) - INTERVAL {} SECOND)",
-                n % 7
-            )
-        };
-        let rows: Vec<String> = (0..6_100).map(row).collect();
-        world
-            .sql(&format!(
-                "INSERT INTO orders (request_id, sale_id, user_id, quantity, amount_cents, source, accepted_at, state, state_at, expire_at) \
-                 VALUES {}",
-                rows.join(",")
-            ))
-            .await;
+        let requests = 13_000;
+        crowded(&world, requests).await;
         let admin = world.admin_port();
-        for (state, count, limit) in [("PAID", 6_000, 500), ("CANCELLED", 100, 30), ("CANCELLED", 100, 100)] {
-            let found =
-                walked(&admin, &format!("/orders?sale=crowded&state={state}&limit={limit}"), "orders", "request_id")
-                    .await;
+        let accepted = |state: &str| -> Vec<u64> {
+            let is_asked = |n: &u64| state.is_empty() || is_cancelled(*n) == (state == "&state=CANCELLED");
+            (0..requests).rev().filter(|n| !has_failed(*n) && is_asked(n)).map(|n| LAST_ID - n).collect()
+        };
+        for (state, limit) in
+            [("", 500), ("&state=PAID", 500), ("&state=CANCELLED", 30), ("&state=CANCELLED", 209), ("&state=UNPAID", 9)]
+        {
+            let list = format!("/orders?sale=crowded{state}&limit={limit}");
+            let found = walked(&admin, &list, "orders", "request_id").await;
             let ids: Vec<u64> = found.iter().map(|id| id.as_str().unwrap().parse().unwrap()).collect();
-            assert!(ids.is_sorted_by(|newer, older| newer > older), "{state}: newest first, each once");
-            let of_state = |id: &u64| (id - 1_000_000).is_multiple_of(61) == (state == "CANCELLED");
-            assert!(ids.len() == count && ids.iter().all(of_state), "{state}: {}", ids.len());
+            assert!(ids == accepted(state), "{list}: {} of {}", ids.len(), accepted(state).len());
+        }
+        let elsewhere = admin.get("/orders?sale=crowded&cursor=7").await;
+        assert_eq!((elsewhere.status, elsewhere.code()), (422, "UNPROCESSABLE".to_owned()), "{elsewhere:?}");
+        assert!(elsewhere.text("detail").contains("cursor: expected an order of this sale"), "{elsewhere:?}");
+        let elsewhere = world.cli(&["order", "list", "--sale", "crowded", "--cursor", "7"]).exits(64);
+        assert!(elsewhere.err.contains("cursor: expected an order of this sale"), "{elsewhere:?}");
+        world.stop_roles().await;
+    });
+}
+
+/// In more sales than one statement asks about; in one of them many orders, in another one that counts against a limit of one, and two
+/// that no longer do.
+#[test]
+fn a_buyers_orders_are_listed_newest_first_over_all_sales() {
+    run(async {
+        let mut world = World::with(&[], &[]).await;
+        let admin = world.admin_port();
+        let row = |n: u64| {
+            let (sale, unique) = match n % 4 {
+                0 => ("many".to_owned(), "NULL"),
+                1 if n < 12 => ("once".to_owned(), if n == 5 { "'u'" } else { "NULL" }),
+                _ => (format!("sale-{}", n % 130), "NULL"),
+            };
+            format!("({}, '{sale}', 'u', {unique}, 1, 100, 'relay', NOW(3), 'PAID')", n + 1)
+        };
+        let columns = "orders (request_id, sale_id, user_id, one_per_user_id, quantity, amount_cents, source, accepted_at, state)";
+        let rows: Vec<String> = (0..1_000).map(row).collect();
+        let others = "(5001, 'many', 't', NULL, 1, 100, 'relay', NOW(3), 'PAID'), (5002, 'many', 'v', NULL, 1, 100, 'relay', NOW(3), 'PAID')";
+        world.sql(&format!("INSERT INTO {columns} VALUES {}, {others}", rows.join(","))).await;
+        world.sql("UPDATE orders SET state = 'CANCELLED' WHERE request_id % 100 = 1").await;
+        for (filter, count) in [("", 1_000), ("&sale=many", 250), ("&sale=once", 3), ("&state=CANCELLED", 10)] {
+            let list = format!("/orders?buyer=u&limit=90{filter}");
+            let found = walked(&admin, &list, "orders", "request_id").await;
+            let ids: Vec<u64> = found.iter().map(|id| id.as_str().unwrap().parse().unwrap()).collect();
+            assert!(ids.is_sorted_by(|newer, older| newer > older), "{list}: newest first, each once");
+            assert!(ids.len() == count && ids.iter().all(|id| *id <= 1_000), "{list}: {}", ids.len());
         }
         world.stop_roles().await;
     });

@@ -6,7 +6,6 @@
 pub mod ages;
 pub mod closing;
 mod closing_steps;
-mod ends;
 pub mod given;
 pub mod journal;
 pub mod life;
@@ -16,7 +15,6 @@ pub mod void;
 
 use crate::p5_reconcile::rows::BookRows;
 pub use closing::Closed;
-use ends::ends_of_series;
 pub use given::GrantsSum;
 pub use journal::JournalSum;
 use journal::journal;
@@ -27,6 +25,7 @@ pub(crate) use series::{Piece, SeriesRead, Tally, of_series};
 use crate::domain::balance::LifeCounts;
 use crate::domain::ids::SaleId;
 use crate::domain::outcome::FailReason;
+use crate::orders::rows::series::ends_of_series;
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Conn;
 use crate::store::mysql::schema::{sale_epochs, sales};
@@ -233,16 +232,19 @@ async fn in_snapshot(conn: &mut Conn, sale: &[u8], query: BooksQuery<'_>) -> Res
 async fn orders(conn: &mut Conn, sale: &[u8], expected: u64) -> Result<OrdersCount, DbError> {
     // The index is named: where most orders are of one sale the server would read the whole table instead.
     let query =
-        "/* books::orders_count */ SELECT COUNT(*) AS units FROM orders FORCE INDEX (uk_sale_user) WHERE sale_id = ?";
-    let counted: UnitsRow = diesel::sql_query(query).bind::<Binary, _>(sale).get_result(conn).await?;
+        "/* books::orders_count */ SELECT COUNT(*) AS units FROM orders FORCE INDEX (ix_orders_deadline) WHERE sale_id >= ? AND sale_id <= ?";
+    let counted: UnitsRow =
+        diesel::sql_query(query).bind::<Binary, _>(sale).bind::<Binary, _>(sale).get_result(conn).await?;
     let count = u64::try_from(counted.units).unwrap_or(0);
     if count == expected {
         return Ok(OrdersCount { count, units: None });
     }
     let query = "/* books::orders */ SELECT CAST(COALESCE(SUM(o.quantity), 0) AS SIGNED) AS `all`, \
         CAST(COALESCE(SUM(IF(r.request_id IS NULL, o.quantity, 0)), 0) AS SIGNED) AS without_outcome \
-        FROM orders o FORCE INDEX (uk_sale_user) LEFT JOIN request_outcome r ON r.request_id = o.request_id WHERE o.sale_id = ?";
-    let units: OrdersUnits = diesel::sql_query(query).bind::<Binary, _>(sale).get_result(conn).await?;
+        FROM orders o FORCE INDEX (ix_orders_deadline) LEFT JOIN request_outcome r ON r.request_id = o.request_id \
+        WHERE o.sale_id >= ? AND o.sale_id <= ?";
+    let units: OrdersUnits =
+        diesel::sql_query(query).bind::<Binary, _>(sale).bind::<Binary, _>(sale).get_result(conn).await?;
     Ok(OrdersCount { count, units: Some(units) })
 }
 

@@ -2,7 +2,7 @@
 
 use crate::domain::ids::SaleId;
 use crate::p5_reconcile::rows::BookRows;
-use crate::p5_reconcile::rows::books::ends::{ends_of_series, of_sale};
+use crate::orders::rows::series::{ends_of_series, of_sale};
 use crate::store::mysql::fault::DbError;
 use diesel::QueryableByName;
 use diesel::sql_types::{BigInt, Unsigned};

@@ -1,4 +1,4 @@
-//! Searches at the end of an index: what they cost does not depend on how large a sale is.
+//! The series of acceptance numbers of a sale, found at the ends of an index: what that costs does not depend on how large a sale is.
 //!
 //! Input: a sale. Output: text of statements.
 
@@ -7,14 +7,14 @@ use crate::store::mysql::values::Values;
 
 /// `columns` of each series of a sale that has outcomes. One lookup for each series, however long: its highest number is at its end of
 /// the index. Without the sale among the groups MariaDB reads every number of the sale.
-pub(super) fn ends_of_series(columns: &str, sale: &SaleId) -> String {
+pub(crate) fn ends_of_series(columns: &str, sale: &SaleId) -> String {
     let of_sale = of_sale(sale);
     format!("SELECT {columns} FROM request_outcome WHERE {of_sale} GROUP BY sale_id, shard, epoch")
 }
 
 /// The condition that a row is of this sale, for a search at the end of an index. MariaDB reads the whole sale where it says "=", and
 /// MySQL (9.7) where the bounds are parameters.
-pub(super) fn of_sale(sale: &SaleId) -> String {
+pub(crate) fn of_sale(sale: &SaleId) -> String {
     let mut named = Values::list(1);
     named.bytes(sale.as_str().as_bytes());
     let named = named.finish();
