@@ -37,6 +37,6 @@ redis.call('HSET', KEYS[4], '', ARGV[1])
 redis.call('HSET', KEYS[3], '', ARGV[1])
 redis.call('SET', KEYS[2], ARGV[6])
 redis.call('HSET', KEYS[1], 'state', 'loaded', 'epoch', ARGV[1], 'limit', ARGV[2], 'cap', ARGV[3], 'number', '0',
-  'accepted', '0 0', 'shards', ARGV[7],
+  'accepted', '0 0', 'settled', ARGV[1] .. ' 0', 'shards', ARGV[7],
   'starts', ARGV[8], 'ends', ARGV[9], 'door', ARGV[10])
 return 1

@@ -8,7 +8,7 @@
 //! order waits for the replica, too.
 
 use super::bar::Bar;
-use super::cpu::{CpuMeter, resident_peak_mib};
+use super::cpu::{CpuMeter, CpuUsage, resident_peak_mib};
 use super::environment::{Difference, Environment};
 use super::latency::{ms, warmed};
 use super::request_texts::purchase_in;
@@ -31,6 +31,10 @@ use tokio::time::{Instant, sleep};
 
 /// Purchases a second beside the waiters: low enough for every machine, so that a longer latency is the waiters' doing.
 const PER_S: f64 = 500.0;
+/// Highest p99 of purchases beside the waiters, as a multiple of that without them.
+const RATIO_MAX: f64 = 1.5;
+/// Most that Redis may be busy with them, per cent of a core.
+const REDIS_PERCENT_MAX: f64 = 5.0;
 /// What a waiter asks for, seconds.
 const WAIT_S: u64 = 20;
 /// Most polls that may be answered early, of a hundred waiters.
@@ -54,6 +58,8 @@ struct Waited {
     polls: Polls,
     api_peak_mib: Option<f64>,
     cpu: Value,
+    /// What Redis was busy with the waiters, per cent of a core.
+    redis_percent: f64,
 }
 
 /// What the waiters got.
@@ -87,7 +93,13 @@ pub(super) async fn measure(
     if bars.is_empty() {
         bars.push(of("waiters", &one(environment, sizes, spinner).await?));
     }
-    Ok(bars)
+    Ok(bars.into_iter().flatten().collect())
+}
+
+/// Redis' share of a core.
+fn redis_percent(usage: &CpuUsage) -> f64 {
+    let seconds = usage.seconds.get("redis").copied().unwrap_or(0.0);
+    if usage.elapsed_s > 0.0 { 100.0 * seconds / usage.elapsed_s } else { 0.0 }
 }
 
 /// Whether nearly all of the waiters waited.
@@ -99,7 +111,16 @@ fn measured(waiters: u64, early: u64) -> Result<(), Failure> {
     Err(Failure::Failed(format!("waiters: {problem}; nothing was measured, raise http.waiters_max")))
 }
 
-fn of(name: &'static str, waited: &Waited) -> Bar {
+/// The purchases beside them, and what they cost Redis where no replica is waited for.
+fn of(name: &'static str, waited: &Waited) -> Vec<Bar> {
+    let note = format!("Redis was busy with {} long polls for this share of a core", waited.waiters);
+    let cost = Bar::of("cost_waiters", waited.redis_percent, "%").at_most(REDIS_PERCENT_MAX).note(note);
+    let mut bars = vec![beside(name, waited)];
+    bars.extend((name == "waiters").then_some(cost));
+    bars
+}
+
+fn beside(name: &'static str, waited: &Waited) -> Bar {
     let p99 = |report: &LoadReport| ms(report.latency_us.value_at_quantile(0.99));
     let p50 = |report: &LoadReport| ms(report.latency_us.value_at_quantile(0.5));
     let (without, beside) = (&waited.without, &waited.beside);
@@ -122,8 +143,9 @@ fn of(name: &'static str, waited: &Waited) -> Bar {
         "accepted": beside.accepted, "requests": beside.requests, "accepted_without": without.accepted,
         "requests_without": without.requests, "answers": beside.by_status, "p50_ms": p50(beside),
         "p50_without_ms": p50(without), "api_peak_mib": waited.api_peak_mib, "cpu": waited.cpu,
+        "redis_percent": waited.redis_percent,
     });
-    Bar::of(name, p99(beside), "ms").beside(Some(p99(without))).note(note).more(more)
+    Bar::of(name, p99(beside), "ms").cost_against(Some(p99(without)), RATIO_MAX).note(note).more(more)
 }
 
 async fn one(environment: &mut Environment, sizes: &Sizes, spinner: &Spinner) -> Result<Waited, Failure> {
@@ -136,7 +158,9 @@ async fn one(environment: &mut Environment, sizes: &Sizes, spinner: &Spinner) ->
     spinner.say("those who will wait buy");
     let questions = bought(environment, &sale, count).await?;
     spinner.say("purchases without waiters");
+    let watch = CpuMeter::start(environment);
     let without = loadgen::run(warmed(environment, sizes, &sale, PER_S, spinner)).await?;
+    let busy_without = redis_percent(&watch.end());
     let (polls, stop) = (Arc::new(Polls::default()), Stopper::new());
     let mut tasks = JoinSet::new();
     let target = resolved(environment).await?;
@@ -155,13 +179,22 @@ async fn one(environment: &mut Environment, sizes: &Sizes, spinner: &Spinner) ->
     spinner.say(&format!("purchases beside {count} long polls"));
     let watch = CpuMeter::start(environment);
     let beside = loadgen::run(warmed(environment, sizes, &sale, PER_S, spinner)).await?;
-    let cpu = watch.end().json();
+    let usage = watch.end();
+    let (cpu, redis_percent) = (usage.json(), redis_percent(&usage) - busy_without);
     stop.stop();
     // Those that wait are cut off: the answers were not asked for until now.
     tasks.shutdown().await;
     let polls = Arc::into_inner(polls).unwrap_or_default();
     measured(count, polls.early.load(Relaxed))?;
-    Ok(Waited { waiters: count, without, beside, polls, api_peak_mib: api.and_then(resident_peak_mib), cpu })
+    Ok(Waited {
+        waiters: count,
+        without,
+        beside,
+        polls,
+        api_peak_mib: api.and_then(resident_peak_mib),
+        cpu,
+        redis_percent,
+    })
 }
 
 async fn resolved(environment: &Environment) -> Result<ServerAddress, Failure> {

@@ -129,6 +129,23 @@ impl LedgerRecord {
     }
 }
 
+/// The highest acceptance number of an epoch whose outcome a ledger knows; `<epoch> <number>` as text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct SettledUpTo {
+    /// Epoch of the sale at acceptance.
+    pub(crate) epoch: u32,
+    /// Acceptance number; 0: none yet.
+    pub(crate) number: u64,
+}
+
+impl SettledUpTo {
+    /// Reads the text form; `None`: another version may have written it, and it is a hint only.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (epoch, number) = text.split_once(' ')?;
+        Some(Self { epoch: epoch.parse().ok()?, number: number.parse().ok()? })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::message::any_order_message;

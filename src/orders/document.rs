@@ -49,7 +49,8 @@ pub(crate) struct OrderDocument {
 /// A page of orders.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(crate) struct OrdersPage {
-    /// Newest first by request id. With `from` or `to` there may be fewer than `limit`, or none, although there is a next page.
+    /// Newest first: those of a sale by acceptance, others, and those of a time, by request id. With `from`, `to` or `state`, and for a
+    /// buyer with more than 10,000 orders, there may be fewer than `limit`, or none, although there is a next page.
     pub(crate) orders: Vec<OrderDocument>,
     /// `cursor` of the next page; null on the last one.
     #[schema(value_type = Option<String>, example = "254385310867492864")]

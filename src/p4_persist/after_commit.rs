@@ -9,6 +9,7 @@ use super::ledger_marks::LedgerMarks;
 use super::send_back::{UnsentCopy, copy};
 use super::{Persist, events};
 use crate::domain::ids::{RequestId, SaleId};
+use crate::domain::ledger::SettledUpTo;
 use crate::domain::message::{OrderMessage, UnitPrice};
 use crate::domain::outcome::Verdict;
 use crate::domain::states::{P4Persist, Phase, State};
@@ -44,10 +45,16 @@ impl CommittedGroup {
             let Ok(Some(outcome)) = verdict.as_ref().map(|verdict| verdict.outcome()) else { continue };
             let (sale_id, shard) = (&accepted.purchase.sale_id, accepted.shard);
             let mark = (accepted.purchase.request_id, outcome);
+            let place = SettledUpTo { epoch: accepted.epoch, number: accepted.number };
             // A group is of few ledgers, mostly of one.
             match marks.iter_mut().find(|of| of.shard == shard && of.sale_id == *sale_id) {
-                Some(of) => of.outcomes.push(mark),
-                None => marks.push(LedgerMarks { sale_id: sale_id.clone(), shard, outcomes: vec![mark] }),
+                Some(of) => {
+                    of.outcomes.push(mark);
+                    of.newest = of.newest.max(place);
+                }
+                None => {
+                    marks.push(LedgerMarks { sale_id: sale_id.clone(), shard, outcomes: vec![mark], newest: place });
+                }
             }
         }
         Self {

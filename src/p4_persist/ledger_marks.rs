@@ -5,6 +5,7 @@
 //! was not marked yet; P5 marks those after its window, until which their buyers get QUEUED.
 
 use crate::domain::ids::{RequestId, SaleId};
+use crate::domain::ledger::SettledUpTo;
 use crate::domain::outcome::Outcome;
 use crate::store::redis::RequestLedger;
 use futures::future::join_all;
@@ -21,6 +22,8 @@ pub(super) struct LedgerMarks {
     pub(super) sale_id: SaleId,
     pub(super) shard: u16,
     pub(super) outcomes: Vec<(RequestId, Outcome)>,
+    /// The highest of their acceptance numbers.
+    pub(super) newest: SettledUpTo,
 }
 
 /// Marks the ledgers for one writer.
@@ -46,8 +49,8 @@ impl LedgerMarker {
         }
         let ledger = &self.ledger;
         let tried = now.into_iter().map(|marks| async move {
-            let LedgerMarks { sale_id, shard, outcomes } = &marks;
-            let error = ledger.mark_outcomes(sale_id, *shard, outcomes).await.err()?;
+            let LedgerMarks { sale_id, shard, outcomes, newest } = &marks;
+            let error = ledger.mark_landed(sale_id, *shard, outcomes, Some(*newest)).await.err()?;
             let count = outcomes.len();
             tracing::debug!(phase = "p4_persist", sale = %sale_id, shard, %error, count, "ledger not marked");
             Some(marks)
@@ -74,7 +77,7 @@ impl LedgerMarker {
             && let Some(oldest) = self.waiting.pop_front()
         {
             count -= oldest.outcomes.len();
-            let LedgerMarks { sale_id, shard, outcomes } = oldest;
+            let LedgerMarks { sale_id, shard, outcomes, .. } = oldest;
             let left = outcomes.len();
             tracing::warn!(phase = "p4_persist", sale = %sale_id, shard, left, "ledger not marked for long, left to P5");
         }

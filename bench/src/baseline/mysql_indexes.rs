@@ -34,7 +34,7 @@ pub async fn keep(db: &Db, kept: &[&str]) -> Result<(), DbError> {
 pub async fn restore(db: &Db, kept: &[&str]) -> Result<(), DbError> {
     db.patient()
         .run("bench_indexes", async |conn| {
-            for (name, key) in OF_ORDERS.into_iter().filter(|(name, _)| !kept.contains(name)) {
+            for (_, key) in OF_ORDERS.into_iter().filter(|(name, _)| !kept.contains(name)) {
                 conn.batch_execute(&format!("/* bench */ ALTER TABLE orders ADD {key}")).await?;
             }
             Ok(())

@@ -3,7 +3,7 @@
 //! An id is made when a purchase token is issued, so a time of acceptance is no range of ids. It is a filter on the rows behind the ids
 //! that it may have, read part by part, of whatever sale they are.
 //!
-//! Input: what is asked for, without a buyer. Output: the first orders of it, and where the next page begins when not all ids were read.
+//! Input: what is asked for. Output: the first orders of it, and where the next page begins when not all ids were read.
 //! So a page costs no more of ten million orders than of few.
 
 use crate::domain::ids::RequestId;

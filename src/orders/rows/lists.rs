@@ -27,7 +27,7 @@ pub struct ListedOrder {
 /// A page of orders, newest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FoundOrders {
-    /// At most as many as were asked for; where a time or a state was asked for it may be fewer although there are more.
+    /// At most as many as were asked for; where a time or a state was asked for, and of a buyer with many, it may be fewer although there are more.
     pub orders: Vec<ListedOrder>,
     /// `before` of the next page; `None` on the last one.
     pub next: Option<RequestId>,
@@ -43,7 +43,7 @@ impl OrderRows {
         self.db
             .run("orders_find", async |conn| {
                 let (mut rows, rest) = match (&query.buyer, &query.sale) {
-                    (Some(buyer), _) => (of_buyer::newest(conn, query, buyer, most).await?, None),
+                    (Some(_), _) => of_buyer::newest(conn, query, most).await?,
                     (None, Some(sale)) if !query.is_of_a_time() => {
                         let Some(found) = of_sale::newest(conn, query, sale, most).await? else {
                             return Ok(bad("cursor", "an order of this sale", "本活动的订单"));

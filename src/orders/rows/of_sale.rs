@@ -9,7 +9,7 @@
 
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::order_life::OrderState;
-use crate::orders::rows::query::{OrdersQuery, literal, rows_of};
+use crate::orders::rows::query::{Counted, OrdersQuery, literal, rows_of};
 use crate::orders::rows::row::OrderRow;
 use crate::orders::rows::series::{ends_of_series, of_sale};
 use crate::store::mysql::fault::DbError;
@@ -42,12 +42,6 @@ struct Place {
 struct SeriesRow {
     epoch: u32,
     shard: u16,
-}
-
-#[derive(QueryableByName)]
-struct Counted {
-    #[diesel(sql_type = BigInt)]
-    n: i64,
 }
 
 /// The newest orders of a sale that are asked for, and where to go on when not all were read. `None`: where the page is to begin is no
@@ -119,15 +113,12 @@ async fn places(
     let mut found: Vec<Place> = Vec::new();
     for of_epoch in series.chunk_by(|one, next| one.epoch == next.epoch) {
         let missing = usize::from(part) - found.len();
-        let each: Vec<String> =
-            of_epoch.iter().filter_map(|series| of_series(sale, series, before, missing)).collect();
+        let each: Vec<String> = of_epoch.iter().filter_map(|series| of_series(sale, series, before, missing)).collect();
         if missing == 0 || each.is_empty() {
             continue;
         }
-        let text = format!(
-            "/* orders::find */ {} ORDER BY number DESC, shard DESC LIMIT {missing}",
-            each.join(" UNION ALL ")
-        );
+        let text =
+            format!("/* orders::find */ {} ORDER BY number DESC, shard DESC LIMIT {missing}", each.join(" UNION ALL "));
         let places: Vec<Place> = diesel::sql_query(text).load(conn).await?;
         found.extend(places);
     }

@@ -12,6 +12,7 @@ use crate::store::mysql::schema::orders;
 use crate::store::mysql::values::Values;
 use chrono::{DateTime, NaiveDateTime, Utc};
 use diesel::prelude::*;
+use diesel::sql_types::BigInt;
 use diesel_async::RunQueryDsl;
 use std::collections::HashMap;
 
@@ -55,7 +56,7 @@ pub(super) fn literal(bytes: &[u8]) -> String {
     named.finish()
 }
 
-/// All that is asked for but the buyer, of orders called `o`; ids in their own order.
+/// All that is asked for, of orders called `o`; `from` and `before` as ids.
 pub(super) fn conditions(query: &OrdersQuery) -> String {
     let mut text = "TRUE".to_owned();
     let mut asked = |column: &str, value: Option<String>| {
@@ -66,6 +67,7 @@ pub(super) fn conditions(query: &OrdersQuery) -> String {
         value.time(moment(at_ms));
         value.finish()
     };
+    asked("user_id =", query.buyer.as_ref().map(|buyer| literal(buyer.as_str().as_bytes())));
     asked("sale_id =", query.sale.as_ref().map(|sale| literal(sale.as_str().as_bytes())));
     asked("request_id >=", query.from.map(|id| id.to_string()));
     asked("request_id <", query.before.map(|id| id.to_string()));
@@ -79,6 +81,13 @@ pub(super) fn conditions(query: &OrdersQuery) -> String {
 fn moment(unix_ms: i64) -> NaiveDateTime {
     let nearest = if unix_ms < 0 { DateTime::UNIX_EPOCH } else { DateTime::<Utc>::MAX_UTC };
     DateTime::from_timestamp_millis(unix_ms.clamp(0, TIME_MAX_MS)).unwrap_or(nearest).naive_utc()
+}
+
+/// A count, of a statement that bounds it.
+#[derive(QueryableByName)]
+pub(super) struct Counted {
+    #[diesel(sql_type = BigInt)]
+    pub(super) n: i64,
 }
 
 /// An id out of an index: no row is read.

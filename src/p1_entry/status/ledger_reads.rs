@@ -22,6 +22,10 @@ use thread_local::ThreadLocal;
 
 /// Of each thread's groups, and of those for threads without.
 const BOUNDS: Bounds = Bounds { group_max: 512, waiting_max: 16_384, in_flight_max: 1, idle_end: None };
+/// Of the groups that gather for [`GATHER`]: 100,000 answers a second, of more waiting ones than a process may have.
+const GATHERED_BOUNDS: Bounds = Bounds { group_max: 1_000, waiting_max: 65_536, in_flight_max: 2, idle_end: None };
+/// Shortest time of a group of questions that are asked again.
+const GATHER: Duration = Duration::from_millis(20);
 /// A complete ledger counts as complete for this time, which is shorter than a restart of a server.
 const WHOLE_TTL: Duration = Duration::from_millis(500);
 /// Ledgers remembered as whole or not.
@@ -48,6 +52,8 @@ pub(crate) struct LedgerReads {
     near: Arc<ThreadLocal<LedgerQuestions>>,
     /// For a thread whose runtime has ended and that was given another.
     far: LedgerQuestions,
+    /// Of all threads: questions of those that have waited and can wait a little longer.
+    gathered: LedgerQuestions,
     /// `None` when no replica is waited for.
     replication: Option<Arc<Replication>>,
     retention_ms: i64,
@@ -70,17 +76,31 @@ impl LedgerReads {
     /// Over one Redis; ledger records are kept as configured. Its reads run on the runtime this is called in.
     #[must_use]
     pub(crate) fn start(redis: LedgerHandles, settings: &config::P5Reconcile) -> Self {
-        let far = questions_to(&redis.ledger);
+        let far = questions_to(&redis.ledger, None);
+        let gathered = questions_to(&redis.ledger, Some(GATHER));
         let replication = Replication::start(&redis.ledger).map(Arc::new);
         let retention_ms = i64::try_from(settings.ledger_retention_s.saturating_mul(1000)).unwrap_or(i64::MAX);
         let whole = Cache::builder().max_capacity(WHOLE_MAX).time_to_live(WHOLE_TTL).build();
-        Self { redis, near: Arc::default(), far, replication, retention_ms, whole }
+        Self { redis, near: Arc::default(), far, gathered, replication, retention_ms, whole }
     }
 
     /// The record of a request. That there is none is said only by a server that replicas follow (`redis.wait_replicas`).
     pub(crate) async fn find(&self, question: LedgerQuestion) -> Result<LedgerAnswer, Busy> {
-        let near = self.near.get_or(|| questions_to(&self.redis.ledger));
-        let questions = if near.has_ended() { &self.far } else { near };
+        let near = self.near.get_or(|| questions_to(&self.redis.ledger, None));
+        self.ask(if near.has_ended() { &self.far } else { near }, question).await
+    }
+
+    /// The same for a question that is asked again and again: in larger groups, a moment later.
+    pub(crate) async fn find_again(&self, question: LedgerQuestion) -> Result<LedgerAnswer, Busy> {
+        self.ask(&self.gathered, question).await
+    }
+
+    /// The ledgers themselves.
+    pub(super) fn ledger(&self) -> RequestLedger {
+        self.redis.ledger.clone()
+    }
+
+    async fn ask(&self, questions: &LedgerQuestions, question: LedgerQuestion) -> Result<LedgerAnswer, Busy> {
         let again = self.replication.as_ref().map(|replication| (replication, question.clone()));
         match (questions.ask(question).await?, again) {
             (Ok(None), Some((replication, question))) => Box::pin(replication.record(question)).await,
@@ -126,12 +146,16 @@ impl LedgerReads {
     }
 }
 
-/// Questions in groups, on the runtime this is called in.
-fn questions_to(ledger: &RequestLedger) -> LedgerQuestions {
+/// Questions in groups, on the runtime this is called in. With `gather` a group takes at least that long, so that the next one gathers.
+fn questions_to(ledger: &RequestLedger, gather: Option<Duration>) -> LedgerQuestions {
     let ledger = ledger.clone();
-    QuestionBatcher::start(BOUNDS, move |questions| {
+    let bounds = if gather.is_some() { GATHERED_BOUNDS } else { BOUNDS };
+    QuestionBatcher::start(bounds, move |questions| {
         let ledger = ledger.clone();
-        async move { answer(&ledger, questions).await }
+        async move {
+            let gathering = tokio::time::sleep(gather.unwrap_or_default());
+            tokio::join!(answer(&ledger, questions), gathering).0
+        }
     })
 }
 

@@ -7,6 +7,7 @@
 
 mod database_reads;
 mod document;
+mod landings;
 mod ledger_questions;
 mod ledger_reads;
 mod replication;
@@ -17,7 +18,7 @@ pub(crate) use ledger_reads::{LedgerAbsence, LedgerHandles, LedgerReads};
 
 use super::sale_id_filter::{FilterVerdict, SaleIdFilter};
 use crate::domain::ids::{RequestId, SaleId, UserId};
-use crate::domain::ledger::LedgerState;
+use crate::domain::ledger::{LedgerState, SettledUpTo};
 use crate::domain::outcome::Outcome;
 use crate::domain::shard::home_shard;
 use crate::domain::snowflake::made_at_ms;
@@ -27,6 +28,7 @@ use crate::orders::rows::request_records::FinalRequest;
 use crate::runtime::Stopper;
 use crate::sales::rows::SaleRows;
 use database_reads::DatabaseReads;
+use landings::{Landings, Waited, WaitingRequest};
 use moka::future::Cache;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,6 +37,8 @@ use tokio::time::Instant;
 /// First pause between two reads of a long poll; grows by half up to the next.
 const POLL: Duration = Duration::from_millis(50);
 const POLL_MAX: Duration = Duration::from_millis(500);
+/// The same where it is known that orders before this one have not landed yet.
+const POLL_AHEAD: Duration = Duration::from_secs(10);
 
 /// A final status is answered again for this time without asking a server: no outcome changes.
 const FINAL_TTL: Duration = Duration::from_secs(300);
@@ -43,6 +47,16 @@ const FINALS_MAX: u64 = 20_000;
 
 /// Clocks of two processes may differ by this much.
 const CLOCK_SKEW_MS: i64 = 5_000;
+
+/// Whether a question was asked before by the same wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    First,
+    Again,
+}
+
+/// A status, and where a queued request waits.
+type Found = (OrderStatus, Option<WaitingRequest>);
 
 /// A final status, and whose it is.
 struct FinalStatus {
@@ -56,6 +70,7 @@ pub struct Statuses {
     ledger_reads: LedgerReads,
     database_reads: DatabaseReads,
     finals: Cache<RequestId, Arc<FinalStatus>>,
+    landings: Landings,
     shards: u16,
     known: SaleIdFilter,
     stopper: Stopper,
@@ -73,7 +88,8 @@ impl Statuses {
     ) -> Self {
         let finals = Cache::builder().max_capacity(FINALS_MAX).time_to_live(FINAL_TTL).build();
         let database_reads = DatabaseReads::start(rows);
-        Self { ledger_reads, database_reads, finals, shards, known, stopper: stopper.clone() }
+        let landings = Landings::start(ledger_reads.ledger(), stopper);
+        Self { ledger_reads, database_reads, finals, landings, shards, known, stopper: stopper.clone() }
     }
 
     /// Whether this process is about to end: a client that follows a request then connects to another one.
@@ -93,36 +109,56 @@ impl Statuses {
     ) -> Result<OrderStatus, Problem> {
         let deadline = Instant::now() + wait;
         let mut pause = POLL;
+        let mut turn = Turn::First;
         loop {
-            let status = self.status(user, sale, request_id).await?;
-            if status.is_final() || Instant::now() + pause > deadline {
+            let (status, waiting) = self.status(user, sale, request_id, turn).await?;
+            let left = deadline.saturating_duration_since(Instant::now());
+            if status.is_final() || left < pause {
                 return Ok(status);
             }
-            self.stopper.sleep(pause).await;
-            if self.is_stopping() {
-                return Ok(status);
-            }
-            pause = (pause * 3 / 2).min(POLL_MAX);
+            let next = async {
+                match &waiting {
+                    Some(waiting) => self.landings.reached(waiting, pause, POLL_AHEAD.min(left)).await,
+                    None => {
+                        tokio::time::sleep(pause).await;
+                        Waited::ByTheClock
+                    }
+                }
+            };
+            pause = tokio::select! {
+                () = self.stopper.stopped() => return Ok(status),
+                waited = next => match waited {
+                    Waited::Ahead => POLL,
+                    Waited::ByTheClock => (pause * 3 / 2).min(POLL_MAX),
+                },
+            };
+            turn = Turn::Again;
         }
     }
 
-    /// The status now. A final one is remembered for its buyer; anyone else's question takes the whole way.
-    async fn status(&self, user: &UserId, sale: &SaleId, request_id: RequestId) -> Result<OrderStatus, Problem> {
+    /// The status now, and where it waits. A final one is remembered for its buyer; anyone else's question takes the whole way.
+    async fn status(&self, user: &UserId, sale: &SaleId, request_id: RequestId, turn: Turn) -> Result<Found, Problem> {
         if let Some(before) = self.finals.get(&request_id).await
             && before.user == *user
             && before.sale == *sale
         {
-            return Ok(before.status.clone());
+            return Ok((before.status.clone(), None));
         }
-        let status = self.read_now(user, sale, request_id).await?;
-        if status.is_final() {
-            let known = FinalStatus { user: user.clone(), sale: sale.clone(), status: status.clone() };
+        let found = self.read_now(user, sale, request_id, turn).await?;
+        if found.0.is_final() {
+            let known = FinalStatus { user: user.clone(), sale: sale.clone(), status: found.0.clone() };
             self.finals.insert(request_id, Arc::new(known)).await;
         }
-        Ok(status)
+        Ok(found)
     }
 
-    async fn read_now(&self, user: &UserId, sale: &SaleId, request_id: RequestId) -> Result<OrderStatus, Problem> {
+    async fn read_now(
+        &self,
+        user: &UserId,
+        sale: &SaleId,
+        request_id: RequestId,
+        turn: Turn,
+    ) -> Result<Found, Problem> {
         match self.known.check(sale) {
             // Nothing is accepted of a sale before it exists.
             FilterVerdict::UnknownAt(at_ms) if made_at_ms(request_id) + CLOCK_SKEW_MS < at_ms => {
@@ -134,15 +170,23 @@ impl Statuses {
             FilterVerdict::MayExist => {}
         }
         let shard = home_shard(user, self.shards);
-        let found = self.ledger_reads.find((sale.clone(), shard, request_id)).await.map_err(|busy| {
+        let question = (sale.clone(), shard, request_id);
+        let asked = match turn {
+            Turn::First => self.ledger_reads.find(question).await,
+            Turn::Again => self.ledger_reads.find_again(question).await,
+        };
+        let found = asked.map_err(|busy| {
             Kind::Unavailable.because(busy.to_string()).about(request_id, status_url(sale, request_id))
         })?;
-        match found {
+        let status = match found {
             Ok(Some(record)) if record.user_id == *user => {
-                if record.state == LedgerState::Queued {
-                    self.queued(sale, shard, request_id).await?;
+                let status = OrderStatus::new(request_id, record.quantity.get(), record.state);
+                if record.state != LedgerState::Queued {
+                    return Ok((status, None));
                 }
-                Ok(OrderStatus::new(request_id, record.quantity.get(), record.state))
+                self.queued(sale, shard, request_id).await?;
+                let at = SettledUpTo { epoch: record.epoch, number: record.number };
+                return Ok((status, Some(WaitingRequest { ledger: (sale.clone(), shard), at })));
             }
             Ok(Some(_)) => Err(not_yours()),
             Ok(None) => match self.ledger_reads.absence((sale.clone(), shard, request_id)).await {
@@ -154,7 +198,8 @@ impl Statuses {
                 tracing::debug!(phase = "p1_entry", %request_id, %error, "status: asking the database instead");
                 self.in_database(user, sale, request_id).await?.ok_or_else(|| not_now(sale, request_id))
             }
-        }
+        };
+        status.map(|status| (status, None))
     }
 
     /// Redis has no whole ledger of the sale. While its orders may be on their way, that the database has none says nothing.

@@ -4,7 +4,7 @@ use super::connection::{DoneWhen, RedisFault, integer, list, optional_text, text
 use super::keyspace::Keyspace;
 use super::scripts::{Arguments, SETTLE, TRIM};
 use crate::domain::ids::{RequestId, SaleId};
-use crate::domain::ledger::{LedgerError, LedgerRecord, LedgerState};
+use crate::domain::ledger::{LedgerError, LedgerRecord, LedgerState, SettledUpTo};
 use crate::domain::outcome::Outcome;
 use crate::trace_points::trace_point;
 use fred::types::Value;
@@ -150,7 +150,19 @@ impl RequestLedger {
         shard: u16,
         outcomes: &[(RequestId, Outcome)],
     ) -> Result<i64, RedisFault> {
+        self.mark_landed(sale, shard, outcomes, None).await
+    }
+
+    /// The same, and how far the ledger is settled with them: their highest acceptance number, in its epoch.
+    pub(crate) async fn mark_landed(
+        &self,
+        sale: &SaleId,
+        shard: u16,
+        outcomes: &[(RequestId, Outcome)],
+        newest: Option<SettledUpTo>,
+    ) -> Result<i64, RedisFault> {
         let mut changed = 0;
+        let SettledUpTo { epoch, number } = newest.unwrap_or(SettledUpTo { epoch: 0, number: 0 });
         for part in outcomes.chunks(SETTLE_MAX) {
             // There are few outcomes, and most are the same one.
             let mut by_outcome: Vec<(Outcome, Vec<RequestId>)> = Vec::new();
@@ -160,7 +172,9 @@ impl RequestLedger {
                     None => by_outcome.push((*outcome, vec![*id])),
                 }
             }
-            let mut args = Arguments::with_capacity(part.len() + 3 * by_outcome.len());
+            let mut args = Arguments::with_capacity(2 + part.len() + 3 * by_outcome.len());
+            args.push(epoch);
+            args.push(number);
             for (outcome, ids) in by_outcome {
                 let state = match outcome {
                     Outcome::Ordered => LedgerState::Confirmed,
@@ -172,7 +186,8 @@ impl RequestLedger {
                 ids.iter().for_each(|id| args.push(id));
             }
             let args = args.into_values();
-            let reply = self.redis.script(&SETTLE, vec![self.redis.keys.ledger(shard, sale)], args).await?;
+            let keys = vec![self.redis.keys.ledger(shard, sale), self.redis.keys.meta(shard, sale)];
+            let reply = self.redis.script(&SETTLE, keys, args).await?;
             changed += integer(&reply)?;
             for (id, outcome) in part {
                 let verdict = if *outcome == Outcome::Ordered { "ORDER" } else { "FAILED" };
@@ -180,6 +195,13 @@ impl RequestLedger {
             }
         }
         Ok(changed)
+    }
+
+    /// How far a ledger is settled; `None`: not known. For the crowd that waits: over a connection on which no purchase waits.
+    pub(crate) async fn settled_up_to(&self, sale: &SaleId, shard: u16) -> Result<Option<SettledUpTo>, RedisFault> {
+        let args = vec![text(self.redis.keys.meta(shard, sale)), text("settled")];
+        let fields = list(self.redis.connection.send(DoneWhen::Polled, "HMGET", 0, args).await?.answer)?;
+        Ok(fields.first().and_then(optional_text).and_then(|field| SettledUpTo::parse(&field)))
     }
 
     /// The progress of requests of one ledger, in their order; one HMGET.

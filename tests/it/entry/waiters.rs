@@ -1,9 +1,13 @@
-//! Long polls and event streams are bounded apart from buyers (A13): who finds no place gets an answer at once.
+//! Long polls and event streams are bounded apart from buyers (A13): who finds no place gets an answer at once. A crowd of them costs
+//! Redis next to nothing until its orders land.
 
+use crate::support::basics::resp::RawRedis;
 use crate::support::buyers::raw_http::connect;
-use crate::support::world::{World, eventually, run};
+use crate::support::world::{World, eventually, run, time_passes};
 use reqwest::Method;
+use seckill::domain::ids::SaleId;
 use seckill::roles::Role;
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 #[test]
@@ -71,6 +75,71 @@ fn who_closes_half_its_connection_is_gone_before_the_next_heartbeat() {
         stream.read_to_string(&mut rest).await.unwrap();
         assert!(!rest.contains("waiting"), "the server talked on: {rest:?}");
         drop(stream);
+        world.stop().await;
+    });
+}
+
+/// Reads of records in the ledger of a sale, by all who are connected.
+async fn records_read(world: &World, sale: &SaleId, window: Duration) -> usize {
+    let ledger = format!("\"HMGET\" \"{}\"", world.servers.redis.keys.ledger(0, sale));
+    let lines = RawRedis::of(world).await.monitored(window).await;
+    let fields = lines.iter().filter_map(|line| Some(line.split_once(&ledger)?.1.matches(" \"").count()));
+    fields.sum()
+}
+
+/// By the clock each would read its record some eight times in this window.
+#[test]
+fn who_waits_reads_its_record_when_its_order_may_have_landed() {
+    run(async {
+        let world = World::with(&[Role::Api], &[]).await;
+        let sale = world.sale("patient", 100, None).await;
+        let mut ids = Vec::new();
+        for buyer in 0..40 {
+            ids.push(world.bought(&sale, &format!("b{buyer}")).await.to_string());
+        }
+        let polls = ids.iter().enumerate().map(async |(buyer, id)| {
+            loop {
+                let answer = world.status(&sale, &format!("b{buyer}"), id, 20).await;
+                assert_eq!(answer.status, 200, "{answer:?}");
+                if answer.text("status") == "CONFIRMED" {
+                    return;
+                }
+            }
+        });
+        let lands = async {
+            // Until each has asked twice: with the second question it waits for its turn.
+            time_passes(1_000).await;
+            let read = records_read(&world, &sale, Duration::from_secs(3)).await;
+            assert!(read < 40, "{read} reads for 40 that wait");
+            world.second_world(&[Role::Relay, Role::Consumer], &[]).await
+        };
+        let (_, rest) = tokio::join!(futures::future::join_all(polls), lands);
+        let mut redis = RawRedis::of(&world).await;
+        let meta = redis.hash(&world.servers.redis.keys.meta(0, &sale)).await;
+        assert_eq!(meta["settled"], format!("{} 40", meta["epoch"]), "{meta:?}");
+        rest.finish().await;
+        world.stop().await;
+    });
+}
+
+/// As where an older version made the keys, or settles them.
+#[test]
+fn who_waits_is_answered_where_nothing_says_how_far_orders_landed() {
+    run(async {
+        let world = World::with(&[Role::Api], &[]).await;
+        let sale = world.sale("by-the-clock", 5, None).await;
+        let id = world.bought(&sale, "alice").await.to_string();
+        let meta = world.servers.redis.keys.meta(0, &sale);
+        for settled in ["", "1", "0 9", "99999999999 1"] {
+            RawRedis::of(&world).await.call(&["HSET", &meta, "settled", settled]).await;
+            let poll = world.status(&sale, "alice", &id, 1).await;
+            assert_eq!((poll.status, poll.text("status").as_str()), (200, "QUEUED"), "{settled}: {poll:?}");
+        }
+        RawRedis::of(&world).await.call(&["HDEL", &meta, "settled"]).await;
+        let polls = async { while world.status(&sale, "alice", &id, 20).await.text("status") != "CONFIRMED" {} };
+        let lands = world.second_world(&[Role::Relay, Role::Consumer], &[]);
+        let ((), rest) = tokio::join!(polls, lands);
+        rest.finish().await;
         world.stop().await;
     });
 }

@@ -122,6 +122,17 @@ impl RawRedis {
         }
     }
 
+    /// What all clients of the server send it for so long, a line each.
+    pub async fn monitored(mut self, window: std::time::Duration) -> Vec<String> {
+        self.call(&["MONITOR"]).await;
+        let mut lines = Vec::new();
+        let until = tokio::time::Instant::now() + window;
+        while let Ok(line) = tokio::time::timeout_at(until, self.read()).await {
+            lines.push(line.text());
+        }
+        lines
+    }
+
     /// Every key under the prefix, sorted.
     pub async fn keys(&mut self) -> Vec<String> {
         let pattern = format!("{}:*", self.prefix);

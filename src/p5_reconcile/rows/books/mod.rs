@@ -231,8 +231,7 @@ async fn in_snapshot(conn: &mut Conn, sale: &[u8], query: BooksQuery<'_>) -> Res
 /// The orders of a sale in their own table: by index, and row by row only if there are not as many as their outcomes say.
 async fn orders(conn: &mut Conn, sale: &[u8], expected: u64) -> Result<OrdersCount, DbError> {
     // The index is named: where most orders are of one sale the server would read the whole table instead.
-    let query =
-        "/* books::orders_count */ SELECT COUNT(*) AS units FROM orders FORCE INDEX (ix_orders_deadline) WHERE sale_id >= ? AND sale_id <= ?";
+    let query = "/* books::orders_count */ SELECT COUNT(*) AS units FROM orders FORCE INDEX (ix_orders_deadline) WHERE sale_id >= ? AND sale_id <= ?";
     let counted: UnitsRow =
         diesel::sql_query(query).bind::<Binary, _>(sale).bind::<Binary, _>(sale).get_result(conn).await?;
     let count = u64::try_from(counted.units).unwrap_or(0);

@@ -1,8 +1,8 @@
 //! The newest that the database has of sales, to know whether anything was written since. Reads only, the ends of two indexes.
 
 use crate::domain::ids::SaleId;
-use crate::p5_reconcile::rows::BookRows;
 use crate::orders::rows::series::{ends_of_series, of_sale};
+use crate::p5_reconcile::rows::BookRows;
 use crate::store::mysql::fault::DbError;
 use diesel::QueryableByName;
 use diesel::sql_types::{BigInt, Unsigned};
