@@ -78,8 +78,10 @@ fn a_column_that_folds_case_refuses_a_buyer_who_was_accepted() {
     run(async {
         // Window 72. As a server's default collation would have it; the schema's VARBINARY does not.
         let (world, sale) = world("folding").await;
-        let folding = "ALTER TABLE orders MODIFY one_per_user_id VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci NULL";
-        world.sql(folding).await;
+        let folds = "VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci";
+        world
+            .sql(&format!("ALTER TABLE orders MODIFY user_id {folds} NOT NULL, MODIFY one_per_user_id {folds} NULL"))
+            .await;
         let (lower, upper) = (world.bought(&sale, "bob").await, world.bought(&sale, "BOB").await);
         let consumer = world.extra_roles(&[Consumer], |_| {});
         let mut statuses = Vec::new();
