@@ -6,6 +6,7 @@
 use crate::deployment::Deployment;
 use crate::measured::lines;
 use crate::time::time_passes;
+use futures::{StreamExt, stream};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,6 +19,8 @@ const AGAIN_MS: u64 = 2_000;
 /// A step that is not done by then is red.
 const STEP_MAX: Duration = Duration::from_secs(300);
 const ANSWER_MAX: Duration = Duration::from_secs(10);
+/// Calls of a shop that sends money back.
+const REFUNDS_AT_ONCE: usize = 8;
 
 /// Sales whose crowd has gone.
 pub struct ClosedRound {
@@ -134,11 +137,18 @@ impl Keeper {
             "SELECT CONCAT(p.request_id, ' ', CONVERT(p.payment_id USING utf8mb4)) AS line FROM payments p \
              JOIN orders o ON o.request_id = p.request_id WHERE o.sale_id = '{sale}' AND p.state = 'REFUND_NEEDED'"
         );
+        let mut calls = Vec::new();
         for line in self.lines(&query).await? {
             let (rid, payment) = line.split_once(' ').ok_or("no payment")?;
-            self.post(&format!("orders/{rid}/refunded"), &json!({ "payment_id": payment })).await?;
+            calls.push(self.refund(rid.to_owned(), payment.to_owned()));
         }
-        Ok(())
+        // One that fails keeps no other from being sent.
+        let sent: Vec<Result<(), String>> = stream::iter(calls).buffer_unordered(REFUNDS_AT_ONCE).collect().await;
+        sent.into_iter().collect()
+    }
+
+    async fn refund(&self, order: String, payment: String) -> Result<(), String> {
+        self.post(&format!("orders/{order}/refunded"), &json!({ "payment_id": payment })).await
     }
 
     async fn post(&self, path: &str, body: &Value) -> Result<(), String> {
@@ -155,8 +165,11 @@ impl Keeper {
     }
 
     async fn command(&self, args: &[&str]) -> Result<(), String> {
-        let (code, _, stderr) = self.deployment.call(args).await;
-        if code == Some(0) { Ok(()) } else { Err(stderr) }
+        match self.deployment.try_call(args).await {
+            Some((Some(0), _, _)) => Ok(()),
+            Some((_, _, stderr)) => Err(stderr),
+            None => Err("no answer".to_owned()),
+        }
     }
 }
 

@@ -23,11 +23,13 @@ use tokio::task::JoinSet;
 
 /// `admin.token`.
 const ADMIN_TOKEN: &str = "test-admin-token-of-a-soak-with-32-bytes-or-more";
-/// Share of what the machine bears, and how long that is measured.
+/// Share of what the machine bears, and how long more than that is tried.
 const SHARE_PERCENT: u64 = 30;
 const PEAK_TRIED_PER_S: u64 = 3_000;
-const PEAK_S: u64 = 15;
-/// The sale of the measurement.
+const PEAK_S: u64 = 10;
+/// All that was accepted then has landed, and every receiver has its events, within this time.
+const PEAK_DRAIN: Duration = Duration::from_secs(300);
+/// The sales of the measurement.
 const PEAK: &str = "peak";
 const ROUND: Duration = Duration::from_secs(60);
 /// The minute's fault begins somewhere in here, its audit at the end.
@@ -76,11 +78,11 @@ pub struct Finished {
     pub unrest: Option<String>,
 }
 
-fn round_sales(number: u64, rate_per_s: u64) -> [SaleSpec; 3] {
+fn round_sales(round: &str, rate_per_s: u64) -> [SaleSpec; 3] {
     // A third of the crowd comes to each; the last two have too little.
     let third = i64::try_from(rate_per_s * ROUND.as_secs() / 3).expect("a rate");
     let sale = |name: &str, stock: i64, limit| SaleSpec {
-        id: format!("round-{number}-{name}"),
+        id: format!("{round}-{name}"),
         stock: stock.max(10),
         limit,
         pay_within_s: None,
@@ -117,20 +119,28 @@ impl Soak<'_> {
         self.deployment.dir().join(format!("history-{name}.jsonl"))
     }
 
-    /// Purchases accepted per second when more are tried than this machine bears.
+    /// Purchases a second that this machine bears to their last event: more are tried for a while, and the time counts until all that was
+    /// accepted has landed, was paid or ended unpaid, and every receiver has its events.
     async fn peak(&self, keeper: &Arc<Keeper>) -> (u64, Kept) {
-        let sale = SaleSpec { id: PEAK.to_owned(), stock: 1_000_000, limit: None, pay_within_s: None };
-        self.deployment.create_sale(&sale).await;
-        let crowd = self.crowd(PEAK, vec![sale], PEAK_TRIED_PER_S, self.orders.seed);
+        let sales = round_sales(PEAK, PEAK_TRIED_PER_S);
+        for sale in &sales {
+            self.deployment.create_sale(sale).await;
+        }
+        let round =
+            ClosedRound { sales: sales.iter().map(|sale| sale.id.clone()).collect(), history: self.history(PEAK) };
+        let begun = Instant::now();
+        let crowd = self.crowd(PEAK, sales.into(), PEAK_TRIED_PER_S, self.orders.seed);
         time_passes(PEAK_S * 1_000).await;
-        let accepted = crowd.totals().accepted;
-        let round = ClosedRound { sales: vec![PEAK.to_owned()], history: self.history(PEAK) };
-        (accepted / PEAK_S, put_away(keeper.clone(), crowd, round).await)
+        let accepted = crowd.stop().await.accepted;
+        self.deployment.drained(PEAK_DRAIN).await.unwrap_or_else(|open| panic!("the peak does not land: {open}"));
+        self.deployment.delivered(PEAK_DRAIN).await.unwrap_or_else(|open| panic!("webhooks of the peak wait: {open}"));
+        let per_s = accepted / begun.elapsed().as_secs().max(1);
+        (per_s, keeper.keep(round).await)
     }
 
     async fn audit(&self, minute: u64) -> Audited {
-        let (_, stdout, _) = self.deployment.call(&["audit", "--json"]).await;
-        let audit: Option<Value> = serde_json::from_str(&stdout).ok();
+        let answer = self.deployment.try_call(&["audit", "--json"]).await;
+        let audit: Option<Value> = answer.and_then(|(_, stdout, _)| serde_json::from_str(&stdout).ok());
         let findings = |audit: Value| -> Vec<String> {
             let sales = audit["sales"].as_array().cloned().unwrap_or_default();
             let of_sale = |sale: &Value| -> Vec<String> {
@@ -211,7 +221,7 @@ async fn rounds(
     for minute in 0..orders.minutes {
         let (begun, seed) = (Instant::now(), orders.seed.wrapping_add(minute));
         drop(deployment.try_heal().await);
-        let sales = round_sales(minute, rate_per_s);
+        let sales = round_sales(&format!("round-{minute}"), rate_per_s);
         for sale in &sales {
             deployment.create_sale(sale).await;
         }

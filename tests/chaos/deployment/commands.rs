@@ -13,12 +13,20 @@ use seckill::dev::rabbitmq::evaluate;
 use seckill::faults::Mechanism;
 use serde_json::Value;
 use std::time::{Duration, Instant};
+use tokio::process::Command;
 use tokio::time::timeout;
 
 /// Between two audits: each is a process of its own.
 const AUDIT_EVERY_MS: u64 = 300;
 /// One call of the binary.
 const CALL: Duration = Duration::from_secs(60);
+
+/// Exit code, stdout and stderr of a command; nothing when it takes too long.
+async fn ended(mut command: Command) -> Option<(Option<i32>, String, String)> {
+    let output = timeout(CALL, command.kill_on_drop(true).output()).await.ok()?.expect("the binary runs");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+    Some((output.status.code(), text(output.stdout), text(output.stderr)))
+}
 
 impl Deployment {
     /// Runs an Erlang expression in the broker; what it says, or why it could not.
@@ -33,8 +41,17 @@ impl Deployment {
         self.call_without(None, args).await
     }
 
+    /// The same; nothing when it takes too long.
+    pub async fn try_call(&self, args: &[&str]) -> Option<(Option<i32>, String, String)> {
+        ended(self.command(None, args)).await
+    }
+
     /// The same by a process that leaves a mechanism out.
     pub async fn call_without(&self, off: Option<Mechanism>, args: &[&str]) -> (Option<i32>, String, String) {
+        ended(self.command(off, args)).await.unwrap_or_else(|| panic!("{args:?} takes too long"))
+    }
+
+    fn command(&self, off: Option<Mechanism>, args: &[&str]) -> Command {
         let mut command = seckill(&self.set.iter().flat_map(|set| ["--set", set]).collect::<Vec<_>>());
         // No local stack of the folder that the tests run in.
         command.arg("--data-dir").arg(self.dir.join("none")).args(args);
@@ -46,11 +63,7 @@ impl Deployment {
         if let Some(off) = off {
             command.env("FAILPOINTS", format!("{}=return", off.code()));
         }
-        let output = tokio::process::Command::from(command).kill_on_drop(true).output();
-        let output = timeout(CALL, output).await.unwrap_or_else(|_late| panic!("{args:?} takes too long"));
-        let output = output.expect("the binary runs");
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
-        (output.status.code(), text(output.stdout), text(output.stderr))
+        command.into()
     }
 
     /// Like [`Deployment::call`], and it has to succeed.
