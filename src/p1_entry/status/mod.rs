@@ -116,7 +116,8 @@ impl Statuses {
             if status.is_final() || left < pause {
                 return Ok(status);
             }
-            let next = async {
+            // Boxed: each question would carry it, and few wait.
+            let next = Box::pin(async {
                 match &waiting {
                     Some(waiting) => self.landings.reached(waiting, pause, POLL_AHEAD.min(left)).await,
                     None => {
@@ -124,7 +125,7 @@ impl Statuses {
                         Waited::ByTheClock
                     }
                 }
-            };
+            });
             pause = tokio::select! {
                 () = self.stopper.stopped() => return Ok(status),
                 waited = next => match waited {

@@ -1,11 +1,15 @@
 //! Webhooks at size: what is due is found along one index, and many deliveries arrive, each once.
 
 use crate::support::outside::hook_receiver::{ALL_EVENTS, HookReceiver, SECRET, webhook};
+use crate::support::world::parts::mysql_store::{config, fresh, rows, url};
 use crate::support::world::{World, eventually, run};
 use diesel::QueryableByName;
 use diesel::sql_types::{Nullable, Text};
-use diesel_async::{AsyncConnection, AsyncMysqlConnection, RunQueryDsl};
+use diesel_async::{AsyncConnection, AsyncMysqlConnection, RunQueryDsl, SimpleAsyncConnection};
+use seckill::domain::webhook::DeliveryState;
+use seckill::events::webhooks::rows::{DeliveriesFilter, TriedDelivery};
 use seckill::roles::Role::Reconcile;
+use seckill::store::mysql::{Db, DbConfig};
 use std::time::Instant;
 
 /// Deliveries of a webhook that does not take them.
@@ -95,5 +99,60 @@ fn many_deliveries_arrive_each_once_beside_more_of_a_receiver_that_takes_none() 
         let in_turn = 1 + begun.elapsed().as_millis() / deadline_ms;
         assert!(slow.calls().len() as u128 <= 8 * in_turn, "its own places only");
         world.stop().await;
+    });
+}
+
+#[derive(QueryableByName)]
+struct Counter {
+    #[diesel(sql_type = Text, column_name = "Value")]
+    value: String,
+}
+
+/// Statements of the one session of this pool so far.
+async fn statements(db: &Db) -> u64 {
+    let query = "SHOW SESSION STATUS LIKE 'Questions'";
+    let counted: Counter =
+        db.run("test_status", async |conn| Ok(diesel::sql_query(query).get_result(conn).await?)).await.unwrap();
+    counted.value.parse().unwrap()
+}
+
+/// The sender waits for it before it goes on. Of a database that is milliseconds away it would wait for each of them.
+#[test]
+fn what_was_delivered_is_recorded_by_one_statement_however_much_it_is() {
+    run(async {
+        drop(fresh("webhooks_recorded").await);
+        let db = Db::connect(DbConfig { pool_max: 1, ..config(url("webhooks_recorded").await) }).unwrap();
+        let waiting = (1..=64).map(|id| format!("({id}, 'shop', {id}, 'order.paid', '{{}}')")).collect::<Vec<_>>();
+        let insert = format!(
+            "INSERT INTO webhook_deliveries (delivery_id, webhook, request_id, event_key, body) VALUES {}",
+            waiting.join(",")
+        );
+        db.run("test_insert", async |conn| Ok(conn.batch_execute(&insert).await?)).await.unwrap();
+        let webhooks = rows(&db).webhooks;
+        let taken = |ids: std::ops::RangeInclusive<u64>, keep_s| {
+            ids.map(move |delivery_id| TriedDelivery::Delivered { delivery_id, keep_s })
+        };
+        let before = statements(&db).await;
+        webhooks.record_tries(&taken(1..=50, 60).collect::<Vec<_>>()).await.unwrap();
+        let sent = statements(&db).await - before;
+        assert!(sent <= 5, "{sent} statements for 50 deliveries");
+
+        // With failures among them, and rows that are kept for another time.
+        let again =
+            TriedDelivery::Again { delivery_id: 60, attempts: 0, after_ms: 60_000, problem: "answers 500".to_owned() };
+        let mixed: Vec<_> =
+            taken(51..=55, 60).chain([again]).chain(taken(56..=59, 600)).chain(taken(1..=1, 9)).collect();
+        webhooks.record_tries(&mixed).await.unwrap();
+        let find = async |state| {
+            let filter = DeliveriesFilter { state, webhook: None, after: None, limit: 100 };
+            webhooks.list(&filter).await.unwrap().deliveries
+        };
+        let delivered = find(DeliveryState::Delivered).await;
+        assert!(delivered.len() == 59 && delivered.iter().all(|row| row.attempts == 1), "{delivered:?}");
+        let kept = |of: u64| delivered.iter().find(|row| row.delivery_id == of).unwrap().next_at_ms;
+        assert!(kept(56) - kept(55) > 500_000, "each as long as it was said");
+        let failed: Vec<_> = find(DeliveryState::Waiting).await;
+        let tried: Vec<_> = failed.iter().filter(|row| row.attempts == 1).map(|row| row.delivery_id).collect();
+        assert_eq!((failed.len(), tried), (5, vec![60]));
     });
 }

@@ -10,7 +10,7 @@ use crate::store::mysql::codes::cut;
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Conn;
 use diesel::sql_types::Text;
-use diesel_async::{AsyncConnection, RunQueryDsl};
+use diesel_async::{AsyncConnection, RunQueryDsl, SimpleAsyncConnection};
 
 /// `webhook_deliveries.problem`, in characters.
 const PROBLEM_CHARS_MAX: usize = 255;
@@ -61,16 +61,39 @@ impl TriedDelivery {
     }
 }
 
+impl TriedDelivery {
+    /// A delivery that was taken, and how many seconds its row is kept.
+    const fn delivered(&self) -> Option<(u64, u64)> {
+        match self {
+            Self::Delivered { delivery_id, keep_s } => Some((*delivery_id, *keep_s)),
+            Self::Again { .. } | Self::Dead { .. } => None,
+        }
+    }
+}
+
 impl WebhookRows {
     /// Records the results of tries, some in one transaction: after an error some may be recorded. A delivery that is not waiting any
     /// more stays as it is, but for one that is dead and was taken after all. A failed try counts once: where several processes send, or a record is repeated, the first counts.
+    ///
+    /// All that were delivered are one statement: the sender waits for it before it goes on, and a distant database would answer a few
+    /// statements a second.
     pub async fn record_tries(&self, tried: &[TriedDelivery]) -> Result<(), DbError> {
         for some in tried.chunks(RECORDED_MAX) {
             self.db
                 .run("webhooks_tried", async |conn| {
+                    let delivered: Vec<(u64, u64)> = some.iter().filter_map(TriedDelivery::delivered).collect();
+                    let kept_alike: Vec<&[(u64, u64)]> = delivered.chunk_by(|one, next| one.1 == next.1).collect();
+                    if let [all] = kept_alike.as_slice()
+                        && all.len() == some.len()
+                    {
+                        return record_delivered(conn, all).await;
+                    }
                     conn.transaction(async |conn| {
+                        for alike in kept_alike {
+                            record_delivered(conn, alike).await?;
+                        }
                         for one in some {
-                            record_one(conn, one).await?;
+                            record_failed(conn, one).await?;
                         }
                         Ok::<_, DbError>(())
                     })
@@ -82,32 +105,43 @@ impl WebhookRows {
     }
 }
 
-async fn record_one(conn: &mut Conn, tried: &TriedDelivery) -> Result<(), DbError> {
-    let failed = |attempts: &u16| match () {
+/// Deliveries that were taken, and how many seconds their rows are kept: the same number for all.
+async fn record_delivered(conn: &mut Conn, delivered: &[(u64, u64)]) -> Result<(), DbError> {
+    let Some((_, keep_s)) = delivered.first() else { return Ok(()) };
+    let open = if left_out!(LateSuccess) { "'WAITING'" } else { "'WAITING', 'DEAD'" };
+    let ids: Vec<String> = delivered.iter().map(|(id, _)| id.to_string()).collect();
+    let set = format!(
+        "/* webhooks::tried */ UPDATE webhook_deliveries SET state = '{}', problem = NULL, attempts = attempts + 1, \
+         next_at = NOW(3) + INTERVAL {keep_s} SECOND WHERE delivery_id IN ({}) AND state IN ({open})",
+        DeliveryState::Delivered.code(),
+        ids.join(", ")
+    );
+    Ok(conn.batch_execute(&set).await?)
+}
+
+async fn record_failed(conn: &mut Conn, tried: &TriedDelivery) -> Result<(), DbError> {
+    let (id, attempts, state, later_ms, problem) = match tried {
+        TriedDelivery::Delivered { .. } => return Ok(()),
+        TriedDelivery::Again { delivery_id, attempts, after_ms, problem } => {
+            (delivery_id, attempts, DeliveryState::Waiting, *after_ms, problem)
+        }
+        TriedDelivery::Dead { delivery_id, attempts, problem } => {
+            (delivery_id, attempts, DeliveryState::Dead, 0, problem)
+        }
+    };
+    let condition = match () {
         () if left_out!(FailureOfWaitingRow) => "TRUE".to_owned(),
         () if left_out!(TryCountsOnce) => "state = 'WAITING'".to_owned(),
         () => format!("state = 'WAITING' AND attempts = {attempts}"),
     };
-    let (id, state, seconds_or_ms, problem, condition) = match tried {
-        TriedDelivery::Delivered { delivery_id, keep_s } => {
-            let open = if left_out!(LateSuccess) { "state = 'WAITING'" } else { "state IN ('WAITING', 'DEAD')" };
-            (delivery_id, DeliveryState::Delivered, format!("{keep_s} SECOND"), None, open.to_owned())
-        }
-        TriedDelivery::Again { delivery_id, attempts, after_ms, problem } => {
-            let later = format!("{} MICROSECOND", after_ms.saturating_mul(1000));
-            (delivery_id, DeliveryState::Waiting, later, Some(problem), failed(attempts))
-        }
-        TriedDelivery::Dead { delivery_id, attempts, problem } => {
-            (delivery_id, DeliveryState::Dead, "0 SECOND".to_owned(), Some(problem), failed(attempts))
-        }
-    };
+    let later = later_ms.saturating_mul(1000);
     let set = format!(
         "/* webhooks::tried */ UPDATE webhook_deliveries SET state = ?, problem = ?, attempts = attempts + 1, \
-         next_at = NOW(3) + INTERVAL {seconds_or_ms} WHERE delivery_id = {id} AND {condition}"
+         next_at = NOW(3) + INTERVAL {later} MICROSECOND WHERE delivery_id = {id} AND {condition}"
     );
     diesel::sql_query(set)
         .bind::<Text, _>(state.code())
-        .bind::<diesel::sql_types::Nullable<Text>, _>(problem.map(|words| cut(words, PROBLEM_CHARS_MAX)))
+        .bind::<Text, _>(cut(problem, PROBLEM_CHARS_MAX))
         .execute(conn)
         .await?;
     Ok(())

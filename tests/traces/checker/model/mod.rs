@@ -19,7 +19,7 @@ use std::hash::Hash;
 use std::path::Path;
 
 /// Places of the search for one request. A request with more is reported, not passed.
-const PLACES_MAX: usize = 20_000;
+const PLACES_MAX: usize = 200_000;
 /// Requests that are not explained, after which no more are asked about: such a search goes everywhere, and a run with one is red.
 const UNEXPLAINED_MAX: usize = 20;
 /// Faults that the model may use for one step; what it has used does not count.
