@@ -130,7 +130,8 @@ impl Deployment {
     pub async fn drained(&self, limit: Duration) -> Result<(), String> {
         let deadline = Instant::now() + limit;
         loop {
-            let (code, stdout, stderr) = self.call(&["audit", "--now", "--json"]).await;
+            let no_answer = || (None, String::new(), "no answer".to_owned());
+            let (code, stdout, stderr) = self.try_call(&["audit", "--now", "--json"]).await.unwrap_or_else(no_answer);
             let audit: Value = serde_json::from_str(&stdout).unwrap_or_default();
             if code == Some(0) && open_units(&audit) == 0 {
                 return Ok(());

@@ -172,7 +172,7 @@ fn has_failed(n: u64) -> bool {
 }
 
 fn is_cancelled(n: u64) -> bool {
-    n % 61 == 0
+    n.is_multiple_of(61)
 }
 
 /// More are in the one state than are read as a whole, and few in the other.
