@@ -27,6 +27,7 @@ mod deployment;
 #[path = "../chaos/flat.rs"]
 mod flat;
 mod keeper;
+mod kinds;
 mod measured;
 #[allow(dead_code, unused_imports, reason = "each binary uses a part of it")]
 #[path = "../chaos/nemesis/mod.rs"]

@@ -6,13 +6,12 @@ use crate::clients::final_status::SETTLE_MAX_MS;
 use crate::clients::{Backend, Clients, Load, SaleSpec};
 use crate::deployment::{Deployment, Options};
 use crate::keeper::{ClosedRound, Keeper, Kept};
+use crate::kinds::Kinds;
 use crate::measured::{Gauge, Measured, rows};
-use crate::nemesis::{Counts, Kind, Record, Striker};
+use crate::nemesis::{Counts, Record, Striker};
 use crate::probe::{self, Probe};
 use crate::shop::{SOON, Shop};
 use crate::time::time_passes;
-use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
 use seckill::roles::Role;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -156,24 +155,6 @@ impl Soak<'_> {
     }
 }
 
-/// Plain faults and faults at a step, by turns; each kind comes before any comes again.
-struct Kinds {
-    random: StdRng,
-    pack: Vec<Kind>,
-}
-
-impl Kinds {
-    fn next(&mut self, minute: u64) -> Kind {
-        if minute % 2 == 1 {
-            return Kind::FailAtStep;
-        }
-        if self.pack.is_empty() {
-            self.pack.extend(Kind::ALL);
-        }
-        self.pack.swap_remove(self.random.random_range(0..self.pack.len()))
-    }
-}
-
 /// Runs it.
 pub async fn run(orders: &Orders) -> Finished {
     let shop = Shop::open(false).await;
@@ -216,7 +197,7 @@ async fn rounds(
     let probe = Arc::new(Probe::new(deployment.direct_api_urls(), deployment.secret()));
     let counts: Counts = Role::ALL.map(|role| (role, deployment.of(role).count()));
     let striker = Striker::new(deployment, &probe, counts);
-    let mut kinds = Kinds { random: StdRng::seed_from_u64(orders.seed), pack: Vec::new() };
+    let mut kinds = Kinds::new(orders.seed);
     let (mut before, mut keeping) = (None, JoinSet::new());
     for minute in 0..orders.minutes {
         let (begun, seed) = (Instant::now(), orders.seed.wrapping_add(minute));
@@ -232,7 +213,7 @@ async fn rounds(
         if let Some((crowd, round)) = before.replace((crowd, round)) {
             keeping.spawn(put_away(keeper.clone(), crowd, round));
         }
-        time_passes(kinds.random.random_range(FAULT_AT_MS)).await;
+        time_passes(kinds.at_ms(FAULT_AT_MS)).await;
         faults.extend(striker.strike(&[kinds.next(minute)], seed).await);
         time_passes(left_ms(begun, AUDIT_AT)).await;
         audits.push(soak.audit(minute).await);

@@ -8,7 +8,7 @@
 
 use crate::domain::ids::RequestId;
 use crate::orders::rows::by_id;
-use crate::orders::rows::query::{Counted, IdRow, OrdersQuery, conditions, rows_of};
+use crate::orders::rows::query::{IdRow, OrdersQuery, RowCount, conditions, rows_of};
 use crate::orders::rows::row::OrderRow;
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Conn;
@@ -46,6 +46,6 @@ async fn has_many(conn: &mut Conn, query: &OrdersQuery) -> Result<bool, DbError>
         chosen(&all),
         SORTED_MAX + 1
     );
-    let counted: Counted = diesel::sql_query(text).get_result(conn).await?;
+    let counted: RowCount = diesel::sql_query(text).get_result(conn).await?;
     Ok(counted.n > SORTED_MAX)
 }

@@ -9,7 +9,7 @@
 
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::order_life::OrderState;
-use crate::orders::rows::query::{Counted, OrdersQuery, literal, rows_of};
+use crate::orders::rows::query::{OrdersQuery, RowCount, literal, rows_of};
 use crate::orders::rows::row::OrderRow;
 use crate::orders::rows::series::{ends_of_series, of_sale};
 use crate::store::mysql::fault::DbError;
@@ -155,7 +155,7 @@ fn ids_in_state(sale: &SaleId, state: OrderState) -> String {
 async fn is_rare(conn: &mut Conn, sale: &SaleId, state: OrderState) -> Result<bool, DbError> {
     let ids = ids_in_state(sale, state);
     let text = format!("/* orders::find */ SELECT COUNT(*) AS n FROM ({ids} LIMIT {}) AS some", FEW + 1);
-    let counted: Counted = diesel::sql_query(text).get_result(conn).await?;
+    let counted: RowCount = diesel::sql_query(text).get_result(conn).await?;
     Ok(counted.n <= FEW)
 }
 

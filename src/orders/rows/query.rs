@@ -85,7 +85,7 @@ fn moment(unix_ms: i64) -> NaiveDateTime {
 
 /// A count, of a statement that bounds it.
 #[derive(QueryableByName)]
-pub(super) struct Counted {
+pub(super) struct RowCount {
     #[diesel(sql_type = BigInt)]
     pub(super) n: i64,
 }

@@ -49,7 +49,7 @@ struct Crowd {
     settled: Option<SettledUpTo>,
     /// All that wait; without one nothing is read.
     count: usize,
-    /// Those that are woken, by place, and a number that tells those of one place apart.
+    /// Those that are woken, by place, and a number of its own.
     ahead: BTreeMap<(SettledUpTo, u64), oneshot::Sender<()>>,
 }
 
@@ -119,7 +119,7 @@ impl Landings {
         }
     }
 
-    fn enter<'a>(&'a self, request: &'a WaitingRequest) -> WaitingPlace<'a> {
+    fn enter<'a>(&'a self, request: &'a WaitingRequest) -> CrowdPlace<'a> {
         let mut crowds = self.crowds();
         let id = crowds.next;
         crowds.next += 1;
@@ -131,7 +131,7 @@ impl Landings {
             crowd.ahead.insert((request.at, id), sender);
             reached
         });
-        WaitingPlace { landings: self, request, id, reached }
+        CrowdPlace { landings: self, request, id, reached }
     }
 
     async fn run(&self) {
@@ -143,7 +143,7 @@ impl Landings {
         }
     }
 
-    /// Reads the number of some ledgers in which somebody waits. `false`: nobody waits.
+    /// Reads the number of some ledgers in which somebody waits. `false`: none waits.
     async fn read(&self) -> bool {
         let turn: Vec<Ledger> = {
             let mut crowds = self.crowds();
@@ -168,14 +168,14 @@ impl Landings {
 }
 
 /// A place in a crowd; given up when its question ends, however it ends.
-struct WaitingPlace<'a> {
+struct CrowdPlace<'a> {
     landings: &'a Landings,
     request: &'a WaitingRequest,
     id: u64,
     reached: Option<oneshot::Receiver<()>>,
 }
 
-impl Drop for WaitingPlace<'_> {
+impl Drop for CrowdPlace<'_> {
     fn drop(&mut self) {
         if let Some(crowd) = self.landings.crowds().of.get_mut(&self.request.ledger) {
             crowd.count -= 1;
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_reached_is_woken_and_nobody_else() {
+    fn who_is_reached_is_woken_and_no_other() {
         let mut crowd = Crowd::default();
         let mut wait = |place, id| {
             let (sender, reached) = oneshot::channel();
