@@ -55,8 +55,8 @@ enum Turn {
     Again,
 }
 
-/// A status, and where a queued request waits.
-type Found = (OrderStatus, Option<WaitingRequest>);
+/// A status, and where a queued request waits. Boxed: each question would carry it.
+type Found = (OrderStatus, Option<Box<WaitingRequest>>);
 
 /// A final status, and whose it is.
 struct FinalStatus {
@@ -187,7 +187,7 @@ impl Statuses {
                 }
                 self.queued(sale, shard, request_id).await?;
                 let at = SettledUpTo { epoch: record.epoch, number: record.number };
-                return Ok((status, Some(WaitingRequest { ledger: (sale.clone(), shard), at })));
+                return Ok((status, Some(Box::new(WaitingRequest { ledger: (sale.clone(), shard), at }))));
             }
             Ok(Some(_)) => Err(not_yours()),
             Ok(None) => match self.ledger_reads.absence((sale.clone(), shard, request_id)).await {
