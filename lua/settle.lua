@@ -7,8 +7,9 @@
 -- Returns how many records changed
 --
 -- Only a queued record changes, so a repeat or a late call does nothing. Best effort: the database is the truth, and P5
--- marks what was missed. The highest number goes to the field `settled` of meta, as "<epoch> <number>": who waits for an outcome reads it
--- instead of its own record. Only for the epoch that the sale is in, and never without its meta. Allowed when memory is full: it writes no more than it replaces, and settling frees memory.
+-- marks what was missed. The highest number goes to the field `settled` of meta, as "<epoch> <number>": who waits for an
+-- outcome reads it instead of its own record. Only for the epoch that the sale is in, and never without its meta. Allowed when
+-- memory is full: it writes no more than it replaces, and settling frees memory.
 -- One read and one write for each outcome, of which there are few: a call for each record costs more than its work. A record is
 -- cut where its reason stands, and not taken apart: each text that Lua makes costs more than looking for the place.
 

@@ -11,7 +11,6 @@ use crate::orders::rows::query::{IdRow, OrdersQuery, conditions};
 use crate::orders::rows::row::{COLUMNS, OrderRow};
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Conn;
-use diesel::QueryResult;
 use diesel_async::RunQueryDsl;
 
 /// Orders that are read at a time.
@@ -33,8 +32,8 @@ fn chosen(query: &OrdersQuery) -> String {
 /// The request id this number of places behind the first one that is asked for; `None` where there are fewer.
 async fn last_of(conn: &mut Conn, query: &OrdersQuery, offset: u32) -> Result<Option<RequestId>, DbError> {
     let text = format!("/* orders::find */ SELECT o.request_id {} LIMIT 1 OFFSET {offset}", chosen(query));
-    let row: QueryResult<Vec<IdRow>> = diesel::sql_query(text).load(conn).await;
-    Ok(row?.pop().map(|row| row.request_id))
+    let mut rows: Vec<IdRow> = diesel::sql_query(text).load(conn).await?;
+    Ok(rows.pop().map(|row| row.request_id))
 }
 
 /// Orders that were accepted in a time, and where to go on when not all ids were read.

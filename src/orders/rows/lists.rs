@@ -6,14 +6,11 @@
 use crate::domain::ids::RequestId;
 use crate::http::bad_form::{BadForm, bad};
 use crate::orders::rows::handles::OrderRows;
-use crate::orders::rows::query::{OrdersQuery, PAGE_MAX};
+use crate::orders::rows::query::{OrdersQuery, PAGE_MAX, rows_of};
 use crate::orders::rows::row::{OrderRow, OrderTerms, terms_of};
 use crate::orders::rows::{by_id, of_buyer, of_sale};
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Conn;
-use crate::store::mysql::schema::orders;
-use diesel::prelude::*;
-use diesel_async::RunQueryDsl;
 
 /// An order as it was read, and what its sale says of it; the sale's part is empty where the sale has no row.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,11 +77,10 @@ impl OrderRows {
 
     /// The orders of requests; those without one are left out. At most [`PAGE_MAX`] requests.
     pub async fn of_requests(&self, request_ids: &[RequestId]) -> Result<Vec<ListedOrder>, DbError> {
-        let ids: Vec<u64> = request_ids.iter().take(PAGE_MAX.into()).map(|id| id.get()).collect();
+        let ids = &request_ids[..request_ids.len().min(PAGE_MAX.into())];
         self.db
             .run("orders_of", async |conn| {
-                let rows = orders::table.filter(orders::request_id.eq_any(&ids)).select(OrderRow::as_select());
-                let rows: Vec<OrderRow> = rows.load(conn).await?;
+                let rows = rows_of(conn, ids, None).await?;
                 with_sales(conn, rows).await
             })
             .await

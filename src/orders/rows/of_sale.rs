@@ -9,12 +9,13 @@
 
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::order_life::OrderState;
-use crate::orders::rows::query::{OrdersQuery, RowCount, literal, rows_of};
+use crate::orders::rows::query::{OrdersQuery, RowCount, rows_of};
 use crate::orders::rows::row::OrderRow;
 use crate::orders::rows::series::{ends_of_series, of_sale};
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Conn;
 use crate::store::mysql::schema::request_outcome;
+use crate::store::mysql::values::literal;
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Unsigned};
 use diesel_async::RunQueryDsl;

@@ -7,7 +7,7 @@ use crate::orders::rows::handles::OrderRows;
 use crate::store::mysql::codes::read_sale_id;
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::schema::{orders, sales};
-use crate::store::mysql::values::Values;
+use crate::store::mysql::values::literal;
 use chrono::NaiveDateTime;
 use diesel::mysql::Mysql;
 use diesel::prelude::*;
@@ -63,13 +63,11 @@ impl OrderRows {
             overdue_ms: i64,
         }
         let oldest_of = |sale: &Vec<u8>| {
-            let mut named = Values::list(1);
-            named.bytes(sale);
             format!(
                 "(SELECT o.sale_id, CAST(TIMESTAMPDIFF(MICROSECOND, o.expire_at, NOW(3)) DIV 1000 AS SIGNED) AS overdue_ms \
              FROM orders o FORCE INDEX (ix_orders_deadline) WHERE o.sale_id = {} AND o.state = 'UNPAID' AND o.expire_at <= NOW(3) \
              ORDER BY o.expire_at LIMIT 1)",
-                named.finish()
+                literal(sale)
             )
         };
         let mut listed: Vec<Listed> = self

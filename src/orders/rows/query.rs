@@ -9,7 +9,7 @@ use crate::orders::rows::row::OrderRow;
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Conn;
 use crate::store::mysql::schema::orders;
-use crate::store::mysql::values::Values;
+use crate::store::mysql::values::{Values, literal};
 use chrono::{DateTime, NaiveDateTime, Utc};
 use diesel::prelude::*;
 use diesel::sql_types::BigInt;
@@ -47,13 +47,6 @@ impl OrdersQuery {
     pub(super) const fn is_of_a_time(&self) -> bool {
         self.from.is_some() || self.accepted_from_ms.is_some() || self.accepted_to_ms.is_some()
     }
-}
-
-/// A literal of these bytes, in brackets.
-pub(super) fn literal(bytes: &[u8]) -> String {
-    let mut named = Values::list(1);
-    named.bytes(bytes);
-    named.finish()
 }
 
 /// All that is asked for, of orders called `o`; `from` and `before` as ids.

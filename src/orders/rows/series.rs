@@ -3,7 +3,7 @@
 //! Input: a sale. Output: text of statements.
 
 use crate::domain::ids::SaleId;
-use crate::store::mysql::values::Values;
+use crate::store::mysql::values::literal;
 
 /// `columns` of each series of a sale that has outcomes. One lookup for each series, however long: its highest number is at its end of
 /// the index. Without the sale among the groups MariaDB reads every number of the sale.
@@ -15,8 +15,6 @@ pub(crate) fn ends_of_series(columns: &str, sale: &SaleId) -> String {
 /// The condition that a row is of this sale, for a search at the end of an index. MariaDB reads the whole sale where it says "=", and
 /// MySQL (9.7) where the bounds are parameters.
 pub(crate) fn of_sale(sale: &SaleId) -> String {
-    let mut named = Values::list(1);
-    named.bytes(sale.as_str().as_bytes());
-    let named = named.finish();
+    let named = literal(sale.as_str().as_bytes());
     format!("sale_id >= {named} AND sale_id <= {named}")
 }

@@ -153,8 +153,11 @@ fn questions_to(ledger: &RequestLedger, gather: Option<Duration>) -> LedgerQuest
     QuestionBatcher::start(bounds, move |questions| {
         let ledger = ledger.clone();
         async move {
-            let gathering = tokio::time::sleep(gather.unwrap_or_default());
-            tokio::join!(answer(&ledger, questions), gathering).0
+            // Without a pause there is no timer either: one of no length takes up to a millisecond.
+            match gather {
+                Some(pause) => tokio::join!(answer(&ledger, questions), tokio::time::sleep(pause)).0,
+                None => answer(&ledger, questions).await,
+            }
         }
     })
 }

@@ -14,6 +14,13 @@ const ROW_BYTES: usize = 224;
 const HEX_AT_ONCE: usize = 32;
 const HEX: [u8; 16] = *b"0123456789abcdef";
 
+/// A literal of these bytes, in brackets.
+pub(crate) fn literal(bytes: &[u8]) -> String {
+    let mut named = Values::list(1);
+    named.bytes(bytes);
+    named.finish()
+}
+
 /// A list of rows, or of values, under construction.
 pub(crate) struct Values {
     text: String,

@@ -59,9 +59,7 @@ impl TriedDelivery {
             }
         }
     }
-}
 
-impl TriedDelivery {
     /// A delivery that was taken, and how many seconds its row is kept.
     const fn delivered(&self) -> Option<(u64, u64)> {
         match self {
