@@ -11,6 +11,7 @@ mod accept_turns;
 mod aof_rewrite;
 mod bar;
 pub mod baseline;
+mod build_cost;
 mod cli;
 mod closed_loop;
 mod cost;
@@ -23,6 +24,7 @@ mod flash_crowd;
 mod growth;
 mod growth_cost;
 mod growth_reconcile;
+mod growth_sales_idle;
 mod html;
 mod index_cost;
 mod lags;
@@ -93,6 +95,7 @@ const SLOW_START: Duration = Duration::from_secs(6);
   seckill bench --only accept --json > accept.json
   seckill bench --only growth --entries 1000000
   seckill bench --only growth_reconcile --orders 10000000
+  seckill bench --only growth_sales_idle
   seckill bench --only expiry --entries 1000000
   seckill bench --here               against the running seckill dev (adds sales named bench-…, closed afterwards)")]
 struct BenchArgs {

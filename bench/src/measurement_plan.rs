@@ -6,13 +6,14 @@
 
 use super::accept_rs256::Rs256Crowd;
 use super::bar::{Bar, merged};
+use super::build_cost::BuildCost;
 use super::environment::{Difference, Environment};
 use super::sizes::{Scenario, Sizes, Spinner};
 use super::sold_out::SoldOut;
 use super::stage::Stage;
 use super::{
-    accept, aof_rewrite, expiry, fill, flash_crowd, growth, growth_reconcile, index_cost, latency, latency_bare,
-    memory, prefault, program, recovery, rush, scenarios, steady_crowd, strategies, waiters, whole_sale,
+    accept, aof_rewrite, expiry, fill, flash_crowd, growth, growth_reconcile, growth_sales_idle, index_cost, latency,
+    latency_bare, memory, prefault, program, recovery, rush, scenarios, steady_crowd, strategies, waiters, whole_sale,
 };
 use seckill::cli::Failure;
 use std::path::Path;
@@ -67,7 +68,7 @@ impl<'a> MeasurementPlan<'a> {
     async fn end_to_end(&mut self) -> Result<Vec<Bar>, Failure> {
         let spinner = self.everything("end_to_end").await?;
         let accept = self.value("accept");
-        let crowd = async |on: &mut Environment| scenarios::order_cost(on, self.sizes, &spinner).await;
+        let crowd = async |on: &mut Environment| BuildCost::of(on, self.sizes, &spinner).await;
         let other = self.with_other_build(&spinner, crowd).await?.flatten();
         // On new servers, too: tables that other scenarios filled make an order dearer.
         let cost = match other {
@@ -189,6 +190,16 @@ impl<'a> MeasurementPlan<'a> {
             Stage::GrowthReconcile => {
                 let spinner = self.nothing_but_api("growth_reconcile").await?;
                 growth_reconcile::measure(self.environment, self.sizes, &spinner).await
+            }
+            Stage::GrowthSalesIdle => {
+                // On servers of their own: rows of other scenarios are audited, too.
+                let spinner = Spinner::start("growth_sales_idle");
+                let Some(mut other) = self.environment.another(Difference::Settings(&[])).await? else {
+                    return Ok(Vec::new());
+                };
+                other.all_roles().await?;
+                let idle = async |other: &mut Environment| growth_sales_idle::measure(other, &spinner).await;
+                Ok(vec![steady_crowd::measured_on(other, self.sizes, &spinner, idle).await?])
             }
             Stage::Expiry => {
                 let spinner = self.nothing_but_api("expiry").await?;

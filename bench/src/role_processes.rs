@@ -31,6 +31,8 @@ pub(super) struct RoleProcesses {
     program: PathBuf,
     listens: BTreeMap<Role, Listen>,
     running: BTreeMap<Role, RoleProcess>,
+    /// Of the api role beside the first.
+    further_apis: Vec<RoleProcess>,
 }
 
 impl RoleProcesses {
@@ -45,7 +47,7 @@ impl RoleProcesses {
         let plain = |set: &&String| !SECRET.iter().any(|secret| set.starts_with(secret));
         let set = layers.set.iter().filter(plain).cloned().collect();
         let layers = Layers { files: layers.files.clone(), set };
-        Ok(Self { settings, layers, dir, program, listens, running: BTreeMap::new() })
+        Ok(Self { settings, layers, dir, program, listens, running: BTreeMap::new(), further_apis: Vec::new() })
     }
 
     /// Where the api role is.
@@ -73,6 +75,24 @@ impl RoleProcesses {
         }
         for role in wanted {
             self.ready(*role).await?;
+        }
+        Ok(())
+    }
+
+    /// Makes the api role run as this many processes; returns when all are ready. Only the first is one of [`Self::pids`].
+    pub async fn api_processes(&mut self, count: u32) -> Result<(), Failure> {
+        let further = usize::try_from(count.saturating_sub(1)).unwrap_or(usize::MAX);
+        for process in self.further_apis.drain(self.further_apis.len().min(further)..) {
+            process.stop(DRAIN).await?;
+        }
+        while self.further_apis.len() < further {
+            let address = || Ok::<_, Failure>(format!("127.0.0.1:{}", free_port()?));
+            let listen = Listen { public: address()?, admin: address()?, shop: false };
+            let dir = self.dir.join(format!("api-{}", self.further_apis.len() + 2));
+            std::fs::create_dir_all(&dir)?;
+            let settings = (&self.layers, self.settings.as_ref());
+            self.further_apis.push(RoleProcess::start(Role::Api, &self.program, settings, &listen, &dir).await?);
+            answers(&format!("http://{}/v1/sales", listen.public), READY).await?;
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! A crowd that buys as fast as it is answered, the whole way to the order.
 
 use super::bar::Bar;
+use super::build_cost::{self, BuildCost};
 use super::cost::EndToEndCost;
 use super::cpu::CpuMeter;
 use super::environment::Environment;
@@ -14,8 +15,6 @@ use seckill::domain::ids::SaleId;
 use serde_json::json;
 use std::time::Instant;
 
-/// The highest ratio of all processor time for an order to that of another build.
-const BAR_COST_END_TO_END: f64 = 0.7;
 /// The least part of the accept-only rate that lands while buyers keep buying.
 const BAR_OF_ACCEPT: f64 = 0.25;
 /// The least ratio to one plain transaction an order.
@@ -27,13 +26,14 @@ pub(super) fn accepted_per_s(report: &LoadReport) -> f64 {
 }
 
 /// A crowd that has bought, and the meter that was started with it and goes on.
-struct CrowdRun {
-    sale: SaleId,
-    watch: CpuMeter,
-    report: LoadReport,
+pub(super) struct CrowdRun {
+    pub sale: SaleId,
+    pub watch: CpuMeter,
+    pub report: LoadReport,
 }
 
-async fn run_crowd(
+/// A crowd in a new sale, the time of its tokens aside.
+pub(super) async fn run_crowd(
     environment: &mut Environment,
     name: &str,
     sizes: &Sizes,
@@ -52,7 +52,7 @@ pub(super) async fn end_to_end(
     environment: &mut Environment,
     sizes: &Sizes,
     accept_alone: Option<f64>,
-    pair: Option<(EndToEndCost, EndToEndCost)>,
+    pair: Option<(BuildCost, BuildCost)>,
     spinner: &Spinner,
 ) -> Result<Vec<Bar>, Failure> {
     let CrowdRun { sale, watch, report } = run_crowd(environment, "end-to-end", sizes, spinner).await?;
@@ -88,37 +88,10 @@ pub(super) async fn end_to_end(
         Bar::rate("end_to_end", per_s).against(accept_alone, BAR_OF_ACCEPT).note(note).more(more),
         Bar::rate("end_to_end_plain", per_s).against(Some(plain), BAR_OF_PLAIN).note(against_plain),
     ];
-    let (cost, other) = pair.map_or((cost, None), |(cost, other)| (Some(cost), Some(other)));
-    bars.extend(cost.map(|cost| cost_end_to_end(&cost, other.as_ref(), &whole.disturbed())));
+    let disturbed = whole.disturbed();
+    match pair {
+        Some((ours, other)) => bars.extend(build_cost::bars(&ours, &other, &disturbed)),
+        None => bars.extend(cost.map(|cost| build_cost::end_to_end(&cost, None, &disturbed))),
+    }
     Ok(bars)
-}
-
-/// Processor time of all roles and servers for an order, against another build (`--against`).
-fn cost_end_to_end(cost: &EndToEndCost, other: Option<&EndToEndCost>, disturbed: &str) -> Bar {
-    let parts = cost.note();
-    let note = match other {
-        Some(other) => format!(
-            "processor time of all roles and servers for an order, against the other build, both on new servers in the same run: \
-             {parts}; the other build: {}",
-            other.note()
-        ),
-        None => format!(
-            "processor time of all roles and servers for an order: {parts}; --against PATH compares it with another build"
-        ),
-    };
-    Bar::of("cost_end_to_end", cost.us(), "µs")
-        .cost_against(other.map(EndToEndCost::us), BAR_COST_END_TO_END)
-        .note(format!("{note}{disturbed}"))
-        .more(json!({ "us_by_process": cost.json(), "us_by_process_of_other": other.map(EndToEndCost::json) }))
-}
-
-/// The same crowd on another environment.
-pub(super) async fn order_cost(
-    environment: &mut Environment,
-    sizes: &Sizes,
-    spinner: &Spinner,
-) -> Result<Option<EndToEndCost>, Failure> {
-    let CrowdRun { sale, watch, report } = run_crowd(environment, "end-to-end", sizes, spinner).await?;
-    let drained = environment.drained(&sale, sizes.patience, &|_, _| ()).await?;
-    Ok(EndToEndCost::of(&watch.end(), report.accepted).filter(|_cost| drained))
 }

@@ -49,6 +49,8 @@ pub(super) enum Scenario {
     Growth,
     /// What a round of P5 costs beside a sale of ten thousand and of a million (--orders) orders (only when asked for)
     GrowthReconcile,
+    /// What a thousand sales cost the servers while nobody buys, with one and with four api processes (only when asked for)
+    GrowthSalesIdle,
     /// What an order costs that expires unpaid, against landing it, and what buyers notice (only when asked for)
     Expiry,
     /// What the indexes of orders cost an order that lands (only when asked for)
@@ -58,7 +60,7 @@ pub(super) enum Scenario {
 }
 
 impl Scenario {
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Accept,
         Self::AcceptRs256,
         Self::SoldOut,
@@ -76,6 +78,7 @@ impl Scenario {
         Self::Recovery,
         Self::Growth,
         Self::GrowthReconcile,
+        Self::GrowthSalesIdle,
         Self::Expiry,
         Self::IndexCost,
         Self::Strategies,
@@ -100,6 +103,7 @@ impl Scenario {
             Self::Recovery => "recovery",
             Self::Growth => "growth",
             Self::GrowthReconcile => "growth_reconcile",
+            Self::GrowthSalesIdle => "growth_sales_idle",
             Self::Expiry => "expiry",
             Self::IndexCost => "index_cost",
             Self::Strategies => "strategies",
@@ -118,6 +122,7 @@ impl Scenario {
             | Self::Recovery
             | Self::Growth
             | Self::GrowthReconcile
+            | Self::GrowthSalesIdle
             | Self::Expiry
             | Self::IndexCost
             | Self::Strategies
@@ -128,7 +133,14 @@ impl Scenario {
             Self::AcceptRs256 | Self::Waiters | Self::Crowd | Self::Recovery if quick && !asked => {
                 Some("takes too long for --quick")
             }
-            Self::Growth | Self::GrowthReconcile | Self::Expiry | Self::IndexCost | Self::Strategies if !asked => {
+            Self::Growth
+            | Self::GrowthReconcile
+            | Self::GrowthSalesIdle
+            | Self::Expiry
+            | Self::IndexCost
+            | Self::Strategies
+                if !asked =>
+            {
                 Some("only when asked for")
             }
             Self::Accept
@@ -148,6 +160,7 @@ impl Scenario {
             | Self::Recovery
             | Self::Growth
             | Self::GrowthReconcile
+            | Self::GrowthSalesIdle
             | Self::Expiry
             | Self::IndexCost
             | Self::Strategies => None,
@@ -287,7 +300,7 @@ mod tests {
         let (all, left_out) = chosen("");
         assert_eq!(
             (all.len(), left_out),
-            (15, vec!["growth", "growth_reconcile", "expiry", "index_cost", "strategies"])
+            (15, vec!["growth", "growth_reconcile", "growth_sales_idle", "expiry", "index_cost", "strategies"])
         );
         let long = [
             "accept_rs256",
@@ -296,6 +309,7 @@ mod tests {
             "recovery",
             "growth",
             "growth_reconcile",
+            "growth_sales_idle",
             "expiry",
             "index_cost",
             "strategies",

@@ -19,13 +19,14 @@ pub(super) enum Stage {
     Recovery,
     Growth,
     GrowthReconcile,
+    GrowthSalesIdle,
     Expiry,
     IndexCost,
     Strategies,
 }
 
 impl Stage {
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Accept,
         Self::AcceptRs256,
         Self::SoldOut,
@@ -40,6 +41,7 @@ impl Stage {
         Self::Recovery,
         Self::Growth,
         Self::GrowthReconcile,
+        Self::GrowthSalesIdle,
         Self::Expiry,
         Self::IndexCost,
         Self::Strategies,
@@ -63,6 +65,7 @@ impl Stage {
             Self::Recovery => &[Scenario::Recovery],
             Self::Growth => &[Scenario::Growth],
             Self::GrowthReconcile => &[Scenario::GrowthReconcile],
+            Self::GrowthSalesIdle => &[Scenario::GrowthSalesIdle],
             Self::Expiry => &[Scenario::Expiry],
             Self::IndexCost => &[Scenario::IndexCost],
             Self::Strategies => &[Scenario::Strategies],
@@ -70,10 +73,11 @@ impl Stage {
     }
 
     /// A peak of memory is one for the whole life of a process, a whole sale is exact or not, filling a sale with millions
-    /// of orders takes minutes, and what an index costs is measured in rounds anyway: once is enough.
+    /// of orders takes minutes, sales in which nothing happens are counted for half a minute each time, and what an index costs is
+    /// measured in rounds anyway: once is enough.
     pub const fn is_repeated(self) -> bool {
         match self {
-            Self::Resident | Self::Sale | Self::GrowthReconcile | Self::IndexCost => false,
+            Self::Resident | Self::Sale | Self::GrowthReconcile | Self::GrowthSalesIdle | Self::IndexCost => false,
             Self::Accept
             | Self::AcceptRs256
             | Self::SoldOut

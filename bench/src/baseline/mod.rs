@@ -6,6 +6,7 @@ pub mod mysql;
 pub mod mysql_bulk;
 pub mod mysql_indexes;
 pub mod mysql_messages;
+pub mod mysql_status;
 pub mod mysql_units;
 pub mod mysql_unpaid;
 pub mod rabbit;

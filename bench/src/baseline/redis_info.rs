@@ -1,4 +1,4 @@
-//! How much memory and how big a file the servers have, for the benchmark.
+//! How much memory and how big a file the servers have, and how much they did, for the benchmark.
 
 use fred::types::Value;
 use seckill::store::redis::{RedisFault, RedisStore};
@@ -18,6 +18,14 @@ pub async fn used_memory_bytes(store: &RedisStore) -> Result<u64, RedisFault> {
 /// As [`used_memory_bytes`].
 pub async fn lazyfree_pending_count(store: &RedisStore) -> Result<u64, RedisFault> {
     sum(store, "memory", &["lazyfree_pending_objects"]).await
+}
+
+/// Commands that the servers have carried out since they started, those of scripts included.
+///
+/// # Errors
+/// As [`used_memory_bytes`].
+pub async fn commands_count(store: &RedisStore) -> Result<u64, RedisFault> {
+    sum(store, "stats", &["total_commands_processed"]).await
 }
 
 /// Size of the servers' append-only files, bytes.

@@ -168,16 +168,26 @@ impl Environment {
 
     /// Makes only the api role run. A stack that was there before is left as it is.
     pub async fn api_only(&mut self) -> Result<(), Failure> {
-        match &mut self.private {
-            Some(private) => private.role_processes.only(&[Role::Api]).await,
-            None => Ok(()),
-        }
+        self.roles(&[Role::Api]).await
     }
 
     /// Makes every role run.
     pub async fn all_roles(&mut self) -> Result<(), Failure> {
+        self.roles(&Role::ALL).await
+    }
+
+    /// Makes these roles run and no others.
+    pub async fn roles(&mut self, wanted: &[Role]) -> Result<(), Failure> {
         match &mut self.private {
-            Some(private) => private.role_processes.only(&Role::ALL).await,
+            Some(private) => private.role_processes.only(wanted).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Makes the api role run as this many processes, of which buyers reach the first. A stack that was there before is left as it is.
+    pub async fn api_processes(&mut self, count: u32) -> Result<(), Failure> {
+        match &mut self.private {
+            Some(private) => private.role_processes.api_processes(count).await,
             None => Ok(()),
         }
     }
