@@ -1,4 +1,4 @@
-//! `growth_sales_idle`: what sales cost the database and Redis while nobody buys, for one and for a thousand live sales, each with one
+//! `growth_sales_idle`: what sales without a purchase cost the database and Redis, for one and for a thousand live sales, each with one
 //! and with four api processes. Something may grow with the sales and something with the processes, nothing with both.
 
 use super::bar::Bar;
@@ -88,7 +88,7 @@ fn bar(points: &[IdlePoint]) -> Bar {
         format!("{sales} × {processes}: {statements:.0} and {commands:.0}")
     });
     let note = format!(
-        "statements or commands a second for each live sale and further api process while nobody buys; statements and commands of \
+        "statements or commands a second for each live sale and further api process without a purchase; statements and commands of \
          Redis a second by sales × processes: {}",
         words.collect::<Vec<_>>().join(", ")
     );

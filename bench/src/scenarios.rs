@@ -3,15 +3,13 @@
 use super::bar::Bar;
 use super::build_cost::{self, BuildCost};
 use super::cost::EndToEndCost;
-use super::cpu::CpuMeter;
 use super::environment::Environment;
 use super::landing;
 use super::sizes::{Sizes, Spinner};
-use super::steady_crowd::{ENOUGH, LIMIT, crowd};
+use super::steady_crowd::{CrowdRun, run_crowd};
 use crate::lags;
-use crate::loadgen::{self, LoadReport};
+use crate::loadgen::LoadReport;
 use seckill::cli::Failure;
-use seckill::domain::ids::SaleId;
 use serde_json::json;
 use std::time::Instant;
 
@@ -23,27 +21,6 @@ const BAR_OF_PLAIN: f64 = 3.0;
 #[expect(clippy::cast_precision_loss, reason = "a rate for people; 53 bits are enough")]
 pub(super) fn accepted_per_s(report: &LoadReport) -> f64 {
     report.accepted as f64 * 1000.0 / report.elapsed_ms.max(1) as f64
-}
-
-/// A crowd that has bought, and the meter that was started with it and goes on.
-pub(super) struct CrowdRun {
-    pub sale: SaleId,
-    pub watch: CpuMeter,
-    pub report: LoadReport,
-}
-
-/// A crowd in a new sale, the time of its tokens aside.
-pub(super) async fn run_crowd(
-    environment: &mut Environment,
-    name: &str,
-    sizes: &Sizes,
-    spinner: &Spinner,
-) -> Result<CrowdRun, Failure> {
-    let sale = environment.sale(name, ENOUGH, LIMIT).await?;
-    let ready = loadgen::prepare(crowd(environment, sizes, &sale, spinner)).await?;
-    let watch = CpuMeter::start(environment);
-    let report = ready.run().await?;
-    Ok(CrowdRun { sale, watch, report })
 }
 
 /// Orders a second that land while buyers keep buying, and how long the rest takes. `pair`: what an order costs with this build and

@@ -49,7 +49,7 @@ pub(super) enum Scenario {
     Growth,
     /// What a round of P5 costs beside a sale of ten thousand and of a million (--orders) orders (only when asked for)
     GrowthReconcile,
-    /// What a thousand sales cost the servers while nobody buys, with one and with four api processes (only when asked for)
+    /// What a thousand sales cost the servers without a purchase, with one and with four api processes (only when asked for)
     GrowthSalesIdle,
     /// What an order costs that expires unpaid, against landing it, and what buyers notice (only when asked for)
     Expiry,

@@ -1,10 +1,11 @@
 //! A crowd that buys as fast as it is answered, for as long as a measurement takes; several scenarios measure one. It is the crowd
 //! that a sale has: each buyer buys once, in a sale that gives each buyer one unit.
 
+use super::cpu::CpuMeter;
 use super::environment::Environment;
 use super::sizes::{Sizes, Spinner};
 use crate::loadgen::access_tokens::AccessTokens;
-use crate::loadgen::{self, LoadPlan, buyer_name};
+use crate::loadgen::{self, LoadPlan, LoadReport, buyer_name};
 use seckill::cli::Failure;
 use seckill::domain::ids::SaleId;
 use seckill::runtime::Stopper;
@@ -41,6 +42,27 @@ pub(super) fn crowd(environment: &Environment, sizes: &Sizes, sale: &SaleId, spi
         spinner.say(&format!("{} accepted", progress.accepted));
     }));
     plan
+}
+
+/// A crowd that has bought, and the meter that was started with it and goes on.
+pub(super) struct CrowdRun {
+    pub sale: SaleId,
+    pub watch: CpuMeter,
+    pub report: LoadReport,
+}
+
+/// A crowd in a new sale, the time of its tokens aside.
+pub(super) async fn run_crowd(
+    environment: &mut Environment,
+    name: &str,
+    sizes: &Sizes,
+    spinner: &Spinner,
+) -> Result<CrowdRun, Failure> {
+    let sale = environment.sale(name, ENOUGH, LIMIT).await?;
+    let ready = loadgen::prepare(crowd(environment, sizes, &sale, spinner)).await?;
+    let watch = CpuMeter::start(environment);
+    let report = ready.run().await?;
+    Ok(CrowdRun { sale, watch, report })
 }
 
 /// The access tokens of these buyers, signed before any clock starts.
