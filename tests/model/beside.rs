@@ -1,5 +1,6 @@
 //! The models beside the first one that are searched, judged and reported in the same way.
 
+use crate::drops::{self, DropsSetup};
 use crate::events::{self, EventsSetup};
 use crate::neighbours::{self, NeighboursSetup};
 use crate::report;
@@ -45,6 +46,10 @@ pub static WEBHOOKS: LazyLock<BesideModel<WebhooksSetup>> =
 pub static NEIGHBOURS: LazyLock<BesideModel<NeighboursSetup>> =
     LazyLock::new(|| BesideModel::search(neighbours::configurations(), neighbours::without()));
 
+/// A drop with two sales.
+pub static DROPS: LazyLock<BesideModel<DropsSetup>> =
+    LazyLock::new(|| BesideModel::search(drops::configurations(), drops::without()));
+
 #[test]
 fn the_laws_of_events_hold_and_each_mechanism_is_needed() {
     EVENTS.judge();
@@ -58,4 +63,9 @@ fn the_laws_of_webhooks_hold_and_each_mechanism_is_needed() {
 #[test]
 fn the_laws_of_two_sales_hold_and_each_mechanism_is_needed() {
     NEIGHBOURS.judge();
+}
+
+#[test]
+fn the_laws_of_a_drop_hold_and_each_mechanism_is_needed() {
+    DROPS.judge();
 }

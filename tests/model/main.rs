@@ -14,6 +14,7 @@ mod actions;
 mod against_the_code;
 mod beside;
 mod books;
+mod drops;
 mod events;
 mod giver;
 mod laws_of_the_books;
@@ -250,6 +251,7 @@ fn the_document_says_what_was_computed() {
         + &beside::NEIGHBOURS.section(neighbours::HEAD)
         + &beside::EVENTS.section(events::HEAD)
         + &beside::WEBHOOKS.section(webhooks::HEAD)
+        + &beside::DROPS.section(drops::HEAD)
         + against_the_code::SECTION;
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(&path, &computed).unwrap();
