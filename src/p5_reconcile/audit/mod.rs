@@ -114,6 +114,10 @@ async fn audit_once(reader: AuditReader<'_>, memory: &mut AuditMemory) -> Result
                     reader.answer(&mut sides, question).await?;
                 }
             }
+            // What is asked behind the snapshot may have met the first rows that are gone.
+            Judgement::Decided(judged) if !judged.audit.consistent() && reader.began_to_go(&sides).await? => {
+                return Err(ReconcileError::Moved);
+            }
             Judgement::Decided(judged) => {
                 memory.learn(&judged, &sides.database);
                 let (overdue, consistent) = (judged.audit.overdue.len(), judged.audit.consistent());

@@ -43,6 +43,12 @@ impl<'a> AuditReader<'a> {
         Ok(AuditSides { redis, database, elsewhere })
     }
 
+    /// Whether the sale was whole in the snapshot, and is being removed by now.
+    pub(super) async fn began_to_go(self, sides: &AuditSides) -> Result<bool, ReconcileError> {
+        let was_whole = sides.database.snapshot.is_some();
+        Ok(was_whole && self.context.rows.archived.get(&self.sale.sale_id).await?.is_some())
+    }
+
     async fn parked(self, redis: &RedisSide) -> Result<ParkedRequests, ReconcileError> {
         if redis.open().next().is_none() {
             return Ok(ParkedRequests::default());

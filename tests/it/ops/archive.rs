@@ -11,6 +11,7 @@ use seckill::domain::ids::SaleId;
 use seckill::domain::operator::Actor;
 use seckill::p5_reconcile::archive::rows::TABLES;
 use seckill::p5_reconcile::archive::{Archive, ArchiveError, Removed};
+use seckill::p5_reconcile::{Window, audit_sale};
 use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
 use serde_json::Value;
 use std::path::Path;
@@ -190,11 +191,15 @@ fn a_removal_goes_on_where_it_was_killed_keeps_the_sums_and_touches_no_other_sal
         let (manifest, hash) = archive(&world, &old, folder.path()).export().await.unwrap();
 
         // Killed after one page, after two, …: a repeat goes on, and meanwhile nothing takes the rest for a sale.
+        let as_read_before = world.servers.rows.sales.get(&old).await.unwrap().unwrap();
         let mut pages = 1;
         while archive(&world, &old, folder.path()).remove(&actor, pages).await.unwrap() == Removed::Stopped {
             assert_eq!(world.rows("sales", "sale_id = 'old'").await, 1, "the sale's own row goes last");
             let released = world.servers.rows.sales.released().await.unwrap();
             assert_eq!(released.iter().map(|sale| &sale.sale_id).collect::<Vec<_>>(), [&other]);
+            // An audit that read the sale before the removal began.
+            let audit = audit_sale(&world.reconcile_context(), &as_read_before, Window::Now).await.unwrap();
+            assert!(audit.consistent(), "after {pages} pages: {audit:?}");
             if pages == 1 {
                 assert!(world.cli(&["sale", "list"]).exits(0).out.contains("archived, being removed"));
                 world.cli(&["audit", "--now"]).exits(0);

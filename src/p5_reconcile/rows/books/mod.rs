@@ -26,6 +26,7 @@ use crate::domain::balance::LifeCounts;
 use crate::domain::ids::SaleId;
 use crate::domain::outcome::FailReason;
 use crate::orders::rows::series::ends_of_series;
+use crate::sales::rows::archived;
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Conn;
 use crate::store::mysql::schema::{sale_epochs, sales};
@@ -166,7 +167,8 @@ impl BookRows {
         Ok(known.into_values().collect())
     }
 
-    /// Reads everything of one sale in one snapshot; `None` when there is no such sale.
+    /// Reads everything of one sale in one snapshot; `None` when there is no such sale, or it is being removed (`archive`): what is left
+    /// of it then adds up to nothing.
     pub async fn read(&self, sale_id: &SaleId, query: BooksQuery<'_>) -> Result<Option<Books>, DbError> {
         let sale = sale_id.as_str().as_bytes();
         self.db
@@ -184,6 +186,9 @@ async fn in_snapshot(conn: &mut Conn, sale: &[u8], query: BooksQuery<'_>) -> Res
     let of_sale = sales::table.find(sale).select((sales::granted, sales::stock, sales::epoch));
     let row: Option<(i64, i64, u32)> = of_sale.first(conn).await.optional()?;
     let Some((granted, stock, epoch)) = row else { return Ok(None) };
+    if archived::is_there(conn, sale).await? {
+        return Ok(None);
+    }
     let journal = journal(conn, sale, query.flow_before).await?;
     let life = match query.orders {
         OrdersTurn::All { .. } => life::by_state(conn, sale, journal.all.returned()).await?,
