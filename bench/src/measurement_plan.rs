@@ -146,6 +146,17 @@ impl<'a> MeasurementPlan<'a> {
         Ok(bars)
     }
 
+    /// On servers of their own: the sales of other scenarios are checked, too.
+    async fn growth_sales_idle(&self) -> Result<Vec<Bar>, Failure> {
+        let spinner = Spinner::start("growth_sales_idle");
+        let Some(mut other) = self.environment.another(Difference::Settings(&[])).await? else {
+            return Ok(Vec::new());
+        };
+        other.all_roles().await?;
+        let idle = async |other: &mut Environment| growth_sales_idle::measure(other, &spinner).await;
+        Ok(vec![steady_crowd::measured_on(other, self.sizes, &spinner, idle).await?])
+    }
+
     async fn stage(&mut self, stage: Stage) -> Result<Vec<Bar>, Failure> {
         match stage {
             Stage::Accept => {
@@ -191,16 +202,7 @@ impl<'a> MeasurementPlan<'a> {
                 let spinner = self.nothing_but_api("growth_reconcile").await?;
                 growth_reconcile::measure(self.environment, self.sizes, &spinner).await
             }
-            Stage::GrowthSalesIdle => {
-                // On servers of their own: rows of other scenarios are audited, too.
-                let spinner = Spinner::start("growth_sales_idle");
-                let Some(mut other) = self.environment.another(Difference::Settings(&[])).await? else {
-                    return Ok(Vec::new());
-                };
-                other.all_roles().await?;
-                let idle = async |other: &mut Environment| growth_sales_idle::measure(other, &spinner).await;
-                Ok(vec![steady_crowd::measured_on(other, self.sizes, &spinner, idle).await?])
-            }
+            Stage::GrowthSalesIdle => self.growth_sales_idle().await,
             Stage::Expiry => {
                 let spinner = self.nothing_but_api("expiry").await?;
                 expiry::measure(self.environment, self.sizes, &spinner).await
