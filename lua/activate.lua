@@ -8,7 +8,7 @@
 -- ARGV[1] epoch, ARGV[2] limit (0: none), ARGV[3] outbox cap, ARGV[4] relay group (empty: the outbox is a list, which is
 --         nowhere while it has no entry), ARGV[5] grant id, ARGV[6] units, ARGV[7] number of shards,
 --         ARGV[8] start, ARGV[9] end (Unix ms), ARGV[10] door (open or token): what the script obeys, so that neither the clock nor the
---         memory of an api process decides it
+--         memory of an api process decides it; ARGV[11] drop: what the script obeys of it (reserve.lua), empty for a plain sale
 -- Returns 1 created, 0 was there in this epoch, -1 was there in another epoch, -2 some keys are there and some are not,
 --         -3 was there for another number of shards
 --
@@ -39,4 +39,5 @@ redis.call('SET', KEYS[2], ARGV[6])
 redis.call('HSET', KEYS[1], 'state', 'loaded', 'epoch', ARGV[1], 'limit', ARGV[2], 'cap', ARGV[3], 'number', '0',
   'accepted', '0 0', 'settled', ARGV[1] .. ' 0', 'shards', ARGV[7],
   'starts', ARGV[8], 'ends', ARGV[9], 'door', ARGV[10])
+if ARGV[11] ~= '' then redis.call('HSET', KEYS[1], 'drop', ARGV[11]) end
 return 1

@@ -4,7 +4,8 @@
 -- KEYS[1] meta, KEYS[2] stock, KEYS[3] buyers, KEYS[4] ledger, KEYS[5] grants, KEYS[6] transfers, KEYS[7] outbox
 -- ARGV[1] new epoch, ARGV[2] limit (0: none), ARGV[3] outbox cap, ARGV[4] relay group (empty: the outbox is a list),
 --         ARGV[5] number of shards, ARGV[6] epoch of the keys that were judged (0: there were none), ARGV[7] 1 if a rebuild was
---         under way on them, else 0; ARGV[8] start, ARGV[9] end (Unix ms), ARGV[10] door
+--         under way on them, else 0; ARGV[8] start, ARGV[9] end (Unix ms), ARGV[10] door,
+--         ARGV[11] drop (activate.lua)
 -- Returns 1 begun, -1 these are other keys than those that were judged, or they sell
 --
 -- Old keys go and new ones come in one step; a crash before or after leaves a sale that is closed. Never touches a sale
@@ -37,4 +38,5 @@ redis.call('HSET', KEYS[1], 'state', 'frozen', 'epoch', ARGV[1], 'limit', ARGV[2
   'accepted', '0 0', 'shards', ARGV[5], 'page', '0',
   'starts', ARGV[8], 'ends', ARGV[9], 'door', ARGV[10],
   'rebuilt', string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000)))
+if ARGV[11] ~= '' then redis.call('HSET', KEYS[1], 'drop', ARGV[11]) end
 return 1

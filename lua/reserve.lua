@@ -5,7 +5,8 @@
 -- next acceptance number, and its place in an outbox entry. A request id that is in the ledger already is a replay and
 -- changes nothing.
 --
--- KEYS[1] meta    hash: state, epoch, limit (0: none), cap, number, accepted ("<number> <units>"), starts, ends (Unix ms), door
+-- KEYS[1] meta    hash: state, epoch, limit (0: none), cap, number, accepted ("<number> <units>"), starts, ends (Unix ms), door,
+--         drop ("<limit> <sale> <sale> ...", the other sales of its drop; a plain sale has none)
 -- KEYS[2] stock   string: units left in this bucket
 -- KEYS[3] buyers  hash: user -> "<units> <first request id>"
 -- KEYS[4] ledger  hash: request id -> "<state> <number> <quantity> <epoch> <at_ms> <reason> <user>"
@@ -21,13 +22,18 @@
 --         places. Codes (domain/reserve.rs): 1 replayed, 2 duplicate buyer (first request id), 3 limit (units owned), 4 short (units left),
 --         5 conflict, 6 paused, 7 closed, 8 frozen, 9 keys missing, 10 stale epoch, 11 backlog, 12 damaged,
 --         13 warmed for another number of shards, 14 not started (milliseconds until the start), 15 ended,
---         16 the door takes requests with a purchase token only
+--         16 the door takes requests with a purchase token only, 17 limit of the drop (units owned over all its sales)
 --         Error NOSCRIPT: nothing ran, pass the boot fence first. Error WRONGTYPE: a key is damaged (12), nothing was written
 --
 -- Why nothing can be half done: every key is read, and every number is checked, before the first write; memory is checked by
 -- Redis before the script starts (the #!lua line without allow-oom); between the writes nothing can fail, and no pcall
 -- hides an error. Replay comes first: a winner's retry must get "accepted" after sell-out, pause and end alike.
--- All work is O(group); the hashes and the outbox are only touched by key (the hands are as many as relays at work).
+-- A drop's limit counts what a buyer has in all its sales. There is no sum of it that could be lost, rewound or edited: the script
+-- reads the buyers of the other sales, too, by keys that it makes from its own, since all about one buyer is on one shard. A sale
+-- sells nothing while one of them is frozen or not whole, because then it is not known what a buyer has. A plain sale reads one
+-- field more.
+--
+-- All work is O(group), times the sales of a drop; the hashes and the outbox are only touched by key (the hands are as many as relays at work).
 --
 -- What a request costs here is mostly Lua's: some 50 machine instructions a bytecode, 400 a new string. So the usual group, new
 -- requests of new buyers for one unit each, has a short way; any other request goes the long one.
@@ -77,7 +83,7 @@ end
 -- The records of all requests and buyers. The field '' marks both hashes as created, so that an empty hash differs from a
 -- lost one. A key of another type raises WRONGTYPE here, before anything is written.
 local meta = redis.call('HMGET', meta_key, 'state', 'epoch', 'limit', 'cap', 'number', 'shards', 'accepted', 'starts', 'ends',
-  'door')
+  'door', 'drop')
 local stock_text = redis.call('GET', stock_key)
 local known = redis.call('HMGET', ledger_key, '', unpack(ARGV, IDS + 1, IDS + count))
 local bought = redis.call('HMGET', buyers_key, '', unpack(ARGV, USERS + 1, USERS + count))
@@ -134,6 +140,34 @@ elseif meta[1] == 'frozen' then
 else
   refusal = 12
 end
+-- The limit of the drop, and what the buyer of each request has in its other sales; -1: something there is no number.
+local drop_limit, elsewhere
+-- Buyers of whom anything is known, here or there. They go the long way.
+local with_record = bought
+if meta[11] then
+  local limit_text, others = string.match(meta[11], '^(%d+)(.*)$')
+  drop_limit, elsewhere, with_record = whole(limit_text), {}, {unpack(bought)}
+  if not drop_limit then return answer_all(12) end
+  local meta_of, buyers_of = string.sub(meta_key, 1, -#sale - 1), string.sub(buyers_key, 1, -#sale - 1)
+  for other in string.gmatch(others, '[^ ]+') do
+    local state = redis.call('HGET', meta_of .. other, 'state')
+    local there = redis.call('HMGET', buyers_of .. other, '', unpack(ARGV, USERS + 1, USERS + count))
+    if state == 'closed' then
+      -- The sales of a drop are closed together: this one is over, too.
+      refusal = refusal or 7
+    elseif not state or state == 'frozen' or not there[1] then
+      refusal = refusal or 8
+    end
+    for i = 1, count do
+      local record = there[i + 1]
+      if record then
+        local units = whole(string.match(record, '^(%d+) %d+$'))
+        if elsewhere[i] == -1 or not units then elsewhere[i] = -1 else elsewhere[i] = (elsewhere[i] or 0) + units end
+        with_record[i + 1] = record
+      end
+    end
+  end
+end
 -- Orders that the outbox may still take. Of a list, the entries in the relays' processing lists are as unsent as those in it.
 local room, more = cap - length, '0'
 if OUTBOX == 'list' then
@@ -181,7 +215,7 @@ for _ = 1, 2 do
   local tens = number < 10 and 'Q ' or 'Q ' .. format('%d', (number - digit) / 10)
   for i = 1, count do
     local request_id, user = args[IDS + i], args[USERS + i]
-    if short and not known[i + 1] and not bought[i + 1] then
+    if short and not known[i + 1] and not with_record[i + 1] then
       accepted, digit = accepted + 1, digit + 1
       if digit == 10 then
         digit, tens = 0, 'Q ' .. format('%d', (number + accepted) / 10)
@@ -218,12 +252,15 @@ for _ = 1, 2 do
           owned, first = match(written, '^(%d+) (%d+)$')
           owned = whole(owned)
         end
-        if written and not owned then
+        local others = elsewhere and elsewhere[i] or 0
+        if (written and not owned) or others < 0 then
           code = 12
         elseif limit == 1 and owned then
           code, detail = 2, first
         elseif limit > 0 and (owned or 0) + quantity > limit then
           code, detail = 3, owned or 0
+        elseif drop_limit and (owned or 0) + others + quantity > drop_limit then
+          code, detail = 17, (owned or 0) + others
         elseif left < quantity then
           code, detail = 4, left
         elseif accepted >= room then

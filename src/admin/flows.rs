@@ -130,6 +130,7 @@ mod tests {
             epoch: 1,
             hidden: false,
             version: 1,
+            in_drop: None,
         }
     }
 

@@ -20,6 +20,7 @@ impl From<SaleError> for Problem {
         let english = error.to_string();
         let (kind, chinese) = match error {
             SaleError::Exists(id) => (Kind::Conflict, format!("活动 {id} 已存在，请换一个编号")),
+            SaleError::DropExists(id) => (Kind::Conflict, format!("组合活动 {id} 已存在，请换一个编号")),
             SaleError::Archived(id) => (Kind::Conflict, format!("活动 {id} 已归档，其编号不再使用，请换一个编号")),
             SaleError::GrantConflict(grant) => (Kind::Conflict, format!("授量 {grant} 已存在，且数量不同")),
             SaleError::BooksDisagree(id) => (
@@ -48,6 +49,11 @@ impl From<SaleControlError> for Problem {
             SaleControlError::Sale(error) => return error.into(),
             SaleControlError::Refused(refusal) => return refusal.into(),
             SaleControlError::NoSuchSale(id) => (Kind::SaleNotFound, format!("没有活动 {id}")),
+            SaleControlError::NoSuchDrop(id) => (Kind::DropNotFound, format!("没有组合活动 {id}")),
+            SaleControlError::OfDrop(id, of) => (
+                Kind::Conflict,
+                format!("活动 {id} 属于组合活动 {of}，其所有活动一起关闭；请暂停该活动，或关闭整个组合活动"),
+            ),
             SaleControlError::Closed(id) => (Kind::Conflict, format!("活动 {id} 已关闭，不能再打开；请新建活动")),
             SaleControlError::NotWarmed(id) => (Kind::Conflict, format!("活动 {id} 尚未预热；请先预热")),
             SaleControlError::KeysLost(id) => {

@@ -10,6 +10,7 @@ pub mod context;
 mod dev;
 mod dlq;
 mod doctor;
+mod drop;
 mod failure;
 mod finding;
 mod order;
@@ -95,6 +96,9 @@ enum CliCommand {
     /// Create, show and steer sales
     #[command(subcommand)]
     Sale(sale::SaleCommand),
+    /// Create, show and steer drops: sales that belong together, with one limit for each buyer over all of them
+    #[command(subcommand)]
+    Drop(drop::DropCommand),
     /// Compare Redis, outbox and DLQs with the database; exit code 2 when anything is lost, doubled or oversold
     ///
     /// Reads only; may run while buyers buy. A request is lost when it was accepted, is older than p5_reconcile.window_ms,
@@ -199,6 +203,7 @@ async fn dispatch(cli: SeckillCli) -> Result<u8, Failure> {
         Some(CliCommand::Migrate) => run::migrate(&layers, &data_dir).await,
         Some(CliCommand::Topology) => run::topology(&layers, &data_dir).await,
         Some(CliCommand::Sale(command)) => sale::run(&layers, &data_dir, command).await,
+        Some(CliCommand::Drop(command)) => drop::run(&layers, &data_dir, command).await,
         Some(CliCommand::Audit(args)) => audit::run(&layers, &data_dir, &args).await,
         Some(CliCommand::Order(command)) => order::run(&layers, &data_dir, &command).await,
         Some(CliCommand::Dlq(command)) => dlq::run(&layers, &data_dir, command).await,

@@ -48,7 +48,11 @@ impl SaleId {
 
     /// Reads a sale id.
     pub fn parse(text: &str) -> Result<Self, IdError> {
-        let what = "sale_id";
+        Self::parse_as("sale_id", text)
+    }
+
+    /// The same; an error names it `what`.
+    fn parse_as(what: &'static str, text: &str) -> Result<Self, IdError> {
         if text.is_empty() {
             return Err(IdError::Empty { what, expected: Self::EXPECTED });
         }
@@ -65,6 +69,23 @@ impl SaleId {
     pub(crate) fn accepts(text: &str) -> bool {
         let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
         (1..=Self::BYTES_MAX).contains(&text.len()) && text.bytes().all(plain)
+    }
+
+    /// The id as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A drop: 1 to 64 sales that belong together. Spelled as a sale id is.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DropId(Arc<str>);
+
+impl DropId {
+    /// Reads a drop id.
+    pub fn parse(text: &str) -> Result<Self, IdError> {
+        SaleId::parse_as("drop_id", text).map(|id| Self(id.0))
     }
 
     /// The id as text.
@@ -168,7 +189,7 @@ macro_rules! text_forms {
         }
     )*};
 }
-text_forms!(SaleId, UserId, RequestId);
+text_forms!(SaleId, DropId, UserId, RequestId);
 
 #[cfg(test)]
 mod tests {
@@ -190,6 +211,7 @@ mod tests {
         assert!(SaleId::parse(&"a".repeat(65)).is_err());
         assert!(SaleId::parse("a b").is_err());
         assert!(SaleId::parse("{0}").is_err());
+        assert!(DropId::parse("a b").unwrap_err().to_string().starts_with("drop_id is malformed"));
         assert!(UserId::parse("ä".repeat(32).as_str()).is_ok());
         assert!(UserId::parse("ä".repeat(33).as_str()).is_err());
         assert!(UserId::parse("a\nb").is_err());

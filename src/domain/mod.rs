@@ -6,6 +6,7 @@
 pub mod balance;
 pub(crate) mod currency;
 pub(crate) mod decimal;
+pub mod drops;
 pub mod fault;
 pub mod ids;
 pub(crate) mod instant;

@@ -40,6 +40,8 @@ pub enum Reserved {
     Ended,
     /// 16: the sale's door takes requests with a purchase token only, and this one came without. The caller's view is old.
     TokenMissing,
+    /// 17: the limit of the drop would be passed; the buyer owns this many units over all its sales.
+    DropLimitExceeded(u64),
 }
 
 /// A reply outside the contract: script and binary are of different builds.
@@ -77,6 +79,7 @@ impl Reserved {
             14 => Self::NotStarted(count),
             15 => Self::Ended,
             16 => Self::TokenMissing,
+            17 => Self::DropLimitExceeded(count),
             _ => return Err(unknown),
         })
     }
@@ -88,7 +91,7 @@ impl Reserved {
             Self::Accepted => Some(P2Reserve::Reserved),
             Self::Replayed => Some(P2Reserve::Replayed),
             Self::DuplicateBuyer(_) => Some(P2Reserve::Duplicate),
-            Self::LimitExceeded(_) => Some(P2Reserve::LimitExceeded),
+            Self::LimitExceeded(_) | Self::DropLimitExceeded(_) => Some(P2Reserve::LimitExceeded),
             Self::Short(0) => Some(P2Reserve::SoldOut),
             Self::Short(_) => Some(P2Reserve::NotEnough),
             Self::Conflict
@@ -112,10 +115,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_reply_contract_has_sixteen_codes_and_nothing_else() {
-        assert!((1..=16).all(|code| Reserved::from_reply(code, 1).is_ok()));
+    fn the_reply_contract_has_seventeen_codes_and_nothing_else() {
+        assert!((1..=17).all(|code| Reserved::from_reply(code, 1).is_ok()));
         assert!(Reserved::from_reply(0, 0).is_err());
-        assert!(Reserved::from_reply(17, 0).is_err());
+        assert!(Reserved::from_reply(18, 0).is_err());
         assert!(Reserved::from_reply(-1, 0).is_err());
         assert!(Reserved::from_reply(4, -1).is_err());
         assert!(Reserved::from_reply(2, 0).is_err());

@@ -1,5 +1,6 @@
 //! A sale: what is sold, when, to whom; and whether a request may try right now.
 
+use super::drops::SaleDrop;
 use super::ids::SaleId;
 use super::order_life::PaymentTerms;
 use super::policy::PurchasePolicy;
@@ -143,6 +144,9 @@ pub struct Sale {
     /// Incremented by each edit, reschedule, hide and publish. Cached by builds that had none: 0.
     #[serde(default)]
     pub version: u32,
+    /// The drop that it belongs to, from its creation on; none: it is a plain sale. Cached by builds that had none: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_drop: Option<SaleDrop>,
 }
 
 impl Sale {
@@ -150,6 +154,12 @@ impl Sale {
     #[must_use]
     pub const fn door(&self) -> SaleDoor {
         if self.token_required || self.waiting_room { SaleDoor::Token } else { SaleDoor::Open }
+    }
+
+    /// What the reserve script obeys of its drop: the field `drop` of its `meta`. Empty: nothing.
+    #[must_use]
+    pub(crate) fn drop_in_meta(&self) -> String {
+        self.in_drop.as_ref().and_then(SaleDrop::in_meta).unwrap_or_default()
     }
 
     /// Whether a new request may try, by status, window and clock; stock is for the script to decide.
@@ -190,6 +200,7 @@ pub(crate) mod tests {
             epoch: 1,
             hidden: false,
             version: 1,
+            in_drop: None,
         }
     }
 

@@ -41,6 +41,7 @@ problems! {
     NoSuchRoute = "NO_SUCH_ROUTE", 404, "There is nothing at this address", "该地址不存在";
     SaleNotFound = P1Entry::NotFound.code(), 404, "There is no such sale", "活动不存在";
     NoWaitingRoom = "NO_WAITING_ROOM", 404, "This sale has no waiting room; buy at once", "该活动无需排队，可直接购买";
+    DropNotFound = "DROP_NOT_FOUND", 404, "There is no such drop", "没有该组合活动";
     OrderNotFound = "ORDER_NOT_FOUND", 404, "There is no such order", "没有该订单";
     DeliveryNotFound = "DELIVERY_NOT_FOUND", 404, "There is no such delivery", "没有该投递";
     MethodNotAllowed = "METHOD_NOT_ALLOWED", 405, "This method is not offered here", "不支持该请求方法";

@@ -69,7 +69,7 @@ const fn word(reserved: &Reserved) -> &'static str {
         Reserved::Accepted => "ACCEPTED",
         Reserved::Replayed => "REPLAYED",
         Reserved::DuplicateBuyer(_) => "DUPLICATE",
-        Reserved::LimitExceeded(_) => "LIMIT_EXCEEDED",
+        Reserved::LimitExceeded(_) | Reserved::DropLimitExceeded(_) => "LIMIT_EXCEEDED",
         Reserved::Short(_) => "SHORT",
         Reserved::Conflict => "CONFLICT",
         Reserved::Paused

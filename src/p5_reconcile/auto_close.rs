@@ -3,7 +3,7 @@
 //! Input: a sale and the audit of it that was just made. Output: the sale closed, on record, or left alone. A crash between the
 //! database and Redis leaves a closed sale whose keys say otherwise; the next round of any leader mends it, however it was closed.
 
-use super::audit::SaleAudit;
+use super::audit::{SaleAudit, Window, audit_sale};
 use super::context::{ReconcileContext, ReconcileError};
 use crate::domain::ids::SaleId;
 use crate::domain::operator::{Actor, ActorKind, AuthMethod, Operation};
@@ -49,6 +49,26 @@ impl ReconcileContext {
         }
     }
 
+    /// Whether the other sales of its drop are over, too; they are closed together, at the turn of the one whose id is the first.
+    async fn is_drop_over(&self, sale: &Sale, after_s: u64) -> Result<bool, ReconcileError> {
+        let Some(of) = &sale.in_drop else { return Ok(true) };
+        if of.others.iter().any(|other| *other < sale.sale_id) {
+            return Ok(false);
+        }
+        for other in &of.others {
+            if !self.rows.giving.sales.ended_since(other, after_s).await? {
+                return Ok(false);
+            }
+        }
+        for other in &of.others {
+            let Some(other) = self.rows.giving.sales.get(other).await? else { return Ok(false) };
+            if !is_settled(&audit_sale(self, &other, Window::Now).await?) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// Whether every shard that still has the sale knows it as closed.
     async fn is_closed_in_redis(&self, id: &SaleId) -> Result<bool, ReconcileError> {
         for shard in 0..self.shards {
@@ -76,13 +96,17 @@ pub(super) async fn close_when_over(
         }
         SaleStatus::Closed => return Ok(()),
         SaleStatus::Warmed | SaleStatus::Paused => {
-            if after_s == 0 || !is_settled(audit) || !context.rows.giving.sales.ended_since(id, after_s).await? {
+            if after_s == 0
+                || !is_settled(audit)
+                || !context.rows.giving.sales.ended_since(id, after_s).await?
+                || !context.is_drop_over(sale, after_s).await?
+            {
                 return Ok(());
             }
             let system = system();
             let asked = json!({ "ended_since_s": after_s });
             let act = SaleAct { actor: &system, operation: Operation::SaleClose, sale_id: id, asked };
-            let closed = control.on_record(act, control.close_ended(id, after_s)).await;
+            let closed = control.on_record(act, control.close_ended(sale, after_s)).await;
             closed.inspect(|()| tracing::info!(phase = "p5_reconcile", sale = %id, "the sale is over and was closed"))
         }
     };

@@ -4,12 +4,13 @@
 //! in between leaves Redis with the old ones, for at most the ten seconds until an api process checks the warmed sales
 //! (`p1_entry::auto_warm`), and a cached sale for at most its time. Repeating any call is safe.
 
+use super::contention::again_after_contention;
 use super::control::SaleControl;
 use super::control_error::SaleControlError;
 use super::forms::CloneForm;
 use super::recorded::SaleAct;
 use super::sale_change::{ChangeRefusal, SaleChange};
-use crate::domain::ids::SaleId;
+use crate::domain::ids::{DropId, SaleId};
 use crate::domain::operator::{Actor, Operation};
 use crate::domain::sale::Sale;
 use crate::faults::crash_point;
@@ -97,12 +98,38 @@ impl SaleControl {
     ///
     /// # Errors
     /// [`SaleControlError::Closed`] when it is closed, or ends later than it did, by now: nothing is changed.
-    pub(crate) async fn close_ended(&self, id: &SaleId, after_s: u64) -> Result<(), SaleControlError> {
+    pub(crate) async fn close_ended(&self, sale: &Sale, after_s: u64) -> Result<(), SaleControlError> {
+        let id = &sale.sale_id;
+        if let Some(of) = &sale.in_drop {
+            let all: Vec<SaleId> = std::iter::once(id).chain(&of.others).cloned().collect();
+            return self.close_together(&all, Some(after_s)).await;
+        }
         if !self.rows.sales.close_ended(id, after_s).await? {
             return Err(SaleControlError::Closed(id.clone()));
         }
         crash_point!(SaleChanged);
         self.finish_close(id).await
+    }
+
+    /// Ends a drop for good: all its sales, by one change of the database. Accepted purchases still become orders.
+    pub async fn close_drop(&self, id: &DropId) -> Result<(), SaleControlError> {
+        let none = || SaleControlError::NoSuchDrop(id.clone());
+        let drop = self.rows.sales.drop_of(id).await?.ok_or_else(none)?;
+        self.close_together(&drop.sale_ids, None).await
+    }
+
+    /// Redis follows sale by sale: one that is behind sells nothing that the database takes, and P5 finishes it.
+    async fn close_together(&self, ids: &[SaleId], ended_since_s: Option<u64>) -> Result<(), SaleControlError> {
+        let Some(first) = ids.first() else { return Ok(()) };
+        let closed = async || Ok(self.rows.sales.close_together(ids, ended_since_s).await?);
+        if !again_after_contention(closed).await? {
+            return Err(SaleControlError::Closed(first.clone()));
+        }
+        crash_point!(SaleChanged);
+        for id in ids {
+            self.finish_close(id).await?;
+        }
+        Ok(())
     }
 
     /// Makes Redis follow a close, if a crash has left it behind: else its keys would stay for ever.

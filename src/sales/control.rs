@@ -56,8 +56,15 @@ impl SaleControl {
         }
     }
 
-    /// Warms a sale up and opens it (its window still decides when it sells). Also repairs a warm-up that was cut off.
+    /// Warms a sale up and opens it (its window still decides when it sells). Also repairs a warm-up that was cut off. Of a drop all
+    /// sales come with it, the others first: the script sells nothing of a drop while one of them has no keys.
     pub async fn warm(&self, id: &SaleId) -> Result<(), SaleControlError> {
+        for other in self.sale(id).await?.in_drop.into_iter().flat_map(|of| of.others) {
+            match again_after_contention(|| self.warm_once(&other)).await {
+                Ok(()) | Err(SaleControlError::Closed(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
         again_after_contention(|| self.warm_once(id)).await
     }
 
@@ -82,7 +89,9 @@ impl SaleControl {
         for _ in 0..ALIGN_MAX {
             self.align(&sale).await?;
             let now = self.sale(id).await?;
-            let terms = |sale: &Sale| (sale.status, sale.starts_at_ms, sale.ends_at_ms, sale.policy, sale.door());
+            let limit = |sale: &Sale| sale.in_drop.as_ref().and_then(|of| of.limit);
+            let terms =
+                |sale: &Sale| (sale.status, sale.starts_at_ms, sale.ends_at_ms, sale.policy, sale.door(), limit(sale));
             if terms(&now) == terms(&sale) {
                 break;
             }
@@ -195,6 +204,9 @@ impl SaleControl {
 
     /// Ends a sale for good. Accepted purchases still become orders.
     pub async fn close(&self, id: &SaleId) -> Result<(), SaleControlError> {
+        if let Some(of) = self.sale(id).await?.in_drop {
+            return Err(SaleControlError::OfDrop(id.clone(), of.drop_id));
+        }
         again_after_contention(|| self.move_to(id, SaleStatus::Closed)).await
     }
 
@@ -223,6 +235,7 @@ impl SaleControl {
             },
             SaleError::Status(_, SaleStatus::Draft) => SaleControlError::NotWarmed(id.clone()),
             other @ (SaleError::Exists(_)
+            | SaleError::DropExists(_)
             | SaleError::Archived(_)
             | SaleError::Unknown(_)
             | SaleError::GrantConflict(_)

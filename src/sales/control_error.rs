@@ -3,7 +3,7 @@
 //! Input: what the database, Redis or a rule said. Output: the error of every verb of [`SaleControl`](super::SaleControl). Values only.
 
 use super::sale_change::ChangeRefusal;
-use crate::domain::ids::SaleId;
+use crate::domain::ids::{DropId, SaleId};
 use crate::sales::rows::error::SaleError;
 use crate::store::mysql::DbError;
 use crate::store::redis::RedisFault;
@@ -14,6 +14,12 @@ pub enum SaleControlError {
     /// No such sale.
     #[error("there is no sale {0}; see seckill sale list")]
     NoSuchSale(SaleId),
+    /// No such drop.
+    #[error("there is no drop {0}")]
+    NoSuchDrop(DropId),
+    /// Its drop closes as a whole: what buyers have in it counts for the other sales as long as one of them sells.
+    #[error("sale {0} belongs to drop {1}, whose sales are closed together; pause it, or close the drop")]
+    OfDrop(SaleId, DropId),
     /// It is closed for good.
     #[error("sale {0} is closed; a closed sale is not opened again, create another one")]
     Closed(SaleId),
@@ -65,12 +71,15 @@ impl SaleControlError {
             | Self::Sale(SaleError::Db(_))
             | Self::NotRecorded(_) => true,
             Self::NoSuchSale(_)
+            | Self::NoSuchDrop(_)
+            | Self::OfDrop(..)
             | Self::Closed(_)
             | Self::NotWarmed(_)
             | Self::OtherShards(..)
             | Self::Refused(_)
             | Self::Sale(
                 SaleError::Exists(_)
+                | SaleError::DropExists(_)
                 | SaleError::Archived(_)
                 | SaleError::GrantConflict(_)
                 | SaleError::BooksDisagree(_)

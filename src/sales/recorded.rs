@@ -69,6 +69,8 @@ impl SaleControl {
 const fn code_of(error: &SaleControlError) -> &'static str {
     match error {
         SaleControlError::NoSuchSale(_) | SaleControlError::Sale(SaleError::Unknown(_)) => "NO_SUCH_SALE",
+        SaleControlError::NoSuchDrop(_) => "NO_SUCH_DROP",
+        SaleControlError::OfDrop(..) => "OF_DROP",
         SaleControlError::Closed(_) => "CLOSED",
         SaleControlError::NotWarmed(_) => "NOT_WARMED",
         SaleControlError::KeysLost(_) => "KEYS_LOST",
@@ -79,7 +81,7 @@ const fn code_of(error: &SaleControlError) -> &'static str {
         SaleControlError::Database(_) | SaleControlError::Sale(SaleError::Db(_)) | SaleControlError::NotRecorded(_) => {
             "DATABASE"
         }
-        SaleControlError::Sale(SaleError::Exists(_)) => "EXISTS",
+        SaleControlError::Sale(SaleError::Exists(_) | SaleError::DropExists(_)) => "EXISTS",
         SaleControlError::Sale(SaleError::Archived(_)) => "ARCHIVED",
         SaleControlError::Sale(SaleError::GrantConflict(_)) => "GRANT_CONFLICT",
         SaleControlError::Sale(SaleError::GrantReserved(_)) => "GRANT_RESERVED",

@@ -68,6 +68,7 @@ async fn warm(settings: &Settings, servers: &Servers, spec: &SaleSpec) {
         epoch: 1,
         hidden: false,
         version: 1,
+        in_drop: None,
     };
     servers.rows.sales.create(&sale).await.expect("create");
     servers.sale_control(settings).warm(&sale_id).await.expect("warm-up");

@@ -63,6 +63,7 @@ impl Environment {
             epoch: 1,
             hidden: false,
             version: 1,
+            in_drop: None,
         };
         self.servers.rows.sales.create(&sale).await?;
         Ok(sale)

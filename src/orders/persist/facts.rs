@@ -7,6 +7,7 @@ use crate::domain::policy::PurchasePolicy;
 use crate::orders::persist::Persister;
 use crate::orders::persist::numbers::ClosedNumbers;
 use crate::orders::persist::sale_facts::SaleFacts;
+use crate::sales::rows::drops;
 use crate::store::mysql::codes::read_sale_id;
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::schema::sales;
@@ -15,6 +16,7 @@ use diesel::prelude::*;
 use diesel::sql_types::Datetime;
 use diesel_async::RunQueryDsl;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = sales)]
@@ -27,6 +29,7 @@ struct FactsRow {
     pay_grace_s: u32,
     limit_returns: bool,
     closings: u32,
+    drop_id: Option<Vec<u8>>,
 }
 
 impl Persister {
@@ -43,13 +46,15 @@ impl Persister {
         }
         missing.sort_unstable();
         missing.dedup();
-        let (rows, mut closed): (Vec<(FactsRow, NaiveDateTime, NaiveDateTime)>, _) = self
+        let (rows, of_drops, mut closed) = self
             .db
             .run("sale_facts", async |conn| {
                 let query = sales::table.filter(sales::sale_id.eq_any(&missing));
                 let now = diesel::dsl::sql::<Datetime>("NOW(3)");
-                let rows = query.select((FactsRow::as_select(), sales::starts_at, now)).load(conn).await?;
-                Ok((rows, ClosedNumbers::of(conn, &missing).await?))
+                let query = query.select((FactsRow::as_select(), sales::starts_at, now));
+                let rows: Vec<(FactsRow, NaiveDateTime, NaiveDateTime)> = query.load(conn).await?;
+                let of_drops = drops::of(conn, rows.iter().filter_map(|(row, ..)| row.drop_id.as_deref())).await?;
+                Ok((rows, of_drops, ClosedNumbers::of(conn, &missing).await?))
             })
             .await?;
         // Before its start a sale can be edited.
@@ -60,7 +65,9 @@ impl Persister {
             let unit_price = UnitPrice::new(row.price_cents, &row.currency);
             let sale_id = read_sale_id(&row.sale_id)?;
             let closed = closed.remove(&sale_id).unwrap_or_default().into();
-            let found = SaleFacts { unit_price, policy, payment, closings: row.closings, closed };
+            let in_drop = row.drop_id.map(|drop_id| of_drops.of_sale(&drop_id, &sale_id)).transpose()?;
+            let in_drop = in_drop.map(Arc::new);
+            let found = SaleFacts { unit_price, policy, payment, in_drop, closings: row.closings, closed };
             if starts_at <= now {
                 settled.insert(sale_id.clone(), found.clone());
             }

@@ -1,6 +1,6 @@
 //! The rows that a transaction will write, worked out before it opens, so that it holds its locks only while it writes.
 
-use crate::domain::ids::SaleId;
+use crate::domain::ids::{DropId, SaleId};
 use crate::domain::message::OrderMessage;
 use crate::domain::order_life::{OrderState, PaymentTerms};
 use crate::domain::outcome::{FailReason, Obstacle, Outcome};
@@ -70,6 +70,14 @@ pub(crate) struct SaleShare {
     pub buyers: Option<(u64, BTreeMap<Vec<u8>, u64>)>,
 }
 
+/// What one drop gives to the group, by all its sales.
+pub(crate) struct DropShare {
+    /// Most units of one buyer; none: they are only counted.
+    pub(crate) limit: Option<u64>,
+    /// The units that each buyer gets now, sorted by buyer as those of a sale are.
+    pub(crate) buyers: BTreeMap<Vec<u8>, u64>,
+}
+
 /// The rows of one transaction. Sorted by request id and by sale: all such transactions take locks in one order.
 pub(crate) struct WritePlan<'a> {
     /// The beginning and the INSERTs into `request_outcome`, `orders`, `stock_flow` and, where a webhook wants them, `webhook_deliveries`, as
@@ -79,6 +87,8 @@ pub(crate) struct WritePlan<'a> {
     pub events: Vec<WaitingEvents>,
     /// What each sale gives.
     pub shares: BTreeMap<&'a SaleId, SaleShare>,
+    /// What each drop gives.
+    pub(crate) drops: BTreeMap<DropId, DropShare>,
     /// Orders that have to be paid.
     pub(crate) unpaid_count: usize,
 }
@@ -100,7 +110,7 @@ impl<'a> WritePlan<'a> {
         let mut outcomes = Values::insert(OUTCOME_COLUMNS, group.len());
         let payable = facts.values().any(|facts| facts.payment.is_some());
         let mut orders = Values::insert(if payable { PAYABLE_COLUMNS } else { ORDER_COLUMNS }, group.len());
-        let mut shares = BTreeMap::new();
+        let (mut shares, mut drops) = (BTreeMap::new(), BTreeMap::new());
         let mut events = Vec::new();
         let mut unpaid_count = 0;
         let mut of_sale: Option<(&SaleId, &SaleFacts)> = None;
@@ -115,7 +125,7 @@ impl<'a> WritePlan<'a> {
             if facts.closed.have(accepted) && !left_out!(ClosedNumbers) {
                 return Ok(Err(Obstacle::NumberClosed));
             }
-            if !facts.policy.allows(0, accepted.purchase.quantity) {
+            if !facts.allow(accepted.purchase.quantity) {
                 return Ok(Err(Obstacle::LimitPassed));
             }
             unpaid_count += usize::from(facts.payment.is_some());
@@ -125,6 +135,7 @@ impl<'a> WritePlan<'a> {
                 add_deadline(&mut orders, facts.payment);
             }
             add_share(&mut shares, accepted, facts);
+            add_drop_share(&mut drops, accepted, facts);
             if !source.has_message() || deliveries.is_wanted() {
                 let event = PublishedEvent::of_outcome(accepted, Outcome::Ordered, Some(&facts.unit_price)).encoded();
                 deliveries.add(&event);
@@ -136,7 +147,7 @@ impl<'a> WritePlan<'a> {
             opening = opening.replace("INSERT INTO", "INSERT IGNORE INTO");
         }
         deliveries.append_to(&mut opening);
-        Ok(Ok(Self { opening, events, shares, unpaid_count }))
+        Ok(Ok(Self { opening, events, shares, drops, unpaid_count }))
     }
 }
 
@@ -220,4 +231,13 @@ fn add_share<'a>(shares: &mut BTreeMap<&'a SaleId, SaleShare>, accepted: &'a Ord
         let owned = buyers.entry(purchase.user_id.as_str().as_bytes().to_vec()).or_default();
         *owned += u64::from(purchase.quantity.get());
     }
+}
+
+fn add_drop_share(drops: &mut BTreeMap<DropId, DropShare>, accepted: &OrderMessage, facts: &SaleFacts) {
+    let Some(of) = &facts.in_drop else { return };
+    let purchase = &accepted.purchase;
+    let limit = of.limit.map(|limit| u64::from(limit.get()));
+    let share = drops.entry(of.drop_id.clone()).or_insert_with(|| DropShare { limit, buyers: BTreeMap::new() });
+    let owned = share.buyers.entry(purchase.user_id.as_str().as_bytes().to_vec()).or_default();
+    *owned += u64::from(purchase.quantity.get());
 }

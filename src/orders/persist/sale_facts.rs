@@ -1,10 +1,11 @@
 //! The facts of a sale that each order needs. Price, purchase policy and payment terms never change after its start; which of its
 //! numbers are closed does, and the transaction finds out ([`super::numbers`]). A cache of the process, for sales that have started.
 
+use crate::domain::drops::SaleDrop;
 use crate::domain::ids::SaleId;
 use crate::domain::message::UnitPrice;
 use crate::domain::order_life::PaymentTerms;
-use crate::domain::policy::PurchasePolicy;
+use crate::domain::policy::{PurchasePolicy, Quantity};
 use crate::orders::persist::numbers::ClosedNumbers;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,9 +19,19 @@ pub(crate) struct SaleFacts {
     pub unit_price: UnitPrice,
     pub policy: PurchasePolicy,
     pub payment: Option<PaymentTerms>,
+    /// The drop whose limit its orders count against, too.
+    pub(crate) in_drop: Option<Arc<SaleDrop>>,
     /// How often numbers of it were closed when these were read.
     pub(crate) closings: u32,
     pub(crate) closed: Arc<ClosedNumbers>,
+}
+
+impl SaleFacts {
+    /// Whether a buyer who has nothing may have this many units, here and in the drop.
+    pub(crate) fn allow(&self, quantity: Quantity) -> bool {
+        let limit_of_drop = self.in_drop.as_ref().and_then(|of| of.limit);
+        self.policy.allows(0, quantity) && limit_of_drop.is_none_or(|limit| quantity.get() <= limit.get())
+    }
 }
 
 /// Facts by sale. Unknown sales are not remembered: they may be created at any moment.

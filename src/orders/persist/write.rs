@@ -1,4 +1,5 @@
-//! The transaction that persists a group: outcomes → orders → journal (one message) → buyers → stock (the hot row, last), commit.
+//! The transaction that persists a group: outcomes → orders → journal (one message) → buyers, of sales and of drops → stock (the hot
+//! row, last), commit.
 //! Three round trips, because each costs this process and the server about as much as ten orders do.
 //!
 //! Whatever goes wrong, everything is rolled back: a lock wait (1205) undoes only its statement and a deadlock (1213) the
@@ -14,6 +15,7 @@ use crate::domain::states::{P6Fulfil, State};
 use crate::events::rows::outcome as events;
 use crate::faults::{crash_point, left_out};
 use crate::orders::persist::plan::{SaleShare, WritePlan};
+use crate::orders::rows::purchases::{DROP_PURCHASES, LimitTable, PURCHASES};
 use crate::store::mysql::fault::{DbError, Halt};
 use crate::store::mysql::pool::{Conn, Db};
 use crate::store::mysql::schema::{request_outcome, sales};
@@ -23,6 +25,7 @@ use diesel::dsl::exists;
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Binary, Unsigned};
 use diesel_async::{RunQueryDsl, SimpleAsyncConnection};
+use std::collections::BTreeMap;
 use std::pin::pin;
 
 /// The end of the transaction that the plan's first message opens.
@@ -36,7 +39,7 @@ pub(crate) enum Blocked {
     Outcome,
     /// A buyer has an order in a one-per-user sale.
     Buyer,
-    /// A buyer would pass the cumulative limit.
+    /// A buyer would pass the cumulative limit of a sale, or the limit of a drop.
     Limit,
     /// Numbers of a sale were closed since they were read: the numbers of the group may be among them.
     Closed,
@@ -113,7 +116,12 @@ async fn write(conn: &mut Conn, plan: &WritePlan<'_>) -> Result<(), Halt<Blocked
         events::write(conn, &plan.events).await?;
     }
     for (sale_id, share) in &plan.shares {
-        count_buyers(conn, sale_id, share).await?;
+        if let Some((limit, buyers)) = &share.buyers {
+            count_buyers(conn, (PURCHASES, sale_id.as_str()), (Some(*limit), buyers)).await?;
+        }
+    }
+    for (drop_id, share) in &plan.drops {
+        count_buyers(conn, (DROP_PURCHASES, drop_id.as_str()), (share.limit, &share.buyers)).await?;
     }
     for (sale_id, share) in &plan.shares {
         take_stock(conn, sale_id, share).await?;
@@ -124,26 +132,28 @@ async fn write(conn: &mut Conn, plan: &WritePlan<'_>) -> Result<(), Halt<Blocked
 
 /// Adds what each buyer gets and checks whether anyone passed the limit. The rows are locked by the upsert, so the check
 /// sees what will be committed; its row count is not used, because this driver counts matched rows (window 70).
-async fn count_buyers(conn: &mut Conn, sale_id: &SaleId, share: &SaleShare) -> Result<(), Halt<Blocked>> {
-    let Some((limit, buyers)) = &share.buyers else { return Ok(()) };
-    let sale = sale_id.as_str().as_bytes();
-    let mut upsert =
-        Values::insert("/* landing */ INSERT INTO purchases (sale_id, user_id, quantity) VALUES ", buyers.len());
+async fn count_buyers(
+    conn: &mut Conn,
+    (LimitTable { table, column, insert }, id): (LimitTable, &str),
+    (limit, buyers): (Option<u64>, &BTreeMap<Vec<u8>, u64>),
+) -> Result<(), Halt<Blocked>> {
+    let mut upsert = Values::insert(insert, buyers.len());
     let mut users = Values::list(buyers.len());
     for (user, units) in buyers {
         upsert.row();
-        upsert.bytes(sale);
+        upsert.bytes(id.as_bytes());
         upsert.bytes(user);
         upsert.number(*units);
         users.bytes(user);
     }
     conn.batch_execute(&(upsert.finish() + " ON DUPLICATE KEY UPDATE quantity = quantity + VALUES(quantity)")).await?;
+    let Some(limit) = limit else { return Ok(()) };
     let above = format!(
-        "/* landing */ SELECT COUNT(*) AS above FROM purchases WHERE sale_id = ? AND quantity > ? AND user_id IN {}",
+        "/* landing */ SELECT COUNT(*) AS above FROM {table} WHERE {column} = ? AND quantity > ? AND user_id IN {}",
         users.finish()
     );
-    let above: Above =
-        diesel::sql_query(above).bind::<Binary, _>(sale).bind::<Unsigned<BigInt>, _>(*limit).get_result(conn).await?;
+    let above = diesel::sql_query(above).bind::<Binary, _>(id.as_bytes()).bind::<Unsigned<BigInt>, _>(limit);
+    let above: Above = above.get_result(conn).await?;
     if above.above == 0 { Ok(()) } else { Err(Halt::Because(Blocked::Limit)) }
 }
 

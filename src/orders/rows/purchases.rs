@@ -1,4 +1,4 @@
-//! The units that buyers own (`purchases`), compared with the orders that count against their limits. Reads only.
+//! The units that buyers own: where they are counted, and those of a sale (`purchases`) compared with the orders that count against their limits. Reads only.
 //!
 //! Each comparison is one statement, and so one moment of the database.
 
@@ -8,6 +8,29 @@ use crate::store::mysql::fault::DbError;
 use diesel::QueryableByName;
 use diesel::sql_types::{BigInt, Binary};
 use diesel_async::RunQueryDsl;
+
+/// Where the units of buyers are counted for a limit.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LimitTable {
+    pub(crate) table: &'static str,
+    /// What the limit is of.
+    pub(crate) column: &'static str,
+    /// The beginning of an INSERT; its values are of the column, then the buyer and the units.
+    pub(crate) insert: &'static str,
+}
+
+/// For cumulative limits of sales.
+pub(crate) const PURCHASES: LimitTable = LimitTable {
+    table: "purchases",
+    column: "sale_id",
+    insert: "/* landing */ INSERT INTO purchases (sale_id, user_id, quantity) VALUES ",
+};
+/// For drops.
+pub(crate) const DROP_PURCHASES: LimitTable = LimitTable {
+    table: "drop_purchases",
+    column: "drop_id",
+    insert: "/* landing */ INSERT INTO drop_purchases (drop_id, user_id, quantity) VALUES ",
+};
 
 /// Units of all buyers of a sale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, QueryableByName)]

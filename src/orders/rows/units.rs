@@ -1,10 +1,11 @@
 //! Units of orders that ended: they go back into `sales.stock`, and one grant carries them to Redis.
 //!
-//! Input: how many units of which sale, and whose limits come back with them. Output: journal row, stock, grant, in the caller's
+//! Input: how many units of which sale, and whose limits, of the sale and of its drop, come back with them. Output: journal row, stock, grant, in the caller's
 //! transaction. A closed sale gets a grant, too, which is never applied to Redis: it shows in the books where the units are.
 
 use crate::domain::ids::SaleId;
 use crate::domain::order_life::ReturnedPurchase;
+use crate::orders::rows::purchases::{DROP_PURCHASES, LimitTable, PURCHASES};
 use crate::sales::rows::archived as archive;
 use crate::sales::rows::grants;
 use crate::store::mysql::codes::GrantKind;
@@ -43,7 +44,12 @@ pub(crate) async fn give_back(conn: &mut Conn, returned: &ReturnedUnits<'_>) -> 
     );
     diesel::insert_into(stock_flow::table).values(row).execute(conn).await?;
     if returned.counted_by_buyer {
-        give_limits_back(conn, sale, returned.limits).await?;
+        give_limits_back(conn, (PURCHASES, sale), returned.limits).await?;
+    }
+    if !returned.limits.is_empty()
+        && let Some(drop_id) = sales::table.find(sale).select(sales::drop_id).first::<Option<Vec<u8>>>(conn).await?
+    {
+        give_limits_back(conn, (DROP_PURCHASES, &drop_id), returned.limits).await?;
     }
     let more = sales::stock.eq(sales::stock + returned.units);
     // A session that holds this row holds up the whole sale, whichever order ends.
@@ -63,7 +69,11 @@ pub(crate) async fn give_back(conn: &mut Conn, returned: &ReturnedUnits<'_>) -> 
 }
 
 /// Buyers in the order of persisting. A buyer who owned less would be a broken book, and the unsigned column says so.
-async fn give_limits_back(conn: &mut Conn, sale: &[u8], limits: &[ReturnedPurchase]) -> Result<(), DbError> {
+async fn give_limits_back(
+    conn: &mut Conn,
+    (LimitTable { table, column, .. }, id): (LimitTable, &[u8]),
+    limits: &[ReturnedPurchase],
+) -> Result<(), DbError> {
     if limits.is_empty() {
         return Ok(());
     }
@@ -73,7 +83,7 @@ async fn give_limits_back(conn: &mut Conn, sale: &[u8], limits: &[ReturnedPurcha
     }
     let mut cases = String::new();
     let (mut users, mut named) = (Values::list(by_buyer.len()), Values::list(1));
-    named.bytes(sale);
+    named.bytes(id);
     for (user, units) in by_buyer {
         let mut one = Values::list(1);
         one.bytes(user);
@@ -81,8 +91,8 @@ async fn give_limits_back(conn: &mut Conn, sale: &[u8], limits: &[ReturnedPurcha
         users.bytes(user);
     }
     let less = format!(
-        "/* orders::limits */ UPDATE purchases SET quantity = quantity - CASE user_id{cases} END \
-         WHERE sale_id = {} AND user_id IN {} ORDER BY user_id",
+        "/* orders::limits */ UPDATE {table} SET quantity = quantity - CASE user_id{cases} END \
+         WHERE {column} = {} AND user_id IN {} ORDER BY user_id",
         named.finish(),
         users.finish()
     );

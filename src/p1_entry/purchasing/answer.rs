@@ -13,6 +13,7 @@ use crate::p1_entry::overload::overloaded;
 use crate::p1_entry::status::status_url;
 use crate::p2_reserve::Decision;
 use crate::telemetry::count;
+use std::num::NonZeroU32;
 
 impl Purchasing {
     /// The answer to one decision.
@@ -79,6 +80,7 @@ impl Purchasing {
                 let english = format!("the limit is {limit} a buyer, you have {owned}");
                 Err(Kind::LimitExceeded.because_both(english, format!("每人限购 {limit} 件，您已有 {owned} 件")))
             }
+            Reserved::DropLimitExceeded(owned) => Err(drop_limit(view, owned)),
             Reserved::Short(0) => Err(Kind::SoldOut.into()),
             Reserved::Short(left) => {
                 Err(Kind::NotEnough.because_both(format!("{left} left"), format!("仅剩 {left} 件")).remaining(left))
@@ -111,6 +113,13 @@ impl Purchasing {
             }
         }
     }
+}
+
+/// The limit of the drop, over all its sales.
+fn drop_limit(view: &SaleView, owned: u64) -> Problem {
+    let limit = view.sale.in_drop.as_ref().and_then(|of| of.limit).map_or(0, NonZeroU32::get);
+    let english = format!("the limit over all sales of this drop is {limit} a buyer, you have {owned}");
+    Kind::LimitExceeded.because_both(english, format!("该系列所有活动合计每人限购 {limit} 件，您已有 {owned} 件"))
 }
 
 /// What only an operator can put right.

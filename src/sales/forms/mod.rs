@@ -1,7 +1,9 @@
 //! What operators say about sales, and the rules for it. The command line and the admin API read the same ones.
 
 mod changes;
+mod new_drop;
 mod new_sale;
 
 pub(crate) use changes::{CloneForm, OrNone, RescheduleForm, SaleEditForm};
+pub(crate) use new_drop::NewDropForm;
 pub(crate) use new_sale::{NewSaleForm, PAY_GRACE_S};

@@ -15,7 +15,7 @@ const PRICE_CENTS_MAX: i64 = 1_000_000_000_000;
 /// Longest product id, characters.
 const PRODUCT_CHARS_MAX: usize = 64;
 /// Longest title, characters.
-const TITLE_CHARS_MAX: usize = 200;
+pub(super) const TITLE_CHARS_MAX: usize = 200;
 /// Longest time to pay, seconds: 30 days.
 const PAY_WITHIN_S_MAX: u32 = 2_592_000;
 /// The grace of a sale that does not say, seconds.
@@ -28,10 +28,12 @@ const PAY_GRACE_S_MAX: u32 = 86_400;
 #[schema(as = NewSaleBody)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewSaleForm {
+    #[serde(alias = "sale_id")]
     #[schema(value_type = String, pattern = "^[A-Za-z0-9_-]{1,64}$")]
     #[arg(long, help = "1 to 64 characters of A-Z a-z 0-9 _ -")]
     pub(crate) id: SaleId,
     /// What is sold.
+    #[serde(alias = "product_id")]
     #[schema(min_length = 1, max_length = 64)]
     #[arg(long)]
     pub(crate) product: String,
@@ -245,6 +247,7 @@ impl NewSaleForm {
             epoch: 1,
             hidden: self.hidden,
             version: 1,
+            in_drop: None,
         })
     }
 }

@@ -5,7 +5,7 @@
 //! entry of a dead-letter queue), and report a row that could not be written.
 
 use crate::domain::ids::SaleId;
-use crate::domain::operator::OperatorAct;
+use crate::domain::operator::{ActTarget, OperatorAct};
 use crate::sales::rows::SaleRow;
 use crate::store::mysql::codes::cut;
 use crate::store::mysql::columns::UnixMs;
@@ -152,12 +152,14 @@ pub(super) async fn insert_pending(conn: &mut Conn, sale_id: &SaleId) -> Result<
         return Ok(());
     };
     let sale = sales::table.find(sale_id.as_str().as_bytes()).select(SaleRow::as_select());
-    let sale: SaleRow = sale.first(conn).await?;
-    let mut after = json!({ "sale": sale.read()? });
+    let sale = vec![sale.first(conn).await?];
+    let mut after = json!({ "sale": SaleRow::read_all(conn, sale).await?.pop() });
     if !pending.asked.is_null() {
         after["asked"] = pending.asked.clone();
     }
-    insert(conn, &OperatorAct { after: Some(after), ..pending.act.clone() }).await
+    // An act on a drop is one on each of its sales.
+    let (target, of_sale) = (ActTarget::Sale(sale_id.clone()), Some(sale_id.clone()));
+    insert(conn, &OperatorAct { after: Some(after), target, sale_id: of_sale, ..pending.act.clone() }).await
 }
 
 /// The transaction of [`insert_pending`] is committed.

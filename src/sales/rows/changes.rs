@@ -6,9 +6,11 @@ use crate::domain::ids::SaleId;
 use crate::domain::sale::{Sale, SaleStatus};
 use crate::sales::rows::{SaleRow, SaleRows, acts};
 use crate::sales::sale_change::{START_SETTLED_S, SaleChange};
+use crate::store::mysql::codes::unix_ms;
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Conn;
 use crate::store::mysql::schema::sales;
+use chrono::NaiveDateTime;
 use diesel::dsl::sql;
 use diesel::mysql::Mysql;
 use diesel::prelude::*;
@@ -25,15 +27,16 @@ pub(crate) struct SeenSale {
 impl SaleRows {
     /// A sale with the database's time, if it exists.
     pub(crate) async fn seen(&self, sale_id: &SaleId) -> Result<Option<SeenSale>, DbError> {
-        let row: Option<(SaleRow, chrono::NaiveDateTime)> = self
-            .db
+        self.db
             .run("sale_seen", async |conn| {
                 let sale = sales::table.find(sale_id.as_str().as_bytes());
-                Ok(sale.select((SaleRow::as_select(), sql::<Datetime>("NOW(3)"))).first(conn).await.optional()?)
+                let sale = sale.select((SaleRow::as_select(), sql::<Datetime>("NOW(3)")));
+                let found: Option<(SaleRow, NaiveDateTime)> = sale.first(conn).await.optional()?;
+                let Some((row, now)) = found else { return Ok(None) };
+                let sale = SaleRow::read_all(conn, vec![row]).await?.pop();
+                Ok(sale.map(|sale| SeenSale { sale, now_ms: unix_ms(now) }))
             })
-            .await?;
-        row.map(|(row, now)| Ok(SeenSale { sale: row.read()?, now_ms: crate::store::mysql::codes::unix_ms(now) }))
-            .transpose()
+            .await
     }
 }
 

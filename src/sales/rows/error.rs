@@ -1,6 +1,6 @@
 //! Why the database did not create or change a sale: what commands, the admin API and the warm-up pass on.
 
-use crate::domain::ids::SaleId;
+use crate::domain::ids::{DropId, SaleId};
 use crate::domain::sale::SaleStatus;
 use crate::store::mysql::fault::DbError;
 
@@ -10,6 +10,9 @@ pub enum SaleError {
     /// The id is taken.
     #[error("sale {0} exists already, choose another id")]
     Exists(SaleId),
+    /// The id of the drop is taken.
+    #[error("drop {0} exists already, choose another id")]
+    DropExists(DropId),
     /// The id was that of a sale that was archived.
     #[error("sale {0} was archived, and its id is not given again; choose another id")]
     Archived(SaleId),

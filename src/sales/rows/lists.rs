@@ -5,6 +5,7 @@ use crate::domain::ids::SaleId;
 use crate::domain::sale::{Sale, SaleStatus};
 use crate::store::mysql::codes::{datetime, read_sale_id};
 use crate::store::mysql::fault::DbError;
+use crate::store::mysql::pool::Conn;
 use crate::store::mysql::schema::{archived_sales, sales};
 use diesel::dsl::sql;
 use diesel::mysql::Mysql;
@@ -25,29 +26,27 @@ fn is_full(rows: usize, rows_max: i64) -> bool {
 impl SaleRows {
     /// The newest [`SALES_MAX`] sales, newest first.
     pub async fn list(&self) -> Result<Vec<Sale>, DbError> {
-        let rows: Vec<SaleRow> = self
-            .db
+        self.db
             .run("sale_list", async |conn| {
                 let newest = sales::table.order((sales::created_at.desc(), sales::sale_id)).limit(SALES_MAX);
-                Ok(newest.select(SaleRow::as_select()).load(conn).await?)
+                let rows = newest.select(SaleRow::as_select()).load(conn).await?;
+                SaleRow::read_all(conn, rows).await
             })
-            .await?;
-        rows.into_iter().map(SaleRow::read).collect()
+            .await
     }
 
     /// The newest [`SALES_MAX`] sales that buyers see, are not closed and end after `ended_after_ms` (Unix milliseconds), newest first.
     pub(crate) async fn not_over(&self, ended_after_ms: i64) -> Result<Vec<Sale>, DbError> {
         let horizon = datetime(ended_after_ms)?;
-        let rows: Vec<SaleRow> = self
-            .db
+        self.db
             .run("sale_not_over", async |conn| {
                 let open = sales::table.filter(sales::status.ne(SaleStatus::Closed.code()));
                 let listed = open.filter(sales::ends_at.gt(horizon)).filter(sales::hidden.eq(false));
                 let newest = listed.order((sales::created_at.desc(), sales::sale_id)).limit(SALES_MAX);
-                Ok(newest.select(SaleRow::as_select()).load(conn).await?)
+                let rows = newest.select(SaleRow::as_select()).load(conn).await?;
+                SaleRow::read_all(conn, rows).await
             })
-            .await?;
-        rows.into_iter().map(SaleRow::read).collect()
+            .await
     }
 
     /// All sales of a query in the order of their ids, read page by page.
@@ -61,11 +60,13 @@ impl SaleRows {
             let after = all.last().map_or(Vec::new(), |sale| sale.sale_id.as_str().as_bytes().to_vec());
             let page = wanted().filter(sales::sale_id.gt(after)).order(sales::sale_id).limit(SALES_MAX);
             let page = page.select(SaleRow::as_select());
-            let rows: Vec<SaleRow> = self.db.run(name, async |conn| Ok(page.load(conn).await?)).await?;
-            let is_last = !is_full(rows.len(), SALES_MAX);
-            for row in rows {
-                all.push(row.read()?);
-            }
+            let read = async |conn: &mut Conn| {
+                let rows = page.load(conn).await?;
+                SaleRow::read_all(conn, rows).await
+            };
+            let sales = self.db.run(name, read).await?;
+            let is_last = !is_full(sales.len(), SALES_MAX);
+            all.extend(sales);
             if is_last {
                 return Ok(all);
             }

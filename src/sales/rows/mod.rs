@@ -3,6 +3,7 @@
 pub mod acts;
 pub mod archived;
 pub mod changes;
+pub(crate) mod drops;
 pub mod error;
 pub mod grants;
 mod lists;
@@ -17,6 +18,7 @@ use crate::store::mysql::codes::{datetime, read_sale_id, unix_ms, unreadable};
 use crate::store::mysql::columns::UnixMs;
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::mysql_handle;
+use crate::store::mysql::pool::Conn;
 use crate::store::mysql::schema::sales;
 pub use acts::ActRows;
 use archived as archive;
@@ -57,6 +59,7 @@ struct SaleRow {
     epoch: u32,
     hidden: bool,
     version: u32,
+    drop_id: Option<Vec<u8>>,
 }
 
 impl SaleRow {
@@ -81,12 +84,32 @@ impl SaleRow {
             epoch: sale.epoch,
             hidden: sale.hidden,
             version: sale.version,
+            drop_id: sale.in_drop.as_ref().map(|of| of.drop_id.as_str().as_bytes().to_vec()),
         })
     }
 
-    fn read(self) -> Result<Sale, DbError> {
+    /// Inside a transaction: the new sale and its first grant. [`DbError::Duplicate`] of [`ARCHIVED`] when the id was one of a
+    /// removed sale.
+    async fn insert(&self, conn: &mut Conn, sale: &Sale) -> Result<(), DbError> {
+        diesel::insert_into(sales::table).values(self).execute(conn).await?;
+        // After the insert: a removal of this id has committed by now, and its row in `archived_sales` can be read.
+        if archive::is_there(conn, &self.sale_id).await? {
+            return Err(DbError::Duplicate(ARCHIVED.to_owned()));
+        }
+        grants::insert(conn, &sale.sale_id, FIRST_GRANT, (sale.granted, sale.epoch)).await
+    }
+
+    /// Reads rows; those of drops with what `drops` has, which only one query more knows ([`drops::of`]).
+    async fn read_all(conn: &mut Conn, rows: Vec<Self>) -> Result<Vec<Sale>, DbError> {
+        let of_drops = drops::of(conn, rows.iter().filter_map(|row| row.drop_id.as_deref())).await?;
+        rows.into_iter().map(|row| row.read(&of_drops)).collect()
+    }
+
+    fn read(self, of_drops: &drops::KnownDrops) -> Result<Sale, DbError> {
+        let sale_id = read_sale_id(&self.sale_id)?;
+        let in_drop = self.drop_id.map(|drop_id| of_drops.of_sale(&drop_id, &sale_id)).transpose()?;
         Ok(Sale {
-            sale_id: read_sale_id(&self.sale_id)?,
+            sale_id,
             product_id: self.product_id,
             title: self.title,
             price_cents: self.price_cents,
@@ -103,6 +126,7 @@ impl SaleRow {
             epoch: self.epoch,
             hidden: self.hidden,
             version: self.version,
+            in_drop,
         })
     }
 }
@@ -118,12 +142,7 @@ impl SaleRows {
             .db
             .run("sale_create", async |conn| {
                 conn.transaction(async |conn| {
-                    diesel::insert_into(sales::table).values(&row).execute(conn).await?;
-                    // After the insert: a removal of this id has committed by now, and its row in `archived_sales` can be read.
-                    if archive::is_there(conn, &row.sale_id).await? {
-                        return Err(DbError::Duplicate(ARCHIVED.to_owned()));
-                    }
-                    grants::insert(conn, &sale.sale_id, FIRST_GRANT, (sale.granted, sale.epoch)).await?;
+                    row.insert(conn, sale).await?;
                     acts::insert_pending(conn, &sale.sale_id).await
                 })
                 .await
@@ -142,14 +161,13 @@ impl SaleRows {
 
     /// A sale, if it exists.
     pub async fn get(&self, sale_id: &SaleId) -> Result<Option<Sale>, DbError> {
-        let row: Option<SaleRow> = self
-            .db
+        self.db
             .run("sale_get", async |conn| {
                 let sale = sales::table.find(sale_id.as_str().as_bytes()).select(SaleRow::as_select());
-                Ok(sale.first(conn).await.optional()?)
+                let row: Option<SaleRow> = sale.first(conn).await.optional()?;
+                Ok(SaleRow::read_all(conn, row.into_iter().collect()).await?.pop())
             })
-            .await?;
-        row.map(SaleRow::read).transpose()
+            .await
     }
 
     /// When a sale was created, Unix milliseconds by the database's clock; `None` if there is no such sale.

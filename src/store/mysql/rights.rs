@@ -6,10 +6,12 @@ use diesel::sql_types::Text;
 use diesel_async::{RunQueryDsl, SimpleAsyncConnection};
 
 /// Tables, each with a column for the UPDATE that is not done.
-const TABLES: [(&str, &str); 14] = [
+const TABLES: [(&str, &str); 16] = [
     ("sales", "stock"),
     ("orders", "quantity"),
     ("purchases", "quantity"),
+    ("drops", "version"),
+    ("drop_purchases", "quantity"),
     ("request_outcome", "number"),
     ("outcome_event", "request_id"),
     ("failed_request", "status"),

@@ -25,6 +25,17 @@ diesel::table! {
         version -> Unsigned<Integer>,
         closings -> Unsigned<Integer>,
         created_at -> Datetime,
+        drop_id -> Nullable<Binary>,
+    }
+}
+
+diesel::table! {
+    drops (drop_id) {
+        drop_id -> Binary,
+        title -> Varchar,
+        per_user_limit -> Nullable<Unsigned<Integer>>,
+        sale_ids -> Binary,
+        version -> Unsigned<Integer>,
     }
 }
 

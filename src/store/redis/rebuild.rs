@@ -72,6 +72,7 @@ impl RebuildKeys {
             millis(sale.starts_at_ms),
             millis(sale.ends_at_ms),
             text(sale.door().code()),
+            text(sale.drop_in_meta()),
         ];
         let begun = integer(&self.redis.script(&REBUILD_BEGIN, keys, args).await?)?;
         trace_point!(RebuildBegun { sale: id.as_str(), shard: shard, epoch: sale.epoch, verdict: begun });

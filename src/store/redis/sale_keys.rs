@@ -124,6 +124,7 @@ impl SaleKeys {
             millis(sale.starts_at_ms),
             millis(sale.ends_at_ms),
             text(sale.door().code()),
+            text(sale.drop_in_meta()),
         ];
         match integer(&self.redis.script(&ACTIVATE, keys, args).await?)? {
             1 => Ok(Activation::Created),
@@ -135,11 +136,12 @@ impl SaleKeys {
         }
     }
 
-    /// Makes `shard` sell `sale` within the sale's window and limit, and through its door; `false` when its keys are missing. Repeating is safe.
+    /// Makes `shard` sell `sale` within the sale's window and limits, and through its door; `false` when its keys are missing. Repeating is safe.
     pub async fn set_terms(&self, sale: &Sale, shard: u16) -> Result<bool, RedisFault> {
         let keys = vec![self.redis.keys.meta(shard, &sale.sale_id)];
         let limit = Value::Integer(sale.policy.limit().unwrap_or(0).into());
-        let args = vec![millis(sale.starts_at_ms), millis(sale.ends_at_ms), limit, text(sale.door().code())];
+        let (starts, ends) = (millis(sale.starts_at_ms), millis(sale.ends_at_ms));
+        let args = vec![starts, ends, limit, text(sale.door().code()), text(sale.drop_in_meta())];
         Ok(integer(&self.redis.script(&SET_TERMS, keys, args).await?)? >= 0)
     }
 

@@ -8,7 +8,7 @@ use super::stock::Stock;
 use crate::domain::sale::{MetaState, Sale, SaleStatus};
 
 impl Keyspace {
-    /// Whether the sale's meta on this shard has exactly this status, epoch, window, limit and door, for as many shards as here.
+    /// Whether the sale's meta on this shard has exactly this status, epoch, window, limits and door, for as many shards as here.
     async fn has_terms_of(&self, sale: &Sale, shard: u16) -> Result<bool, RedisFault> {
         let state = match sale.status {
             SaleStatus::Draft => return Ok(false),
@@ -17,6 +17,7 @@ impl Keyspace {
             SaleStatus::Closed => MetaState::Closed,
         };
         let terms = [
+            ("drop", sale.drop_in_meta()),
             ("state", state.code().to_owned()),
             ("epoch", sale.epoch.to_string()),
             ("starts", sale.starts_at_ms.max(0).to_string()),
@@ -29,7 +30,7 @@ impl Keyspace {
         args.extend(terms.iter().map(|(field, _)| text(*field)));
         let found = list(self.command("HMGET", 0, args).await?)?;
         Ok(found.len() == terms.len()
-            && found.iter().zip(&terms).all(|(found, (_, term))| optional_text(found).as_ref() == Some(term)))
+            && found.iter().zip(&terms).all(|(found, (_, term))| optional_text(found).unwrap_or_default() == *term))
     }
 }
 

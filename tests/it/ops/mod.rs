@@ -12,6 +12,7 @@ mod archive;
 mod commands;
 mod configuration;
 mod doctor;
+mod drops;
 mod ended_sales;
 mod metrics;
 mod operator_acts;

@@ -2,6 +2,7 @@
 
 mod crash;
 mod database_errors;
+mod drops;
 mod events;
 mod frozen_host;
 mod groups;

@@ -2,6 +2,7 @@
 
 mod crash;
 mod damage;
+mod drops;
 mod fence;
 mod given_up;
 mod keys_lost;

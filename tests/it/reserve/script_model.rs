@@ -1,6 +1,6 @@
-//! `lua/reserve.lua` against a model, over random sequences of groups, pauses, freezes and top-ups.
+//! `lua/reserve.lua` against a model, over random sequences of groups, pauses, freezes and top-ups, of plain sales and of one of a drop.
 
-use crate::support::basics::resp::RawRedis;
+use crate::support::basics::resp::{RawRedis, Reply};
 use crate::support::world::outbox_kinds::{LIST, STREAM, orders_of, sent};
 use crate::support::world::parts::reserve_model::{Ask, EPOCH, Model, Step};
 use crate::support::world::parts::script_model::{redis_sale, request_id, reserve, user_id};
@@ -8,12 +8,14 @@ use crate::support::world::{World, run};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use seckill::config::OutboxKind;
-use seckill::domain::ids::{RequestId, SaleId};
+use seckill::domain::drops::SaleDrop;
+use seckill::domain::ids::{DropId, RequestId, SaleId};
 use seckill::domain::message;
 use seckill::domain::reserve::Reserved;
 use seckill::domain::sale::{MetaState, Sale, SaleDoor};
 use seckill::store::redis::{Granted, LocatedEntry, SentEntry};
 use std::collections::{BTreeSet, HashMap};
+use std::num::NonZeroU32;
 
 /// Buyers in a row; then one of them may come again, or another one with his request id, or he with another request.
 fn crowd() -> impl Strategy<Value = Step> {
@@ -181,13 +183,56 @@ impl Bench<'_> {
     }
 }
 
-async fn sequence(world: &World, (limit, cap, stock): (u32, usize, u64), steps: &[Step]) -> Result<(), TestCaseError> {
+/// The limit of a drop with two other sales, and what buyers have in them, by their small numbers.
+type OtherSales = Option<(u32, Vec<(u8, u32)>)>;
+
+/// Warms the other sales of the drop; buyers in turn have their units in one and in the other.
+async fn others_of(world: &World, (limit, owned): (u32, Vec<(u8, u32)>)) -> (SaleDrop, HashMap<u8, u64>) {
+    let store = &world.servers.redis;
+    let others = ["model-2", "mo"].map(|id| redis_sale(id, 0));
+    for other in &others {
+        store.sale_keys.activate(other, 0, 1, ("g", 0)).await.unwrap();
+        store.sale_keys.set_state(&other.sale_id, 0, MetaState::Paused, &[MetaState::Loaded]).await.unwrap();
+    }
+    let (mut redis, mut elsewhere) = (RawRedis::of(world).await, HashMap::new());
+    for (at, (user, units)) in owned.into_iter().enumerate() {
+        let key = store.keys.buyers(0, &others[at % 2].sale_id);
+        let before = redis.call(&["HGET", &key, user_id(user).as_str()]).await;
+        // A buyer who stands twice may have both in one sale: the later counts.
+        if !matches!(before, Reply::Nil) {
+            continue;
+        }
+        redis.call(&["HSET", &key, user_id(user).as_str(), &format!("{units} {}", request_id(900))]).await;
+        *elsewhere.entry(user).or_default() += u64::from(units);
+    }
+    let drop_id = DropId::parse("drop").unwrap();
+    let others = others.map(|other| other.sale_id).to_vec();
+    (SaleDrop { drop_id, limit: NonZeroU32::new(limit), others }, elsewhere)
+}
+
+async fn sequence(world: &World, sizes: (u32, usize, u64), steps: &[Step]) -> Result<(), TestCaseError> {
+    sequence_in(world, sizes, None, steps).await
+}
+
+async fn sequence_in(
+    world: &World,
+    (limit, cap, stock): (u32, usize, u64),
+    others: OtherSales,
+    steps: &[Step],
+) -> Result<(), TestCaseError> {
     RawRedis::of(world).await.clear().await;
     let store = &world.servers.redis;
-    let sale = redis_sale("model", limit);
+    let mut sale = redis_sale("model", limit);
+    let mut drop = None;
+    if let Some(others) = others {
+        let limit = u64::from(others.0);
+        let (in_drop, elsewhere) = others_of(world, others).await;
+        sale.in_drop = Some(in_drop);
+        drop = Some((limit, elsewhere));
+    }
     store.sale_keys.activate(&sale, 0, cap as u64, ("g", i64::try_from(stock).unwrap())).await.unwrap();
     store.sale_keys.set_state(&sale.sale_id, 0, MetaState::Open, &[MetaState::Loaded]).await.unwrap();
-    let model = Model::new(u64::from(limit), cap, stock);
+    let model = Model { drop, ..Model::new(u64::from(limit), cap, stock) };
     let mut bench = Bench { world, sale: sale.sale_id.clone(), terms: sale, model, gone: 0 };
     for (no, step) in steps.iter().enumerate() {
         bench.take(no, step).await?;
@@ -236,11 +281,13 @@ fn the_model_holds(outbox: &str, cases_count: u32) {
         prop_oneof![3 => Just(1_000usize), 1 => 0usize..120],
         prop_oneof![0u64..30, 100u64..600],
     );
-    let cases = (sales, proptest::collection::vec(step(), 1..14));
+    let drops = (1u32..9, proptest::collection::vec((0u8..12, 1u32..5), 0..8));
+    let drops = proptest::option::weighted(0.5, drops);
+    let cases = (sales, drops, proptest::collection::vec(step(), 1..14));
     let config = Config { cases: cases_count, failure_persistence: None, ..Config::default() };
-    let outcome = TestRunner::new(config).run(&cases, |(sale, steps)| {
+    let outcome = TestRunner::new(config).run(&cases, |(sale, drop, steps)| {
         let mut done = Ok(());
-        run(async { done = sequence(&world, sale, &steps).await });
+        run(async { done = sequence_in(&world, sale, drop, &steps).await });
         done
     });
     if let Err(failure) = outcome {

@@ -235,6 +235,7 @@ impl World {
             epoch: 1,
             hidden: false,
             version: 1,
+            in_drop: None,
         };
         change(&mut sale);
         self.servers.rows.sales.create(&sale).await.expect("create");

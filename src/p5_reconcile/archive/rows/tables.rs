@@ -225,6 +225,7 @@ pub const TABLES: [ArchiveTable; 10] = [
             ("hidden", Is),
             ("version", Is),
             ("closings", Is),
+            ("drop_id", Utf8),
             ("created_at", Text),
         ],
         units: Some("stock"),

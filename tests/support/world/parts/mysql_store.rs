@@ -69,6 +69,7 @@ pub fn sale(id: &str, stock: i64, policy: PurchasePolicy) -> Sale {
         epoch: 1,
         hidden: false,
         version: 1,
+        in_drop: None,
     }
 }
 

@@ -64,6 +64,8 @@ pub struct Model {
     pub buyers: HashMap<u8, (u64, u64)>,
     /// Request id → buyer, units, number.
     pub ledger: HashMap<u64, (u8, u32, u64)>,
+    /// The limit of its drop, and what buyers have in the drop's other sales; none: it is a plain sale.
+    pub drop: Option<(u64, HashMap<u8, u64>)>,
 }
 
 /// The epoch of every sale here.
@@ -83,6 +85,7 @@ impl Model {
             outbox: 0,
             buyers: HashMap::new(),
             ledger: HashMap::new(),
+            drop: None,
         }
     }
 
@@ -110,6 +113,12 @@ impl Model {
         }
         if self.limit > 0 && owned_units + units > self.limit {
             return Reserved::LimitExceeded(owned_units);
+        }
+        if let Some((limit, elsewhere)) = &self.drop {
+            let owned = owned_units + elsewhere.get(&ask.user).copied().unwrap_or(0);
+            if owned + units > *limit {
+                return Reserved::DropLimitExceeded(owned);
+            }
         }
         if self.stock < units {
             return Reserved::Short(self.stock);

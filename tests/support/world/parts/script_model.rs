@@ -39,6 +39,7 @@ pub fn redis_sale(id: &str, limit: u32) -> Sale {
         epoch: EPOCH,
         hidden: false,
         version: 1,
+        in_drop: None,
     }
 }
 

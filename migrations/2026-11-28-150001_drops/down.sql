@@ -1,0 +1,2 @@
+-- Forgets all drops; for development databases only.
+DROP TABLE drops;

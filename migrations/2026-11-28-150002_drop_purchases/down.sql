@@ -1,0 +1,2 @@
+-- Forgets what buyers own in drops; for development databases only.
+DROP TABLE drop_purchases;

@@ -1,0 +1,179 @@
+//! `seckill drop …`: creates, shows and steers drops, sales that belong together.
+
+use crate::cli::failure::Failure;
+use crate::cli::{context, output};
+use crate::config::Layers;
+use crate::domain::drops::SalesDrop;
+use crate::domain::ids::DropId;
+use crate::domain::sale::Sale;
+use crate::http::times::shown_time;
+use crate::sales::forms::NewDropForm;
+use crate::sales::{DropCreated, DropVerb, SaleControl};
+use serde_json::json;
+use std::io::Read;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+
+/// Largest file of a drop, bytes; 64 sales with long titles are 60,000.
+const FILE_BYTES_MAX: u64 = 1_000_000;
+
+/// `seckill drop …`
+#[derive(Debug, clap::Subcommand)]
+pub(super) enum DropCommand {
+    /// Create a drop and its sales as drafts, all or nothing; safe to repeat with the same file
+    ///
+    /// The file is JSON: drop_id, title, limit (most units of one buyer over all sales, null for none) and sales, 1 to 64, each with the
+    /// fields of `POST /admin/v1/sales`.
+    #[command(after_help = "Example:
+  {\"drop_id\": \"sneaker\", \"title\": \"Sneaker 26\", \"limit\": 1, \"sales\": [
+    {\"sale_id\": \"sneaker-41\", \"product_id\": \"sneaker-41\", \"title\": \"EU 41\", \"stock\": 96, \"price_cents\": 19900,
+     \"starts_at\": \"2027-03-01T10:00:00+01:00\", \"ends_at\": \"2027-03-01T12:00:00+01:00\"},
+    {\"sale_id\": \"sneaker-42\", \"product_id\": \"sneaker-42\", \"title\": \"EU 42\", \"stock\": 120, \"price_cents\": 19900,
+     \"starts_at\": \"2027-03-01T10:00:00+01:00\", \"ends_at\": \"2027-03-01T12:00:00+01:00\"}]}")]
+    Create {
+        /// The file; - is standard input
+        #[arg(long, value_name = "FILE")]
+        file: PathBuf,
+        /// Put the stock of all its sales into Redis at once
+        #[arg(long)]
+        warm: bool,
+    },
+    /// Show a drop with its sales
+    Show {
+        id: DropId,
+        #[arg(long)]
+        json: bool,
+    },
+    /// Put the stock of all its sales into Redis and open them (their windows still decide when they sell); safe to repeat
+    Warm { id: DropId },
+    /// Stop selling; can be resumed
+    Pause { id: DropId },
+    /// Go on selling after a pause
+    Resume { id: DropId },
+    /// Hide all its sales from buyers; not while they sell, pause the drop first
+    Hide { id: DropId },
+    /// Show its hidden sales to buyers
+    Publish { id: DropId },
+    /// End all its sales for good; what was accepted still lands
+    Close { id: DropId },
+}
+
+/// What a command comes to, once its file is read.
+enum DropWork {
+    Create { drop: SalesDrop, sales: Vec<Sale>, warm: bool },
+    Show { id: DropId, json: bool },
+    Each { id: DropId, verb: DropVerb, done: &'static str },
+    Close(DropId),
+}
+
+impl DropWork {
+    fn of(command: DropCommand) -> Result<Self, Failure> {
+        let each = |id, verb, done| Self::Each { id, verb, done };
+        Ok(match command {
+            DropCommand::Create { file, warm } => {
+                let (drop, sales) = drafts(&file)?;
+                Self::Create { drop, sales, warm }
+            }
+            DropCommand::Show { id, json } => Self::Show { id, json },
+            DropCommand::Warm { id } => each(id, DropVerb::Warm, "warmed"),
+            DropCommand::Pause { id } => each(id, DropVerb::Pause, "paused"),
+            DropCommand::Resume { id } => each(id, DropVerb::Resume, "resumed"),
+            DropCommand::Hide { id } => each(id, DropVerb::Hide, "hidden"),
+            DropCommand::Publish { id } => each(id, DropVerb::Publish, "published"),
+            DropCommand::Close { id } => Self::Close(id),
+        })
+    }
+}
+
+/// Reads and checks the file of a drop.
+fn drafts(file: &Path) -> Result<(SalesDrop, Vec<Sale>), Failure> {
+    let name = file.display();
+    let unreadable = |error: std::io::Error| Failure::Usage(format!("--file: cannot read {name}: {error}"));
+    let mut text = String::new();
+    if file == Path::new("-") {
+        std::io::stdin().take(FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(unreadable)?;
+    } else {
+        let opened = std::fs::File::open(file).map_err(unreadable)?;
+        opened.take(FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(unreadable)?;
+    }
+    if text.len() as u64 > FILE_BYTES_MAX {
+        return Err(Failure::Usage(format!("--file: {name} is larger than {FILE_BYTES_MAX} bytes, which no drop is")));
+    }
+    let form: NewDropForm =
+        serde_json::from_str(&text).map_err(|error| Failure::Usage(format!("--file: {name}: {error}")))?;
+    form.drafts().map_err(|bad| Failure::Usage(format!("--file: {name}: {bad}")))
+}
+
+async fn show(control: &SaleControl, id: &DropId, json: bool) -> Result<(), Failure> {
+    let (drop, sales) = control.drop_with_sales(id).await?;
+    if json {
+        let SalesDrop { drop_id, title, limit, .. } = drop;
+        output::json(&json!({ "drop_id": drop_id, "title": title, "limit": limit, "sales": sales }));
+        return Ok(());
+    }
+    let none = || "none".to_owned();
+    let limit = drop.limit.map_or_else(none, |limit: NonZeroU32| format!("{limit} a buyer over all sales"));
+    output::table(
+        ["field", "value"],
+        [["drop", drop.drop_id.as_str()], ["title", &drop.title], ["limit", &limit]].map(|row| row.map(str::to_owned)),
+    );
+    output::table(
+        ["sale", "title", "status", "granted", "unsold", "limit", "starts", "ends"],
+        sales.iter().map(|sale| {
+            [
+                sale.sale_id.to_string(),
+                sale.title.clone(),
+                sale.status.code().to_owned(),
+                sale.granted.to_string(),
+                sale.stock.to_string(),
+                sale.policy.limit().map_or_else(none, |limit| limit.to_string()),
+                shown_time(sale.starts_at_ms),
+                shown_time(sale.ends_at_ms),
+            ]
+        }),
+    );
+    Ok(())
+}
+
+pub(super) async fn run(layers: &Layers, data_dir: &Path, command: DropCommand) -> Result<u8, Failure> {
+    // A mistake shows before any server is called.
+    let command = DropWork::of(command)?;
+    let settings = context::settings(layers, data_dir)?;
+    let servers = context::servers(&settings).await?;
+    let (actor, control) = (context::operator(), servers.sale_control(&settings));
+    let each = async |id: &DropId, verb: DropVerb, done: &str| {
+        let mut failed = 0;
+        for (sale, of_sale) in control.each_of_drop(&actor, id, verb).await? {
+            match of_sale {
+                Ok(()) => output::line(&format!("{done} {sale}")),
+                Err(error) => {
+                    failed += 1;
+                    output::complain(&format!("{sale}: {error}"));
+                }
+            }
+        }
+        let left = format!("{failed} of the sales were not {done}; repeat it, which changes nothing else");
+        if failed == 0 { Ok(()) } else { Err(Failure::Failed(left)) }
+    };
+    match command {
+        DropWork::Create { drop, sales, warm } => {
+            let id = &drop.drop_id;
+            match control.create_drop(&actor, &drop, &sales).await? {
+                DropCreated::Now => output::line(&format!("created {id} with {} sales", sales.len())),
+                DropCreated::Before => output::line(&format!("{id} is there already, with the same sales")),
+            }
+            if warm {
+                each(id, DropVerb::Warm, "warmed").await?;
+            }
+        }
+        DropWork::Show { id, json } => show(&control, &id, json).await?,
+        DropWork::Each { id, verb, done } => each(&id, verb, done).await?,
+        DropWork::Close(id) => {
+            for sale in control.close_drop_on_record(&actor, &id).await? {
+                output::line(&format!("closed {sale}; what was accepted still lands"));
+            }
+        }
+    }
+    servers.redis.quit().await;
+    Ok(0)
+}

@@ -1,0 +1,130 @@
+//! What operators do to a drop: the same for all its sales, one after the other.
+//!
+//! Input: an operator's wish. Output: the drop in the database, then its sales in Redis, and what became of each. A crash between two
+//! sales leaves the later ones as they were; every call can be repeated. Each act on a sale is on record with the sale.
+
+use super::control::SaleControl;
+use super::control_error::SaleControlError;
+use super::recorded::SaleAct;
+use super::sale_change::SaleChange;
+use crate::domain::drops::SalesDrop;
+use crate::domain::ids::{DropId, SaleId};
+use crate::domain::operator::{Actor, Operation};
+use crate::domain::sale::Sale;
+use crate::sales::rows::error::SaleError;
+use serde_json::{Value, json};
+
+/// What is done to each sale of a drop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DropVerb {
+    Warm,
+    Pause,
+    Resume,
+    Hide,
+    Publish,
+}
+
+/// Whether a drop was created.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DropCreated {
+    Now,
+    /// It was there, with the same sales on the same terms.
+    Before,
+}
+
+/// What became of one sale.
+pub(crate) type OfSale = (SaleId, Result<(), SaleControlError>);
+
+impl DropVerb {
+    const fn operation(self) -> Operation {
+        match self {
+            Self::Warm => Operation::SaleWarm,
+            Self::Pause => Operation::SalePause,
+            Self::Resume => Operation::SaleResume,
+            Self::Hide => Operation::SaleHide,
+            Self::Publish => Operation::SalePublish,
+        }
+    }
+}
+
+impl SaleControl {
+    /// A drop with its sales, in their order.
+    pub(crate) async fn drop_with_sales(&self, id: &DropId) -> Result<(SalesDrop, Vec<Sale>), SaleControlError> {
+        let none = || SaleControlError::NoSuchDrop(id.clone());
+        let drop = self.rows.sales.drop_of(id).await?.ok_or_else(none)?;
+        let mut sales = Vec::with_capacity(drop.sale_ids.len());
+        for sale in &drop.sale_ids {
+            sales.extend(self.rows.sales.get(sale).await?);
+        }
+        Ok((drop, sales))
+    }
+
+    /// Creates a drop and its sales as drafts, all or nothing, on record. Repeating with the same file is safe.
+    pub(crate) async fn create_drop(
+        &self,
+        actor: &Actor,
+        drop: &SalesDrop,
+        sales: &[Sale],
+    ) -> Result<DropCreated, SaleControlError> {
+        let Some(first) = sales.first() else { return Ok(DropCreated::Before) };
+        let asked = json!({ "drop": drop.drop_id, "limit": drop.limit, "sales": drop.sale_ids });
+        let act = SaleAct { actor, operation: Operation::SaleCreate, sale_id: &first.sale_id, asked };
+        let creating = async { Ok(self.rows.sales.create_drop(drop, sales).await?) };
+        match self.on_record(act, creating).await {
+            Ok(()) => Ok(DropCreated::Now),
+            Err(SaleControlError::Sale(SaleError::DropExists(id))) => {
+                let (there, its_sales) = self.drop_with_sales(&id).await?;
+                let is_same = there == *drop && its_sales.len() == sales.len();
+                let are_same = its_sales.iter().zip(sales).all(|(there, new)| terms(there) == terms(new));
+                let exists = || SaleError::DropExists(id).into();
+                if is_same && are_same { Ok(DropCreated::Before) } else { Err(exists()) }
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Does the same to each sale of a drop, on record. An error of one keeps no other back.
+    pub(crate) async fn each_of_drop(
+        &self,
+        actor: &Actor,
+        id: &DropId,
+        verb: DropVerb,
+    ) -> Result<Vec<OfSale>, SaleControlError> {
+        let mut done = Vec::new();
+        for sale in self.drop_with_sales(id).await?.1 {
+            let sale_id = &sale.sale_id;
+            let act = SaleAct { actor, operation: verb.operation(), sale_id, asked: Value::Null };
+            let of_sale = match verb {
+                DropVerb::Warm => self.on_record(act, self.warm(sale_id)).await,
+                DropVerb::Pause => self.on_record(act, self.pause(sale_id)).await,
+                DropVerb::Resume => self.on_record(act, self.resume(sale_id)).await,
+                DropVerb::Hide if sale.hidden => Ok(()),
+                DropVerb::Publish if !sale.hidden => Ok(()),
+                DropVerb::Hide => self.on_record(act, self.change(sale_id, &SaleChange::Hide, None)).await,
+                DropVerb::Publish => self.on_record(act, self.change(sale_id, &SaleChange::Publish, None)).await,
+            };
+            done.push((sale.sale_id, of_sale));
+        }
+        Ok(done)
+    }
+
+    /// Closes a drop for good, on record ([`SaleControl::close_drop`]).
+    pub(crate) async fn close_drop_on_record(
+        &self,
+        actor: &Actor,
+        id: &DropId,
+    ) -> Result<Vec<SaleId>, SaleControlError> {
+        let (drop, _) = self.drop_with_sales(id).await?;
+        let Some(first) = drop.sale_ids.first() else { return Ok(Vec::new()) };
+        let act = SaleAct { actor, operation: Operation::SaleClose, sale_id: first, asked: json!({ "drop": id }) };
+        self.on_record(act, self.close_drop(id)).await?;
+        Ok(drop.sale_ids)
+    }
+}
+
+/// What the file of a drop says about a sale.
+fn terms(sale: &Sale) -> impl PartialEq + '_ {
+    let what = (&sale.sale_id, &sale.product_id, &sale.title, sale.price_cents, &sale.currency, sale.granted);
+    let how = (sale.policy, sale.token_required, sale.waiting_room, sale.payment);
+    (what, how, sale.starts_at_ms, sale.ends_at_ms)
+}

@@ -1,0 +1,112 @@
+//! A new drop: the file of `seckill drop create`.
+
+use super::NewSaleForm;
+use super::new_sale::TITLE_CHARS_MAX;
+use crate::domain::drops::{SALES_MAX, SalesDrop};
+use crate::domain::ids::{DropId, SaleId};
+use crate::domain::sale::Sale;
+use crate::http::bad_form::BadForm;
+use std::collections::HashSet;
+use std::num::NonZeroU32;
+
+/// A new drop with its sales.
+#[derive(Debug, Clone, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewDropForm {
+    pub(crate) drop_id: DropId,
+    /// What a buyer reads.
+    title: String,
+    /// Most units of one buyer over all its sales; no limit when left out.
+    #[serde(default)]
+    limit: Option<u32>,
+    /// 1 to 64, in the order in which they are shown.
+    sales: Vec<NewSaleForm>,
+}
+
+/// Which field of a drop cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}{bad}", .sale.as_ref().map_or_else(String::new, |sale| format!("sale {sale}: ")))]
+pub(crate) struct BadDrop {
+    /// The sale that has the field; none: the drop itself.
+    pub(crate) sale: Option<SaleId>,
+    pub(crate) bad: BadForm,
+}
+
+impl From<BadForm> for BadDrop {
+    fn from(bad: BadForm) -> Self {
+        Self { sale: None, bad }
+    }
+}
+
+impl NewDropForm {
+    /// The drop and its sales as drafts.
+    pub(crate) fn drafts(self) -> Result<(SalesDrop, Vec<Sale>), BadDrop> {
+        let title = !self.title.trim().is_empty() && self.title.chars().count() <= TITLE_CHARS_MAX;
+        let mut known = HashSet::new();
+        let are_different = self.sales.iter().all(|sale| known.insert(&sale.id));
+        let rules = [
+            (title, "title", "1 to 200 characters", "1 至 200 个字符"),
+            (
+                self.limit != Some(0),
+                "limit",
+                "a whole number from 1, or none for no limit",
+                "从 1 起的整数，或留空不限",
+            ),
+            ((1..=SALES_MAX).contains(&self.sales.len()), "sales", "1 to 64 sales", "1 至 64 个活动"),
+            (are_different, "sales", "sales with different ids", "编号各不相同的活动"),
+        ];
+        if let Some((_, field, expected, chinese)) = rules.into_iter().find(|(holds, ..)| !holds) {
+            return Err(BadForm { field, expected, chinese }.into());
+        }
+        let drop = SalesDrop {
+            drop_id: self.drop_id,
+            title: self.title,
+            limit: self.limit.and_then(NonZeroU32::new),
+            sale_ids: self.sales.iter().map(|sale| sale.id.clone()).collect(),
+        };
+        let mut sales = Vec::with_capacity(self.sales.len());
+        for form in self.sales {
+            let (id, warm) = (form.id.clone(), form.warm);
+            let of_sale = |bad| BadDrop { sale: Some(id.clone()), bad };
+            if warm {
+                let (expected, chinese) =
+                    ("false: the sales of a drop are warmed together", "false：同一组合的活动一起预热");
+                return Err(of_sale(BadForm { field: "warm", expected, chinese }));
+            }
+            sales.push(Sale { in_drop: Some(drop.of_sale(&id)), ..form.draft().map_err(of_sale)? });
+        }
+        Ok((drop, sales))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drafts(change: impl FnOnce(&mut serde_json::Value)) -> Result<(SalesDrop, Vec<Sale>), String> {
+        let sale = |id: &str| {
+            serde_json::json!({
+                "sale_id": id, "product_id": "p", "title": "t", "stock": 5,
+                "starts_at": "2026-01-01T10:00:00+08:00", "ends_at": "2026-01-01T12:00:00+08:00"
+            })
+        };
+        let mut file = serde_json::json!({"drop_id": "d", "title": "t", "limit": 1, "sales": [sale("m"), sale("l")]});
+        change(&mut file);
+        let form: NewDropForm = serde_json::from_value(file).map_err(|error| error.to_string())?;
+        form.drafts().map_err(|bad| bad.to_string())
+    }
+
+    #[test]
+    fn a_drop_is_checked_as_a_whole_and_says_which_field_of_which_sale() {
+        let (drop, sales) = drafts(|_file| ()).unwrap();
+        assert_eq!(drop.sale_ids.iter().map(SaleId::as_str).collect::<Vec<_>>(), ["m", "l"]);
+        assert!(sales.iter().all(|sale| sale.in_drop == Some(drop.of_sale(&sale.sale_id))));
+        let says = |change: &dyn Fn(&mut serde_json::Value)| drafts(change).unwrap_err();
+        assert!(says(&|file| file["limit"] = 0.into()).starts_with("limit: expected a whole number from 1"));
+        assert!(says(&|file| file["sales"] = serde_json::json!([])).starts_with("sales: expected 1 to 64"));
+        assert!(says(&|file| file["sales"][1] = file["sales"][0].clone()).contains("different ids"));
+        assert!(says(&|file| file["sales"][1]["stock"] = (-1).into()).starts_with("sale l: stock: expected 0 to"));
+        assert!(says(&|file| file["sales"][0]["warm"] = true.into()).starts_with("sale m: warm: expected false"));
+        assert!(says(&|file| file["sales"][0]["rounds"] = 1.into()).contains("unknown field `rounds`"));
+    }
+}

@@ -1,0 +1,157 @@
+//! Drops as the database knows them. A drop and its sales come in one transaction: a crash leaves all of them or none.
+
+use crate::domain::drops::{SaleDrop, SalesDrop};
+use crate::domain::ids::{DropId, SaleId};
+use crate::domain::sale::{Sale, SaleStatus};
+use crate::sales::rows::error::SaleError;
+use crate::sales::rows::{ARCHIVED, SaleRow, SaleRows, acts};
+use crate::store::mysql::codes::{read_sale_id, unreadable};
+use crate::store::mysql::fault::DbError;
+use crate::store::mysql::pool::Conn;
+use crate::store::mysql::schema::{drops, sales};
+use diesel::dsl::sql;
+use diesel::prelude::*;
+use diesel::sql_types::Bool;
+use diesel_async::{AsyncConnection, RunQueryDsl};
+use std::collections::{BTreeSet, HashMap};
+use std::num::NonZeroU32;
+
+/// A row of `drops`.
+#[derive(Queryable, Selectable, Insertable)]
+#[diesel(table_name = drops, treat_none_as_default_value = false)]
+struct DropRow {
+    drop_id: Vec<u8>,
+    title: String,
+    per_user_limit: Option<u32>,
+    sale_ids: Vec<u8>,
+}
+
+impl DropRow {
+    fn of(drop: &SalesDrop) -> Self {
+        let sale_ids: Vec<&str> = drop.sale_ids.iter().map(SaleId::as_str).collect();
+        Self {
+            drop_id: drop.drop_id.as_str().as_bytes().to_vec(),
+            title: drop.title.clone(),
+            per_user_limit: drop.limit.map(NonZeroU32::get),
+            sale_ids: sale_ids.join(" ").into_bytes(),
+        }
+    }
+
+    fn read(self) -> Result<SalesDrop, DbError> {
+        let text = String::from_utf8_lossy(&self.drop_id);
+        Ok(SalesDrop {
+            drop_id: DropId::parse(&text).map_err(|_ignored| unreadable("drop_id", &text))?,
+            title: self.title,
+            limit: self.per_user_limit.and_then(NonZeroU32::new),
+            sale_ids: self.sale_ids.split(|byte| *byte == b' ').map(read_sale_id).collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+/// The drops of some sales, by their ids.
+#[derive(Default)]
+pub(crate) struct KnownDrops(HashMap<Vec<u8>, SalesDrop>);
+
+impl KnownDrops {
+    /// What this sale has to know of its drop.
+    pub(crate) fn of_sale(&self, drop_id: &[u8], sale: &SaleId) -> Result<SaleDrop, DbError> {
+        let missing = || DbError::Other(format!("sale {sale} is of a drop that has no row"));
+        Ok(self.0.get(drop_id).ok_or_else(missing)?.of_sale(sale))
+    }
+}
+
+/// The drops with these ids; asks nothing where there are none.
+pub(crate) async fn of<'a>(conn: &mut Conn, drop_ids: impl Iterator<Item = &'a [u8]>) -> Result<KnownDrops, DbError> {
+    let drop_ids: BTreeSet<&[u8]> = drop_ids.collect();
+    if drop_ids.is_empty() {
+        return Ok(KnownDrops::default());
+    }
+    let query = drops::table.filter(drops::drop_id.eq_any(drop_ids)).select(DropRow::as_select());
+    let rows: Vec<DropRow> = query.load(conn).await?;
+    let known = rows.into_iter().map(|row| Ok::<_, DbError>((row.drop_id.clone(), row.read()?)));
+    known.collect::<Result<_, _>>().map(KnownDrops)
+}
+
+impl SaleRows {
+    /// A drop, if it exists.
+    pub async fn drop_of(&self, drop_id: &DropId) -> Result<Option<SalesDrop>, DbError> {
+        let query = drops::table.find(drop_id.as_str().as_bytes()).select(DropRow::as_select());
+        let row: Option<DropRow> =
+            self.db.run("drop_get", async |conn| Ok(query.first(conn).await.optional()?)).await?;
+        row.map(DropRow::read).transpose()
+    }
+
+    /// Closes these sales, all or none; `false`: one of them has not ended for `ended_since_s` seconds by the database's clock (none:
+    /// whenever they end). Repeating is safe.
+    pub(crate) async fn close_together(&self, ids: &[SaleId], ended_since_s: Option<u64>) -> Result<bool, DbError> {
+        let keys: Vec<&[u8]> = ids.iter().map(|id| id.as_str().as_bytes()).collect();
+        let closed = self
+            .db
+            .run("drop_close", async |conn| {
+                conn.transaction(async |conn| {
+                    let open = || {
+                        let of_drop = sales::table.filter(sales::sale_id.eq_any(&keys));
+                        of_drop.filter(sales::status.ne(SaleStatus::Closed.code()))
+                    };
+                    let ends: Vec<bool> = match ended_since_s {
+                        Some(seconds) => {
+                            let is_over = sql::<Bool>(&format!("ends_at <= NOW(3) - INTERVAL {seconds} SECOND"));
+                            open().order(sales::sale_id).select(is_over).for_update().load(conn).await?
+                        }
+                        None => Vec::new(),
+                    };
+                    if ends.contains(&false) {
+                        return Ok(false);
+                    }
+                    diesel::update(open()).set(sales::status.eq(SaleStatus::Closed.code())).execute(conn).await?;
+                    for id in ids {
+                        acts::insert_pending(conn, id).await?;
+                    }
+                    Ok::<_, DbError>(true)
+                })
+                .await
+            })
+            .await?;
+        if closed {
+            acts::pending_is_written();
+        }
+        Ok(closed)
+    }
+
+    /// Creates a drop and all its sales, or nothing. `sales` are those of `drop`, each with its part of it ([`SalesDrop::of_sale`]).
+    ///
+    /// # Errors
+    /// [`SaleError::Exists`] or [`SaleError::Archived`] names the first of its sales whose id is taken; of a drop whose id is taken it
+    /// is [`SaleError::DropExists`]. Nothing is written then.
+    pub async fn create_drop(&self, drop: &SalesDrop, sales: &[Sale]) -> Result<(), SaleError> {
+        let row = DropRow::of(drop);
+        let sale_rows = sales.iter().map(|sale| Ok((SaleRow::of(sale)?, sale))).collect::<Result<Vec<_>, DbError>>()?;
+        // Which of them is taken: the error of the database does not say.
+        let mut reached = None;
+        let created = self
+            .db
+            .run("drop_create", async |conn| {
+                conn.transaction(async |conn| {
+                    diesel::insert_into(drops::table).values(&row).execute(conn).await?;
+                    for (sale_row, sale) in &sale_rows {
+                        reached = Some(sale.sale_id.clone());
+                        sale_row.insert(conn, sale).await?;
+                        acts::insert_pending(conn, &sale.sale_id).await?;
+                    }
+                    Ok::<_, DbError>(())
+                })
+                .await
+            })
+            .await;
+        match (created, reached) {
+            (Ok(()), _) => {
+                acts::pending_is_written();
+                Ok(())
+            }
+            (Err(DbError::Duplicate(_)), None) => Err(SaleError::DropExists(drop.drop_id.clone())),
+            (Err(DbError::Duplicate(key)), Some(sale)) if key == ARCHIVED => Err(SaleError::Archived(sale)),
+            (Err(DbError::Duplicate(_)), Some(sale)) => Err(SaleError::Exists(sale)),
+            (Err(error), _) => Err(error.into()),
+        }
+    }
+}
