@@ -19,6 +19,7 @@ use crate::domain::sale::{MetaState, Sale, SaleStatus};
 use crate::domain::shard::share;
 use crate::faults::crash_point;
 use crate::sales::grants::SaleAndGrantRows;
+use crate::sales::rows::acts::off_record;
 use crate::sales::rows::error::SaleError;
 use crate::sales::rows::grants::{self, Reclaimed};
 use crate::sales::rows::{ActRows, ArchivedRows};
@@ -60,7 +61,7 @@ impl SaleControl {
     /// sales come with it, the others first: the script sells nothing of a drop while one of them has no keys.
     pub async fn warm(&self, id: &SaleId) -> Result<(), SaleControlError> {
         for other in self.sale(id).await?.in_drop.into_iter().flat_map(|of| of.others) {
-            match again_after_contention(|| self.warm_once(&other)).await {
+            match off_record(again_after_contention(|| self.warm_once(&other))).await {
                 Ok(()) | Err(SaleControlError::Closed(_)) => {}
                 Err(error) => return Err(error),
             }

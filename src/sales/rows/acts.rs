@@ -146,6 +146,14 @@ impl PendingAct {
     }
 }
 
+/// Does `work`, whose changes are not what this task's act is about.
+pub(crate) async fn off_record<T>(work: impl Future<Output = T>) -> T {
+    let Ok(pending) = PENDING.try_with(Arc::clone) else { return work.await };
+    let PendingAct { act, asked, .. } = &*pending;
+    let written = PendingAct { act: act.clone(), asked: asked.clone(), is_written: AtomicBool::new(true) };
+    PENDING.scope(Arc::new(written), work).await
+}
+
 /// Writes the act of this task in the caller's transaction, if it has one that is not written yet, with the sale as it is here.
 pub(super) async fn insert_pending(conn: &mut Conn, sale_id: &SaleId) -> Result<(), DbError> {
     let Some(pending) = PENDING.try_with(Arc::clone).ok().filter(|pending| !pending.is_written()) else {

@@ -40,6 +40,10 @@ fn a_drop_is_created_whole_steered_as_one_and_closed() {
 
         assert!(world.cli(&["drop", "create", "--file", good]).exits(0).out.contains("created sneaker with 2 sales"));
         assert!(world.cli(&["drop", "create", "--file", good, "--warm"]).exits(0).out.contains("is there already"));
+        for sale in ["eu-41", "eu-42"] {
+            let warmed = format!("action = 'sale.warm' AND outcome = 'ok' AND sale_id = '{sale}'");
+            assert_eq!(world.rows("operator_acts", &warmed).await, 1, "{sale}");
+        }
         let other = file("other.json", |drop| drop["limit"] = 2.into());
         let exists = world.cli(&["drop", "create", "--file", other.to_str().unwrap()]).exits(1);
         assert!(exists.err.contains("drop sneaker exists already"), "{}", exists.err);
