@@ -11,13 +11,11 @@ use seckill::cli::Failure;
 use seckill::dev::ServerKind;
 use seckill::roles::Role;
 use serde_json::json;
-use std::time::{Duration, Instant};
 
 /// The highest ratio of all processor time for an order to that of another build.
 const BAR_END_TO_END: f64 = 0.7;
 /// The highest ratio of the database's processor time for an order to that with another build.
 const BAR_LANDING: f64 = 0.6;
-const CHECK_EVERY: Duration = Duration::from_millis(20);
 
 /// Of one build.
 #[derive(Debug, Clone)]
@@ -44,12 +42,8 @@ impl BuildCost {
 async fn landing(environment: &mut Environment, sizes: &Sizes, spinner: &Spinner) -> Result<Option<f64>, Failure> {
     environment.roles(&[Role::Api, Role::Relay]).await?;
     let CrowdRun { sale, report, .. } = run_crowd(environment, "landing", sizes, spinner).await?;
-    let end = Instant::now() + sizes.patience;
-    while environment.backlog().await? > 0 {
-        if Instant::now() > end || environment.stop.is_stopped() {
-            return Ok(None);
-        }
-        environment.stop.sleep(CHECK_EVERY).await;
+    if !environment.relayed(sizes.patience).await? {
+        return Ok(None);
     }
     let watch = CpuMeter::start(environment);
     environment.roles(&[Role::Api, Role::Relay, Role::Consumer]).await?;

@@ -95,7 +95,6 @@ impl SaleFlow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::policy::PurchasePolicy;
     use crate::domain::sale::MetaState;
     use crate::store::redis::{Meta, Trimmed};
 
@@ -112,26 +111,7 @@ mod tests {
     }
 
     fn sale() -> Sale {
-        Sale {
-            sale_id: SaleId::parse("s").unwrap(),
-            product_id: "p".into(),
-            title: "t".into(),
-            price_cents: 1,
-            currency: "CNY".into(),
-            granted: 100,
-            stock: 90,
-            policy: PurchasePolicy::OnePerUser,
-            token_required: false,
-            waiting_room: false,
-            payment: None,
-            starts_at_ms: 1,
-            ends_at_ms: 2,
-            status: SaleStatus::Warmed,
-            epoch: 1,
-            hidden: false,
-            version: 1,
-            in_drop: None,
-        }
+        Sale { stock: 90, status: SaleStatus::Warmed, ..Sale::draft(SaleId::parse("s").unwrap(), 100, 1, 2) }
     }
 
     #[test]

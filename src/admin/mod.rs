@@ -10,6 +10,7 @@ mod cached;
 mod calls;
 mod denied;
 mod dlq;
+mod drops;
 mod failed_requests;
 mod flows;
 mod json_api;

@@ -5,6 +5,7 @@ use crate::http::problem::{Kind, Problem};
 use crate::p5_reconcile::ReconcileError;
 use crate::p5_reconcile::dlq::DlqError;
 use crate::p6_fulfil::{CancelError, NoOrderYet, PaymentError};
+use crate::sales::forms::BadDrop;
 use crate::sales::rows::error::SaleError;
 use crate::sales::{ChangeRefusal, SaleControlError};
 use crate::store::mysql::DbError;
@@ -152,6 +153,13 @@ impl From<NoOrderYet> for Problem {
             NoOrderYet::Unread(id, why) => format!("暂时无法得知请求 {id} 是否已受理（{why}）；未做任何记录，请重试"),
         };
         Kind::OrderNotWritten.because_both(english, chinese)
+    }
+}
+
+impl From<BadDrop> for Problem {
+    fn from(bad: BadDrop) -> Self {
+        let of_sale = bad.sale.as_ref().map_or_else(String::new, |sale| format!("活动 {sale}："));
+        Kind::Unprocessable.because_both(bad.to_string(), of_sale + &bad.bad.in_chinese())
     }
 }
 

@@ -6,8 +6,8 @@
 
 use super::calls::{CallFirst, Needed};
 use super::{
-    acts, audits, dlq, failed_requests, order_export, order_steps, orders, pipeline, process, refunds, sale_changes,
-    sale_creation, sales, webhooks,
+    acts, audits, dlq, drops, failed_requests, order_export, order_steps, orders, pipeline, process, refunds,
+    sale_changes, sale_creation, sales, webhooks,
 };
 use crate::http::language::Language;
 use crate::http::problem::Kind;
@@ -69,6 +69,14 @@ pub(super) fn table() -> Vec<(&'static str, Vec<JudgedRoute>)> {
         ("/sales/{sale_id}/rebuild", vec![post(sales::rebuild)]),
         ("/sales/{sale_id}/close", vec![post(sales::close)]),
         ("/sales/{sale_id}/audit", vec![get(audits::audit)]),
+        ("/drops", vec![get(drops::list), post(drops::create)]),
+        ("/drops/{drop_id}", vec![get(drops::show)]),
+        ("/drops/{drop_id}/warm", vec![post(drops::warm)]),
+        ("/drops/{drop_id}/pause", vec![post(drops::pause)]),
+        ("/drops/{drop_id}/resume", vec![post(drops::resume)]),
+        ("/drops/{drop_id}/hide", vec![post(drops::hide)]),
+        ("/drops/{drop_id}/publish", vec![post(drops::publish)]),
+        ("/drops/{drop_id}/close", vec![post(drops::close)]),
         ("/orders", vec![get(orders::find)]),
         ("/orders/export", vec![get(order_export::export)]),
         ("/orders/{request_id}", vec![get(orders::show)]),

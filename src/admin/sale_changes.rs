@@ -74,7 +74,7 @@ async fn changed<T: Serialize>(
     responses((status = 200, description = "The sale", body = Value), WriteProblems)
 )]
 pub(super) async fn hide(write: SaleWrite) -> AdminAnswer {
-    let hiding = write.control().change(&write.sale_id, &SaleChange::Hide, None);
+    let hiding = write.control().change(write.sale_id(), &SaleChange::Hide, None);
     write.on_record(Operation::SaleHide, "hidden", hiding).await?;
     write.sale().await
 }
@@ -86,7 +86,7 @@ pub(super) async fn hide(write: SaleWrite) -> AdminAnswer {
     responses((status = 200, description = "The sale", body = Value), WriteProblems)
 )]
 pub(super) async fn publish(write: SaleWrite) -> AdminAnswer {
-    let publishing = write.control().change(&write.sale_id, &SaleChange::Publish, None);
+    let publishing = write.control().change(write.sale_id(), &SaleChange::Publish, None);
     write.on_record(Operation::SalePublish, "published", publishing).await?;
     write.sale().await
 }

@@ -1,4 +1,4 @@
-//! A write that needs nothing but its sale: read from the request, done on the record, answered with the sale.
+//! A write that needs nothing but its sale, or its drop: read from the request, done on the record, answered with the sale.
 //!
 //! Input: path, body with the operator's name, connection. Output: the act done and written down. A crash leaves what the act itself
 //! leaves (`SaleControl`).
@@ -8,7 +8,7 @@ use super::json_api::{AdminAnswer, JsonBody, answer};
 use super::state::Admin;
 use crate::domain::ids::SaleId;
 use crate::domain::operator::{Actor, Operation};
-use crate::http::extract::SaleInPath;
+use crate::http::extract::{DropInPath, SaleInPath};
 use crate::http::problem::Problem;
 use crate::sales::{SaleAct, SaleControl, SaleControlError};
 use actix_web::dev::Payload;
@@ -16,6 +16,7 @@ use actix_web::{Error, FromRequest, HttpRequest, web};
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::future::Future;
 
@@ -28,37 +29,47 @@ pub(super) struct OperatorBody {
     by: Option<String>,
 }
 
-/// A write that needs nothing but the sale.
-pub(super) struct SaleWrite {
-    admin: web::Data<Admin>,
-    pub(super) sale_id: SaleId,
-    actor: Actor,
+/// A write that needs nothing but what its path names.
+pub(super) struct PathWrite<P> {
+    pub(super) admin: web::Data<Admin>,
+    pub(super) path: P,
+    pub(super) actor: Actor,
 }
 
-impl FromRequest for SaleWrite {
+/// Of a sale.
+pub(super) type SaleWrite = PathWrite<SaleInPath>;
+/// Of a drop.
+pub(super) type DropWrite = PathWrite<DropInPath>;
+
+impl<P: DeserializeOwned + 'static> FromRequest for PathWrite<P> {
     type Error = Error;
     type Future = LocalBoxFuture<'static, Result<Self, Error>>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        let head = <(OperateCall, web::Data<Admin>, web::Path<SaleInPath>)>::extract(request);
+        let head = <(OperateCall, web::Data<Admin>, web::Path<P>)>::extract(request);
         let body = JsonBody::<OperatorBody>::from_request(request, payload);
         async move {
             let (call, admin, path) = head.await?;
             let JsonBody(OperatorBody { by }) = body.await?;
-            let sale_id = path.into_inner().sale_id;
-            Ok(Self { admin, sale_id, actor: call.actor(by.as_deref())? })
+            Ok(Self { admin, path: path.into_inner(), actor: call.actor(by.as_deref())? })
         }
         .boxed_local()
     }
 }
 
-impl JudgedCall for SaleWrite {
+impl<P> JudgedCall for PathWrite<P> {
     const NEEDED: Needed = <OperateCall as JudgedCall>::NEEDED;
 }
 
-impl SaleWrite {
+impl<P> PathWrite<P> {
     pub(super) fn control(&self) -> &SaleControl {
         &self.admin.sale_control
+    }
+}
+
+impl SaleWrite {
+    pub(super) fn sale_id(&self) -> &SaleId {
+        &self.path.sale_id
     }
 
     /// Does `work` and writes it down; `what` is for the log.
@@ -68,13 +79,13 @@ impl SaleWrite {
         what: &str,
         work: impl Future<Output = Result<T, SaleControlError>>,
     ) -> Result<T, Problem> {
-        let act = SaleAct { actor: &self.actor, operation, sale_id: &self.sale_id, asked: Value::Null };
+        let act = SaleAct { actor: &self.actor, operation, sale_id: self.sale_id(), asked: Value::Null };
         let done = self.control().on_record(act, work).await?;
-        self.admin.changed(&self.sale_id, what).await;
+        self.admin.changed(self.sale_id(), what).await;
         Ok(done)
     }
 
     pub(super) async fn sale(&self) -> AdminAnswer {
-        answer(self.control().detail(&self.sale_id).await?)
+        answer(self.control().detail(self.sale_id()).await?)
     }
 }

@@ -40,7 +40,7 @@ pub(super) async fn show(_call: ViewCall, admin: web::Data<Admin>, sale: web::Pa
     responses((status = 200, description = "The sale", body = Value), WriteProblems)
 )]
 pub(super) async fn warm(write: SaleWrite) -> AdminAnswer {
-    write.on_record(Operation::SaleWarm, "warmed", write.control().warm(&write.sale_id)).await?;
+    write.on_record(Operation::SaleWarm, "warmed", write.control().warm(write.sale_id())).await?;
     write.sale().await
 }
 
@@ -51,7 +51,7 @@ pub(super) async fn warm(write: SaleWrite) -> AdminAnswer {
     responses((status = 200, description = "The sale", body = Value), WriteProblems)
 )]
 pub(super) async fn pause(write: SaleWrite) -> AdminAnswer {
-    write.on_record(Operation::SalePause, "paused", write.control().pause(&write.sale_id)).await?;
+    write.on_record(Operation::SalePause, "paused", write.control().pause(write.sale_id())).await?;
     write.sale().await
 }
 
@@ -62,7 +62,7 @@ pub(super) async fn pause(write: SaleWrite) -> AdminAnswer {
     responses((status = 200, description = "The sale", body = Value), WriteProblems)
 )]
 pub(super) async fn resume(write: SaleWrite) -> AdminAnswer {
-    write.on_record(Operation::SaleResume, "resumed", write.control().resume(&write.sale_id)).await?;
+    write.on_record(Operation::SaleResume, "resumed", write.control().resume(write.sale_id())).await?;
     write.sale().await
 }
 
@@ -73,7 +73,7 @@ pub(super) async fn resume(write: SaleWrite) -> AdminAnswer {
     responses((status = 200, description = "The sale", body = Value), WriteProblems)
 )]
 pub(super) async fn close(write: SaleWrite) -> AdminAnswer {
-    write.on_record(Operation::SaleClose, "closed", write.control().close(&write.sale_id)).await?;
+    write.on_record(Operation::SaleClose, "closed", write.control().close(write.sale_id())).await?;
     write.sale().await
 }
 
@@ -84,7 +84,7 @@ pub(super) async fn close(write: SaleWrite) -> AdminAnswer {
     responses((status = 200, description = "The sale", body = Value), WriteProblems)
 )]
 pub(super) async fn rebuild(write: SaleWrite) -> AdminAnswer {
-    write.on_record(Operation::SaleRebuild, "frozen", write.control().freeze(&write.sale_id)).await?;
+    write.on_record(Operation::SaleRebuild, "frozen", write.control().freeze(write.sale_id())).await?;
     write.sale().await
 }
 
@@ -99,9 +99,9 @@ pub(super) async fn rebuild(write: SaleWrite) -> AdminAnswer {
     )
 )]
 pub(super) async fn reclaim(write: SaleWrite) -> AdminAnswer {
-    let made = write.on_record(Operation::SaleReclaim, "reclaimed", write.control().reclaim(&write.sale_id)).await?;
+    let made = write.on_record(Operation::SaleReclaim, "reclaimed", write.control().reclaim(write.sale_id())).await?;
     let made = made.map(|made| json!({ "grant": made.grant_id, "requests": made.requests, "units": made.units }));
-    let mut sale = json!(write.control().detail(&write.sale_id).await?);
+    let mut sale = json!(write.control().detail(write.sale_id()).await?);
     sale["reclaimed"] = json!(made);
     answer(sale)
 }

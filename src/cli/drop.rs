@@ -4,7 +4,7 @@ use crate::cli::failure::Failure;
 use crate::cli::{context, output};
 use crate::config::Layers;
 use crate::domain::drops::SalesDrop;
-use crate::domain::ids::DropId;
+use crate::domain::ids::{DropId, SaleId};
 use crate::domain::sale::Sale;
 use crate::http::times::shown_time;
 use crate::sales::forms::NewDropForm;
@@ -38,7 +38,12 @@ pub(super) enum DropCommand {
         #[arg(long)]
         warm: bool,
     },
-    /// Show a drop with its sales
+    /// List the newest drops
+    List {
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show a drop with its sales; as JSON it is a file for `drop create`, but for its field `progress`
     Show {
         id: DropId,
         #[arg(long)]
@@ -61,6 +66,7 @@ pub(super) enum DropCommand {
 /// What a command comes to, once its file is read.
 enum DropWork {
     Create { drop: SalesDrop, sales: Vec<Sale>, warm: bool },
+    List { json: bool },
     Show { id: DropId, json: bool },
     Each { id: DropId, verb: DropVerb, done: &'static str },
     Close(DropId),
@@ -74,6 +80,7 @@ impl DropWork {
                 let (drop, sales) = drafts(&file)?;
                 Self::Create { drop, sales, warm }
             }
+            DropCommand::List { json } => Self::List { json },
             DropCommand::Show { id, json } => Self::Show { id, json },
             DropCommand::Warm { id } => each(id, DropVerb::Warm, "warmed"),
             DropCommand::Pause { id } => each(id, DropVerb::Pause, "paused"),
@@ -105,14 +112,12 @@ fn drafts(file: &Path) -> Result<(SalesDrop, Vec<Sale>), Failure> {
 }
 
 async fn show(control: &SaleControl, id: &DropId, json: bool) -> Result<(), Failure> {
-    let (drop, sales) = control.drop_with_sales(id).await?;
     if json {
-        let SalesDrop { drop_id, title, limit, .. } = drop;
-        output::json(&json!({ "drop_id": drop_id, "title": title, "limit": limit, "sales": sales }));
+        output::json(&control.drop_detail(id).await?);
         return Ok(());
     }
-    let none = || "none".to_owned();
-    let limit = drop.limit.map_or_else(none, |limit: NonZeroU32| format!("{limit} a buyer over all sales"));
+    let (drop, sales) = control.drop_with_sales(id).await?;
+    let limit = shown_limit(drop.limit);
     output::table(
         ["field", "value"],
         [["drop", drop.drop_id.as_str()], ["title", &drop.title], ["limit", &limit]].map(|row| row.map(str::to_owned)),
@@ -130,6 +135,30 @@ async fn show(control: &SaleControl, id: &DropId, json: bool) -> Result<(), Fail
                 shown_time(sale.starts_at_ms),
                 shown_time(sale.ends_at_ms),
             ]
+        }),
+    );
+    Ok(())
+}
+
+fn none() -> String {
+    "none".to_owned()
+}
+
+fn shown_limit(limit: Option<NonZeroU32>) -> String {
+    limit.map_or_else(none, |limit| format!("{limit} a buyer over all sales"))
+}
+
+async fn list(control: &SaleControl, json: bool) -> Result<(), Failure> {
+    let drops = control.drops().await?;
+    if json {
+        output::json(&json!({ "drops": drops }));
+        return Ok(());
+    }
+    output::table(
+        ["drop", "title", "limit", "sales"],
+        drops.into_iter().map(|drop| {
+            let sales: Vec<&str> = drop.sale_ids.iter().map(SaleId::as_str).collect();
+            [drop.drop_id.to_string(), drop.title, shown_limit(drop.limit), sales.join(" ")]
         }),
     );
     Ok(())
@@ -166,6 +195,7 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: DropCommand) 
                 each(id, DropVerb::Warm, "warmed").await?;
             }
         }
+        DropWork::List { json } => list(&control, json).await?,
         DropWork::Show { id, json } => show(&control, &id, json).await?,
         DropWork::Each { id, verb, done } => each(&id, verb, done).await?,
         DropWork::Close(id) => {

@@ -10,7 +10,7 @@ use std::num::NonZeroU32;
 pub const SALES_MAX: usize = 64;
 
 /// A drop: which sales it has never changes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct SalesDrop {
     /// The id, unique for ever.
     pub drop_id: DropId,
@@ -22,31 +22,22 @@ pub struct SalesDrop {
     pub sale_ids: Vec<SaleId>,
 }
 
-/// What a sale of a drop has to know of it.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct SaleDrop {
-    /// Which drop.
-    pub drop_id: DropId,
-    /// Most units of one buyer over all its sales; none: no limit.
-    pub limit: Option<NonZeroU32>,
-    /// Its other sales.
-    pub others: Vec<SaleId>,
-}
-
 impl SalesDrop {
-    /// What one of its sales has to know.
-    #[must_use]
-    pub fn of_sale(&self, sale: &SaleId) -> SaleDrop {
-        let others = self.sale_ids.iter().filter(|other| *other != sale).cloned().collect();
-        SaleDrop { drop_id: self.drop_id.clone(), limit: self.limit, others }
+    /// Its sales beside this one, in order.
+    pub fn others<'a>(&'a self, sale: &'a SaleId) -> impl Iterator<Item = &'a SaleId> {
+        self.sale_ids.iter().filter(move |other| *other != sale)
     }
-}
 
-impl SaleDrop {
-    /// What the reserve script obeys, the field `drop` of the sale's `meta`: the limit, then the other sales. None without a limit.
+    /// Whether this sale acts for all where one act is enough: it has the lowest id.
     #[must_use]
-    pub(crate) fn in_meta(&self) -> Option<String> {
-        Some(self.others.iter().fold(self.limit?.to_string(), |text, sale| text + " " + sale.as_str()))
+    pub(crate) fn is_acted_for_by(&self, sale: &SaleId) -> bool {
+        self.sale_ids.iter().min() == Some(sale)
+    }
+
+    /// What the reserve script obeys in this sale, the field `drop` of its `meta`: the limit, then the other sales. None without a limit.
+    #[must_use]
+    pub(crate) fn in_meta(&self, sale: &SaleId) -> Option<String> {
+        Some(self.others(sale).fold(self.limit?.to_string(), |text, other| text + " " + other.as_str()))
     }
 }
 
@@ -61,7 +52,7 @@ mod tests {
             let drop_id = DropId::parse("d").unwrap();
             let drop =
                 SalesDrop { drop_id, title: "d".to_owned(), limit: NonZeroU32::new(limit), sale_ids: sales(ids) };
-            drop.of_sale(&sales(ids)[0]).in_meta()
+            drop.in_meta(&sales(ids)[0])
         };
         assert_eq!(of(2, &["m", "l", "xl"]).as_deref(), Some("2 l xl"));
         assert_eq!([of(0, &["m", "l"]), of(2, &["m"])], [None, Some("2".to_owned())]);

@@ -1,10 +1,11 @@
 //! A sale: what is sold, when, to whom; and whether a request may try right now.
 
-use super::drops::SaleDrop;
+use super::drops::SalesDrop;
 use super::ids::SaleId;
 use super::order_life::PaymentTerms;
 use super::policy::PurchasePolicy;
 use super::states::P1Entry;
+use std::sync::Arc;
 
 /// Most units a sale may ever grant. Lua counts in doubles, which are exact far beyond this.
 pub(crate) const STOCK_MAX: i64 = 1_000_000_000;
@@ -146,10 +147,48 @@ pub struct Sale {
     pub version: u32,
     /// The drop that it belongs to, from its creation on; none: it is a plain sale. Cached by builds that had none: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub in_drop: Option<SaleDrop>,
+    pub in_drop: Option<Arc<SalesDrop>>,
 }
 
 impl Sale {
+    /// Whether units are counted by buyer (`purchases`): the sale has a cumulative limit.
+    #[must_use]
+    pub(crate) const fn counts_units(&self) -> bool {
+        matches!(self.policy, PurchasePolicy::Cumulative(_))
+    }
+
+    /// The drop whose limit an audit of this sale judges: one of a drop's sales does it for all.
+    #[must_use]
+    pub(crate) fn judged_drop(&self) -> Option<&SalesDrop> {
+        self.in_drop.as_deref().filter(|drop| drop.limit.is_some() && drop.is_acted_for_by(&self.sale_id))
+    }
+
+    /// A draft on the plainest terms: one unit a buyer, no token, no waiting room, no payment step; product and title are named as the
+    /// sale is. `units` are granted, the window is from `starts_at_ms` to `ends_at_ms`.
+    #[must_use]
+    pub fn draft(sale_id: SaleId, units: i64, starts_at_ms: i64, ends_at_ms: i64) -> Self {
+        Self {
+            product_id: sale_id.to_string(),
+            title: sale_id.to_string(),
+            price_cents: 100,
+            currency: "CNY".to_owned(),
+            granted: units,
+            stock: units,
+            policy: PurchasePolicy::OnePerUser,
+            token_required: false,
+            waiting_room: false,
+            payment: None,
+            starts_at_ms,
+            ends_at_ms,
+            status: SaleStatus::Draft,
+            epoch: 1,
+            hidden: false,
+            version: 1,
+            in_drop: None,
+            sale_id,
+        }
+    }
+
     /// Which purchases it takes. A sale with a waiting room takes tokens: they are issued to released buyers only.
     #[must_use]
     pub const fn door(&self) -> SaleDoor {
@@ -159,7 +198,7 @@ impl Sale {
     /// What the reserve script obeys of its drop: the field `drop` of its `meta`. Empty: nothing.
     #[must_use]
     pub(crate) fn drop_in_meta(&self) -> String {
-        self.in_drop.as_ref().and_then(SaleDrop::in_meta).unwrap_or_default()
+        self.in_drop.as_ref().and_then(|drop| drop.in_meta(&self.sale_id)).unwrap_or_default()
     }
 
     /// Whether a new request may try, by status, window and clock; stock is for the script to decide.
@@ -182,26 +221,7 @@ pub(crate) mod tests {
     use super::*;
 
     pub(crate) fn sale(status: SaleStatus) -> Sale {
-        Sale {
-            sale_id: SaleId::parse("s").unwrap(),
-            product_id: "p".into(),
-            title: "t".into(),
-            price_cents: 1,
-            currency: "CNY".into(),
-            granted: 1,
-            stock: 1,
-            policy: PurchasePolicy::OnePerUser,
-            token_required: false,
-            waiting_room: false,
-            payment: None,
-            starts_at_ms: 100,
-            ends_at_ms: 200,
-            status,
-            epoch: 1,
-            hidden: false,
-            version: 1,
-            in_drop: None,
-        }
+        Sale { status, ..Sale::draft(SaleId::parse("s").unwrap(), 1, 100, 200) }
     }
 
     #[test]

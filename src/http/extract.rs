@@ -5,7 +5,7 @@
 
 use super::language::Language;
 use super::problem::{Kind, Problem};
-use crate::domain::ids::SaleId;
+use crate::domain::ids::{DropId, SaleId};
 use actix_web::dev::ServiceResponse;
 use actix_web::error::PathError;
 use actix_web::http::StatusCode;
@@ -20,6 +20,15 @@ pub(crate) struct SaleInPath {
     /// Id of the sale.
     #[param(value_type = String, pattern = "^[A-Za-z0-9_-]{1,64}$")]
     pub(crate) sale_id: SaleId,
+}
+
+/// The drop in a path.
+#[derive(serde::Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct DropInPath {
+    /// Id of the drop.
+    #[param(value_type = String, pattern = "^[A-Za-z0-9_-]{1,64}$")]
+    pub(crate) drop_id: DropId,
 }
 
 /// How both servers read paths: an id that is none is a problem that says why.

@@ -100,6 +100,16 @@ impl Problem {
         self.kind
     }
 
+    /// Its title and what exactly is wrong, as a sentence.
+    pub(crate) fn words(&self, language: Language) -> String {
+        let chinese = language == Language::Chinese;
+        let (title, colon) = if chinese { (self.kind.chinese(), "：") } else { (self.kind.english(), ": ") };
+        match &self.detail {
+            Some(detail) => format!("{title}{colon}{}", detail.text(chinese)),
+            None => title.to_owned(),
+        }
+    }
+
     /// Adds the request it is about and where its status can be asked.
     #[must_use]
     pub(crate) fn about(mut self, request_id: RequestId, location: String) -> Self {

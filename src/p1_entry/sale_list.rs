@@ -6,11 +6,13 @@
 //! nothing.
 
 use super::catalog::{Catalog, SaleView};
+use crate::domain::ids::DropId;
 use crate::domain::sale::{Sale, SaleStatus};
 use crate::http::problem::{Kind, Problem};
 use crate::runtime::{SingleFlight, now_ms};
 use crate::sales::rows::SaleRows;
 use futures::StreamExt;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::time::timeout_at;
@@ -43,6 +45,8 @@ pub(crate) struct ListedSales {
     pub(crate) made_at: Instant,
     /// The body of the answer, made by the first request that needs it.
     pub(crate) body: OnceLock<Arc<str>>,
+    /// The same of each drop that has a sale in the list.
+    pub(crate) drop_bodies: OnceLock<HashMap<DropId, Arc<str>>>,
 }
 
 /// The last list that was made.
@@ -124,7 +128,8 @@ impl ListMaker {
         // After a failure too: who waited for this try does not make another one each.
         (last.tried_at, last.has_failed) = (Some(Instant::now()), made.is_none());
         if let Some(sales) = made {
-            last.list = Some(Arc::new(ListedSales { sales, made_at, body: OnceLock::new() }));
+            last.list =
+                Some(Arc::new(ListedSales { sales, made_at, body: OnceLock::new(), drop_bodies: OnceLock::new() }));
         }
     }
 

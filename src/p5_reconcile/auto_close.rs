@@ -51,16 +51,16 @@ impl ReconcileContext {
 
     /// Whether the other sales of its drop are over, too; they are closed together, at the turn of the one whose id is the first.
     async fn is_drop_over(&self, sale: &Sale, after_s: u64) -> Result<bool, ReconcileError> {
-        let Some(of) = &sale.in_drop else { return Ok(true) };
-        if of.others.iter().any(|other| *other < sale.sale_id) {
+        let Some(drop) = &sale.in_drop else { return Ok(true) };
+        if !drop.is_acted_for_by(&sale.sale_id) {
             return Ok(false);
         }
-        for other in &of.others {
+        for other in drop.others(&sale.sale_id) {
             if !self.rows.giving.sales.ended_since(other, after_s).await? {
                 return Ok(false);
             }
         }
-        for other in &of.others {
+        for other in drop.others(&sale.sale_id) {
             let Some(other) = self.rows.giving.sales.get(other).await? else { return Ok(false) };
             if !is_settled(&audit_sale(self, &other, Window::Now).await?) {
                 return Ok(false);

@@ -100,9 +100,8 @@ impl SaleControl {
     /// [`SaleControlError::Closed`] when it is closed, or ends later than it did, by now: nothing is changed.
     pub(crate) async fn close_ended(&self, sale: &Sale, after_s: u64) -> Result<(), SaleControlError> {
         let id = &sale.sale_id;
-        if let Some(of) = &sale.in_drop {
-            let all: Vec<SaleId> = std::iter::once(id).chain(&of.others).cloned().collect();
-            return self.close_together(&all, Some(after_s)).await;
+        if let Some(drop) = &sale.in_drop {
+            return self.close_together(&drop.sale_ids, Some(after_s)).await;
         }
         if !self.rows.sales.close_ended(id, after_s).await? {
             return Err(SaleControlError::Closed(id.clone()));
@@ -113,13 +112,15 @@ impl SaleControl {
 
     /// Ends a drop for good: all its sales, by one change of the database. Accepted purchases still become orders.
     pub async fn close_drop(&self, id: &DropId) -> Result<(), SaleControlError> {
-        let none = || SaleControlError::NoSuchDrop(id.clone());
-        let drop = self.rows.sales.drop_of(id).await?.ok_or_else(none)?;
-        self.close_together(&drop.sale_ids, None).await
+        self.close_together(&self.known_drop(id).await?.sale_ids, None).await
     }
 
     /// Redis follows sale by sale: one that is behind sells nothing that the database takes, and P5 finishes it.
-    async fn close_together(&self, ids: &[SaleId], ended_since_s: Option<u64>) -> Result<(), SaleControlError> {
+    pub(super) async fn close_together(
+        &self,
+        ids: &[SaleId],
+        ended_since_s: Option<u64>,
+    ) -> Result<(), SaleControlError> {
         let Some(first) = ids.first() else { return Ok(()) };
         let closed = async || Ok(self.rows.sales.close_together(ids, ended_since_s).await?);
         if !again_after_contention(closed).await? {

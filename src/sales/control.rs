@@ -57,11 +57,15 @@ impl SaleControl {
         }
     }
 
-    /// Warms a sale up and opens it (its window still decides when it sells). Also repairs a warm-up that was cut off. Of a drop all
-    /// sales come with it, the others first: the script sells nothing of a drop while one of them has no keys.
+    /// Warms a sale up and opens it (its window still decides when it sells). Also repairs a warm-up that was cut off. The drafts of its
+    /// drop come with it, and come first: the script sells nothing of a drop while one of its sales has no keys.
     pub async fn warm(&self, id: &SaleId) -> Result<(), SaleControlError> {
-        for other in self.sale(id).await?.in_drop.into_iter().flat_map(|of| of.others) {
-            match off_record(again_after_contention(|| self.warm_once(&other))).await {
+        let drop = self.sale(id).await?.in_drop;
+        for other in drop.iter().flat_map(|drop| drop.others(id)) {
+            if self.sale(other).await?.status != SaleStatus::Draft {
+                continue;
+            }
+            match off_record(again_after_contention(|| self.warm_once(other))).await {
                 Ok(()) | Err(SaleControlError::Closed(_)) => {}
                 Err(error) => return Err(error),
             }
@@ -90,7 +94,7 @@ impl SaleControl {
         for _ in 0..ALIGN_MAX {
             self.align(&sale).await?;
             let now = self.sale(id).await?;
-            let limit = |sale: &Sale| sale.in_drop.as_ref().and_then(|of| of.limit);
+            let limit = |sale: &Sale| sale.in_drop.as_ref().and_then(|drop| drop.limit);
             let terms =
                 |sale: &Sale| (sale.status, sale.starts_at_ms, sale.ends_at_ms, sale.policy, sale.door(), limit(sale));
             if terms(&now) == terms(&sale) {
@@ -205,8 +209,8 @@ impl SaleControl {
 
     /// Ends a sale for good. Accepted purchases still become orders.
     pub async fn close(&self, id: &SaleId) -> Result<(), SaleControlError> {
-        if let Some(of) = self.sale(id).await?.in_drop {
-            return Err(SaleControlError::OfDrop(id.clone(), of.drop_id));
+        if let Some(drop) = self.sale(id).await?.in_drop {
+            return Err(SaleControlError::OfDrop(id.clone(), drop.drop_id.clone()));
         }
         again_after_contention(|| self.move_to(id, SaleStatus::Closed)).await
     }

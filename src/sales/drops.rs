@@ -48,10 +48,14 @@ impl DropVerb {
 }
 
 impl SaleControl {
+    /// A drop.
+    pub(super) async fn known_drop(&self, id: &DropId) -> Result<SalesDrop, SaleControlError> {
+        self.rows.sales.drop_of(id).await?.ok_or_else(|| SaleControlError::NoSuchDrop(id.clone()))
+    }
+
     /// A drop with its sales, in their order.
     pub(crate) async fn drop_with_sales(&self, id: &DropId) -> Result<(SalesDrop, Vec<Sale>), SaleControlError> {
-        let none = || SaleControlError::NoSuchDrop(id.clone());
-        let drop = self.rows.sales.drop_of(id).await?.ok_or_else(none)?;
+        let drop = self.known_drop(id).await?;
         let mut sales = Vec::with_capacity(drop.sale_ids.len());
         for sale in &drop.sale_ids {
             sales.extend(self.rows.sales.get(sale).await?);
@@ -114,10 +118,10 @@ impl SaleControl {
         actor: &Actor,
         id: &DropId,
     ) -> Result<Vec<SaleId>, SaleControlError> {
-        let (drop, _) = self.drop_with_sales(id).await?;
+        let drop = self.known_drop(id).await?;
         let Some(first) = drop.sale_ids.first() else { return Ok(Vec::new()) };
         let act = SaleAct { actor, operation: Operation::SaleClose, sale_id: first, asked: json!({ "drop": id }) };
-        self.on_record(act, self.close_drop(id)).await?;
+        self.on_record(act, self.close_together(&drop.sale_ids, None)).await?;
         Ok(drop.sale_ids)
     }
 }

@@ -11,7 +11,7 @@ use seckill::config::{Layers, Settings};
 use seckill::dev::{PrivateServers, ServerKind};
 use seckill::domain::ids::SaleId;
 use seckill::domain::policy::PurchasePolicy;
-use seckill::domain::sale::{Sale, SaleStatus};
+use seckill::domain::sale::Sale;
 use seckill::roles::{self, ApiOptions, Role, Servers};
 use seckill::runtime::{Stopper, now_ms};
 use seckill::store::mysql::migrate;
@@ -51,24 +51,8 @@ fn settings(urls: &DumpUrls) -> Arc<Settings> {
 async fn warm(settings: &Settings, servers: &Servers, spec: &SaleSpec) {
     let sale_id = SaleId::parse(&spec.id).expect("a sale id");
     let sale = Sale {
-        sale_id: sale_id.clone(),
-        product_id: "p".into(),
-        title: "t".into(),
-        price_cents: 100,
-        currency: "CNY".into(),
-        granted: spec.stock,
-        stock: spec.stock,
         policy: PurchasePolicy::from_limit(spec.limit),
-        token_required: false,
-        waiting_room: false,
-        payment: None,
-        starts_at_ms: now_ms() - 1_000,
-        ends_at_ms: now_ms() + 3_600_000,
-        status: SaleStatus::Draft,
-        epoch: 1,
-        hidden: false,
-        version: 1,
-        in_drop: None,
+        ..Sale::draft(sale_id.clone(), spec.stock, now_ms() - 1_000, now_ms() + 3_600_000)
     };
     servers.rows.sales.create(&sale).await.expect("create");
     servers.sale_control(settings).warm(&sale_id).await.expect("warm-up");

@@ -6,11 +6,14 @@ use seckill::cli::Failure;
 use seckill::domain::ids::SaleId;
 use seckill::domain::order_life::PaymentTerms;
 use seckill::domain::policy::PurchasePolicy;
-use seckill::domain::sale::{Sale, SaleStatus};
+use seckill::domain::sale::Sale;
 use seckill::p5_reconcile::trim_all;
 use seckill::runtime::now_ms;
 use seckill::sales::SaleControl;
 use std::time::{Duration, Instant};
+
+/// Between two questions whether something has come to its end.
+const CHECK_EVERY: Duration = Duration::from_millis(20);
 
 impl Environment {
     /// A warmed sale that is open now.
@@ -45,25 +48,11 @@ impl Environment {
     ) -> Result<Sale, Failure> {
         let number = self.numbers(1);
         let name = format!("bench-{}-{name}-{number}", self.run);
+        let sale_id = SaleId::parse(&name).map_err(|error| Failure::Failed(error.to_string()))?;
         let sale = Sale {
-            sale_id: SaleId::parse(&name).map_err(|error| Failure::Failed(error.to_string()))?,
-            product_id: "bench".to_owned(),
-            title: format!("bench {name}"),
-            price_cents: 100,
-            currency: "CNY".to_owned(),
-            granted: stock,
-            stock,
             policy: PurchasePolicy::from_limit(limit),
-            token_required: false,
-            waiting_room: false,
             payment,
-            starts_at_ms: now_ms() + in_ms,
-            ends_at_ms: now_ms() + in_ms.max(0) + HOUR_MS,
-            status: SaleStatus::Draft,
-            epoch: 1,
-            hidden: false,
-            version: 1,
-            in_drop: None,
+            ..Sale::draft(sale_id, stock, now_ms() + in_ms, now_ms() + in_ms.max(0) + HOUR_MS)
         };
         self.servers.rows.sales.create(&sale).await?;
         Ok(sale)
@@ -101,18 +90,28 @@ impl Environment {
 
     /// Waits until everything sold is an order; `false` when `within` was not enough. Calls `report` with both figures.
     pub async fn drained(&self, id: &SaleId, within: Duration, report: &dyn Fn(i64, i64)) -> Result<bool, Failure> {
-        let end = Instant::now() + within;
-        loop {
+        let is_drained = async || {
             let (landed, sold) = self.landed_and_sold(id).await?;
             report(landed, sold);
-            if landed >= sold {
-                return Ok(true);
-            }
+            Ok(landed >= sold)
+        };
+        self.until(within, is_drained).await
+    }
+
+    /// Waits until the relay has published everything; `false` when `within` was not enough.
+    pub async fn relayed(&self, within: Duration) -> Result<bool, Failure> {
+        self.until(within, async || Ok(self.backlog().await? == 0)).await
+    }
+
+    async fn until(&self, within: Duration, is_so: impl AsyncFn() -> Result<bool, Failure>) -> Result<bool, Failure> {
+        let end = Instant::now() + within;
+        while !is_so().await? {
             if Instant::now() > end || self.stop.is_stopped() {
                 return Ok(false);
             }
-            self.stop.sleep(Duration::from_millis(20)).await;
+            self.stop.sleep(CHECK_EVERY).await;
         }
+        Ok(true)
     }
 
     /// Makes every role run and waits until everything accepted so far has landed.

@@ -16,7 +16,6 @@ use diesel::prelude::*;
 use diesel::sql_types::Datetime;
 use diesel_async::RunQueryDsl;
 use std::collections::HashMap;
-use std::sync::Arc;
 
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = sales)]
@@ -65,8 +64,7 @@ impl Persister {
             let unit_price = UnitPrice::new(row.price_cents, &row.currency);
             let sale_id = read_sale_id(&row.sale_id)?;
             let closed = closed.remove(&sale_id).unwrap_or_default().into();
-            let in_drop = row.drop_id.map(|drop_id| of_drops.of_sale(&drop_id, &sale_id)).transpose()?;
-            let in_drop = in_drop.map(Arc::new);
+            let in_drop = row.drop_id.map(|drop_id| of_drops.get(&drop_id, &sale_id)).transpose()?;
             let found = SaleFacts { unit_price, policy, payment, in_drop, closings: row.closings, closed };
             if starts_at <= now {
                 settled.insert(sale_id.clone(), found.clone());

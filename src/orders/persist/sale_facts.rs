@@ -1,7 +1,7 @@
 //! The facts of a sale that each order needs. Price, purchase policy and payment terms never change after its start; which of its
 //! numbers are closed does, and the transaction finds out ([`super::numbers`]). A cache of the process, for sales that have started.
 
-use crate::domain::drops::SaleDrop;
+use crate::domain::drops::SalesDrop;
 use crate::domain::ids::SaleId;
 use crate::domain::message::UnitPrice;
 use crate::domain::order_life::PaymentTerms;
@@ -20,7 +20,7 @@ pub(crate) struct SaleFacts {
     pub policy: PurchasePolicy,
     pub payment: Option<PaymentTerms>,
     /// The drop whose limit its orders count against, too.
-    pub(crate) in_drop: Option<Arc<SaleDrop>>,
+    pub(crate) in_drop: Option<Arc<SalesDrop>>,
     /// How often numbers of it were closed when these were read.
     pub(crate) closings: u32,
     pub(crate) closed: Arc<ClosedNumbers>,

@@ -194,7 +194,7 @@ async fn in_transaction(
         reference: order.row.request_id.to_string(),
         grant_id: cancel_grant(order.row.request_id),
         limits: &limits,
-        counted_by_buyer: order.terms.limited,
+        terms: &order.terms,
     };
     give_back(conn, &returned).await?;
     let after = json!({ "units_back": order.row.quantity, "refunds_needed": refunds, "reason": request.reason });

@@ -168,7 +168,7 @@ async fn write(
         reference: lowest.to_string(),
         grant_id: grant_id.clone(),
         limits: &limits,
-        counted_by_buyer: terms.limited,
+        terms,
     };
     if left_out!(ReturnWithExpiry) {
         conn.batch_execute("COMMIT; BEGIN").await?;

@@ -1,4 +1,5 @@
-//! The units that buyers own: where they are counted, and those of a sale (`purchases`) compared with the orders that count against their limits. Reads only.
+//! The units that buyers own: where they are counted, and those of a sale (`purchases`) or of a drop (`drop_purchases`) compared with
+//! the orders that count against their limits. Reads only.
 //!
 //! Each comparison is one statement, and so one moment of the database.
 
@@ -11,7 +12,7 @@ use diesel_async::RunQueryDsl;
 
 /// Where the units of buyers are counted for a limit.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct LimitTable {
+pub struct LimitTable {
     pub(crate) table: &'static str,
     /// What the limit is of.
     pub(crate) column: &'static str,
@@ -20,22 +21,33 @@ pub(crate) struct LimitTable {
 }
 
 /// For cumulative limits of sales.
-pub(crate) const PURCHASES: LimitTable = LimitTable {
+pub const PURCHASES: LimitTable = LimitTable {
     table: "purchases",
     column: "sale_id",
     insert: "/* landing */ INSERT INTO purchases (sale_id, user_id, quantity) VALUES ",
 };
 /// For drops.
-pub(crate) const DROP_PURCHASES: LimitTable = LimitTable {
+pub const DROP_PURCHASES: LimitTable = LimitTable {
     table: "drop_purchases",
     column: "drop_id",
     insert: "/* landing */ INSERT INTO drop_purchases (drop_id, user_id, quantity) VALUES ",
 };
 
-/// Units of all buyers of a sale.
+/// A limit whose units are counted in a table: what it is of, and the sales it is over.
+#[derive(Debug, Clone, Copy)]
+pub struct CountedLimit<'a> {
+    /// Where.
+    pub counted_in: LimitTable,
+    /// The id of the sale or the drop.
+    pub id: &'a str,
+    /// All sales whose orders count.
+    pub sales: &'a [&'a SaleId],
+}
+
+/// Units of all buyers under a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, QueryableByName)]
 pub struct OwnedUnits {
-    /// By `purchases`.
+    /// By the table that counts for the limit.
     #[diesel(sql_type = BigInt)]
     pub noted: i64,
     /// By the orders that count against a limit.
@@ -49,7 +61,7 @@ pub struct Differing {
     /// The buyer's id, as bytes.
     #[diesel(sql_type = Binary)]
     pub user_id: Vec<u8>,
-    /// By `purchases`.
+    /// By the table that counts for the limit.
     #[diesel(sql_type = BigInt)]
     pub noted: i64,
     /// By the orders that count against a limit.
@@ -57,37 +69,73 @@ pub struct Differing {
     pub ordered: i64,
 }
 
-/// Each buyer's two sums; a buyer may be in one of the tables only. Sent on a difference only: it reads all orders of the sale.
-const BY_BUYER: &str = "/* purchases::differing */ SELECT user_id, CAST(SUM(noted) AS SIGNED) AS noted, \
-    CAST(SUM(ordered) AS SIGNED) AS ordered FROM ( \
-    SELECT user_id, quantity AS noted, 0 AS ordered FROM purchases WHERE sale_id = ? UNION ALL \
-    SELECT user_id, 0 AS noted, quantity AS ordered FROM orders FORCE INDEX (ix_orders_deadline) WHERE sale_id = ? AND limit_returned = 0 \
-    ) AS units GROUP BY user_id HAVING noted <> ordered ORDER BY user_id LIMIT";
-/// Of the orders only those are read row by row that ended: a limit comes back with no other. The bounds instead of "=" and the named
-/// index: see `books::life`.
-const SUMS: &str = "/* purchases::sums */ SELECT \
-    CAST((SELECT COALESCE(SUM(quantity), 0) FROM purchases WHERE sale_id = ?) AS SIGNED) AS noted, \
-    CAST((SELECT COALESCE(SUM(quantity), 0) FROM orders FORCE INDEX (ix_orders_deadline) WHERE sale_id >= ? AND sale_id <= ?) AS SIGNED) - \
-    CAST((SELECT COALESCE(SUM(quantity), 0) FROM orders FORCE INDEX (ix_orders_deadline) WHERE sale_id >= ? AND sale_id <= ? \
-    AND state IN ('EXPIRED', 'CANCELLED') AND limit_returned = 1) AS SIGNED) AS ordered";
+impl CountedLimit<'_> {
+    /// The sums; both 0 where a sale is being removed, whose orders go and whose units stay. Of the orders only those are read row by row
+    /// that ended: a limit comes back with no other. The bounds instead of "=" and the named index: see `books::life`.
+    fn sums(&self) -> String {
+        let LimitTable { table, column, .. } = self.counted_in;
+        let units = "SELECT COALESCE(SUM(quantity), 0) FROM orders FORCE INDEX (ix_orders_deadline) WHERE sale_id >= ? AND sale_id <= ?";
+        let ended = "AND state IN ('EXPIRED', 'CANCELLED') AND limit_returned = 1";
+        let of_sale = format!("CAST(({units}) AS SIGNED) - CAST(({units} {ended}) AS SIGNED)");
+        let ordered = vec![of_sale; self.sales.len()].join(" + ");
+        let noted = format!("CAST((SELECT COALESCE(SUM(quantity), 0) FROM {table} WHERE {column} = ?) AS SIGNED)");
+        let going =
+            format!("EXISTS (SELECT 1 FROM archived_sales FORCE INDEX (PRIMARY) WHERE sale_id IN ({}))", self.places());
+        format!(
+            "/* purchases::sums */ SELECT IF(going, 0, noted) AS noted, IF(going, 0, ordered) AS ordered FROM \
+             (SELECT {going} AS going, {noted} AS noted, {ordered} AS ordered) AS sums"
+        )
+    }
+
+    /// Each buyer's two sums; a buyer may be in one of the tables only. Sent on a difference only: it reads all orders.
+    fn differing(&self, most: usize) -> String {
+        let LimitTable { table, column, .. } = self.counted_in;
+        format!(
+            "/* purchases::differing */ SELECT user_id, CAST(SUM(noted) AS SIGNED) AS noted, \
+             CAST(SUM(ordered) AS SIGNED) AS ordered FROM ( \
+             SELECT user_id, quantity AS noted, 0 AS ordered FROM {table} WHERE {column} = ? UNION ALL \
+             SELECT user_id, 0 AS noted, quantity AS ordered FROM orders FORCE INDEX (ix_orders_deadline) \
+             WHERE sale_id IN ({}) AND limit_returned = 0 \
+             ) AS units GROUP BY user_id HAVING noted <> ordered ORDER BY user_id LIMIT {most}",
+            self.places()
+        )
+    }
+
+    fn places(&self) -> String {
+        vec!["?"; self.sales.len()].join(", ")
+    }
+}
 
 impl OrderRows {
-    /// The sums of the sale, and when they differ up to `most` buyers whose own sums do, in the order of their ids.
-    pub async fn compare(&self, sale_id: &SaleId, most: usize) -> Result<(OwnedUnits, Vec<Differing>), DbError> {
-        let sale = sale_id.as_str().as_bytes();
+    /// The sums under a limit and up to `most` buyers whose own sums differ, in the order of their ids; `None`: the sums agree.
+    pub async fn compare(
+        &self,
+        limit: CountedLimit<'_>,
+        most: usize,
+    ) -> Result<Option<(OwnedUnits, Vec<Differing>)>, DbError> {
+        let id = limit.id.as_bytes();
         self.db
             .patient()
             .run("purchases_compare", async |conn| {
-                let mut sums = diesel::sql_query(SUMS).into_boxed();
-                for _ in 0..5 {
-                    sums = sums.bind::<Binary, _>(sale);
+                let mut sums = diesel::sql_query(limit.sums()).into_boxed();
+                for sale in limit.sales {
+                    sums = sums.bind::<Binary, _>(sale.as_str().as_bytes());
+                }
+                sums = sums.bind::<Binary, _>(id);
+                for sale in limit.sales {
+                    for _ in 0..4 {
+                        sums = sums.bind::<Binary, _>(sale.as_str().as_bytes());
+                    }
                 }
                 let units: OwnedUnits = sums.get_result(conn).await?;
                 if units.noted == units.ordered {
-                    return Ok((units, Vec::new()));
+                    return Ok(None);
                 }
-                let differing = diesel::sql_query(format!("{BY_BUYER} {most}"));
-                Ok((units, differing.bind::<Binary, _>(sale).bind::<Binary, _>(sale).load(conn).await?))
+                let mut differing = diesel::sql_query(limit.differing(most)).into_boxed().bind::<Binary, _>(id);
+                for sale in limit.sales {
+                    differing = differing.bind::<Binary, _>(sale.as_str().as_bytes());
+                }
+                Ok(Some((units, differing.load(conn).await?)))
             })
             .await
     }

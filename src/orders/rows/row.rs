@@ -105,6 +105,8 @@ pub struct OrderTerms {
     pub limit_returns: bool,
     /// Whether units are counted by buyer: the sale has a cumulative limit.
     pub limited: bool,
+    /// The drop it is of, whose limit its orders count against as well.
+    pub drop_id: Option<Vec<u8>>,
 }
 
 /// The terms of these sales; of a sale that is not there none.
@@ -116,10 +118,13 @@ pub(super) async fn terms_of(conn: &mut Conn, sales: &[&SaleId]) -> Result<HashM
         return Ok(HashMap::new());
     }
     let wanted = sales::table.filter(sales::sale_id.eq_any(ids));
-    let columns = (sales::sale_id, sales::currency, sales::title, sales::limit_returns, sales::per_user_limit);
-    let rows: Vec<(SaleId, String, String, bool, Option<u32>)> = wanted.select(columns).load(conn).await?;
-    let terms = |(sale, currency, title, limit_returns, limit): (SaleId, String, String, bool, Option<u32>)| {
-        (sale, OrderTerms { currency, title, limit_returns, limited: limit.is_some_and(|limit| limit > 1) })
+    type TermsRow = (SaleId, String, String, bool, Option<u32>, Option<Vec<u8>>);
+    let terms = (sales::sale_id, sales::currency, sales::title, sales::limit_returns);
+    let rows: Vec<TermsRow> =
+        wanted.select((terms.0, terms.1, terms.2, terms.3, sales::per_user_limit, sales::drop_id)).load(conn).await?;
+    let terms = |(sale, currency, title, limit_returns, limit, drop_id): TermsRow| {
+        let limited = limit.is_some_and(|limit| limit > 1);
+        (sale, OrderTerms { currency, title, limit_returns, limited, drop_id })
     };
     Ok(rows.into_iter().map(terms).collect())
 }

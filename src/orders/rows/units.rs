@@ -6,6 +6,7 @@
 use crate::domain::ids::SaleId;
 use crate::domain::order_life::ReturnedPurchase;
 use crate::orders::rows::purchases::{DROP_PURCHASES, LimitTable, PURCHASES};
+use crate::orders::rows::row::OrderTerms;
 use crate::sales::rows::archived as archive;
 use crate::sales::rows::grants;
 use crate::store::mysql::codes::GrantKind;
@@ -28,8 +29,8 @@ pub(crate) struct ReturnedUnits<'a> {
     pub(crate) grant_id: String,
     /// The purchases that no longer count against their buyers' limits.
     pub(crate) limits: &'a [ReturnedPurchase],
-    /// Whether units are counted by buyer (`purchases`): the sale has a cumulative limit.
-    pub(crate) counted_by_buyer: bool,
+    /// Of the sale: where units are counted by buyer.
+    pub(crate) terms: &'a OrderTerms,
 }
 
 /// Journal, buyers, stock, grant.
@@ -43,13 +44,11 @@ pub(crate) async fn give_back(conn: &mut Conn, returned: &ReturnedUnits<'_>) -> 
         stock_flow::reference.eq(returned.reference.as_bytes()),
     );
     diesel::insert_into(stock_flow::table).values(row).execute(conn).await?;
-    if returned.counted_by_buyer {
+    if returned.terms.limited {
         give_limits_back(conn, (PURCHASES, sale), returned.limits).await?;
     }
-    if !returned.limits.is_empty()
-        && let Some(drop_id) = sales::table.find(sale).select(sales::drop_id).first::<Option<Vec<u8>>>(conn).await?
-    {
-        give_limits_back(conn, (DROP_PURCHASES, &drop_id), returned.limits).await?;
+    if let Some(drop_id) = &returned.terms.drop_id {
+        give_limits_back(conn, (DROP_PURCHASES, drop_id), returned.limits).await?;
     }
     let more = sales::stock.eq(sales::stock + returned.units);
     // A session that holds this row holds up the whole sale, whichever order ends.

@@ -5,6 +5,7 @@
 
 mod body;
 mod cors;
+mod drops;
 mod events;
 mod front;
 mod headers;

@@ -8,7 +8,7 @@ use crate::http::openapi::problem_responses;
 use crate::http::problem::{Kind, Problem};
 use crate::http::times::shown_time;
 use crate::p1_entry::catalog::SaleView;
-use crate::p1_entry::sale_list::ListedSale;
+use crate::p1_entry::sale_list::{ListedSale, ListedSales};
 use crate::runtime::now_ms;
 use actix_web::HttpResponse;
 use actix_web::http::header::{AGE, CACHE_CONTROL, ContentType};
@@ -22,6 +22,8 @@ pub(super) struct SaleInfo {
     #[schema(value_type = String, example = "demo")]
     sale_id: String,
     product_id: String,
+    /// The drop that it belongs to: `GET /v1/drops/{drop_id}`; null: none.
+    drop_id: Option<String>,
     title: String,
     price_cents: i64,
     #[schema(example = "CNY")]
@@ -55,6 +57,7 @@ impl SaleInfo {
         Self {
             sale_id: sale.sale_id.to_string(),
             product_id: sale.product_id.clone(),
+            drop_id: sale.in_drop.as_ref().map(|drop| drop.drop_id.to_string()),
             title: sale.title.clone(),
             price_cents: sale.price_cents,
             currency: sale.currency.clone(),
@@ -68,6 +71,14 @@ impl SaleInfo {
             code: state.code(),
             remaining,
             server_time_ms: None,
+        }
+    }
+
+    /// What the entry knows is fresher; a sale it does not know is listed as the database has it.
+    pub(super) fn of_listed(listed: &ListedSale, now_ms: i64) -> Self {
+        match &listed.view {
+            Some(view) => Self::of_view(view, now_ms),
+            None => Self::new(&listed.sale, listed.sale.entry(now_ms), None),
         }
     }
 
@@ -113,12 +124,16 @@ pub(super) async fn list(public: web::Data<PublicApi>) -> Result<HttpResponse, P
             list.body.get_or_init(|| made).clone()
         }
     };
-    // A cache in front takes the crowd that reloads.
-    Ok(HttpResponse::Ok()
+    Ok(of_list(&list, body))
+}
+
+/// An answer made of the list. A cache in front takes the crowd that reloads.
+pub(super) fn of_list(list: &ListedSales, body: Arc<str>) -> HttpResponse {
+    HttpResponse::Ok()
         .insert_header((CACHE_CONTROL, LIST_AGE))
         .insert_header((AGE, list.made_at.elapsed().as_secs()))
         .content_type(ContentType::json())
-        .body(Bytes::from_owner(SharedList(body))))
+        .body(Bytes::from_owner(SharedList(body)))
 }
 
 /// The text of a list, for as many answers as there are.
@@ -132,13 +147,13 @@ impl AsRef<[u8]> for SharedList {
 
 fn body_of(listed: &[ListedSale]) -> Result<Arc<str>, Problem> {
     let now = now_ms();
-    let info = |ListedSale { sale, view }: &ListedSale| match view {
-        // What the entry knows is fresher; a sale it does not know is listed as the database has it.
-        Some(view) => SaleInfo::of_view(view, now),
-        None => SaleInfo::new(sale, sale.entry(now), None),
-    };
-    let answer = SaleListAnswer { sales: listed.iter().map(info).collect() };
-    serde_json::to_string(&answer).map(Arc::from).map_err(|error| {
+    let answer = SaleListAnswer { sales: listed.iter().map(|listed| SaleInfo::of_listed(listed, now)).collect() };
+    json_text(&answer)
+}
+
+/// The text of an answer that is made once for many.
+pub(super) fn json_text(answer: &impl Serialize) -> Result<Arc<str>, Problem> {
+    serde_json::to_string(answer).map(Arc::from).map_err(|error| {
         tracing::error!(phase = "p1_entry", %error, "the list of sales cannot be written");
         Kind::Internal.into()
     })

@@ -2,7 +2,7 @@
 
 use super::front::FrontFactory;
 use super::state::PublicApi;
-use super::{body, cors, events, my_orders, openapi, orders, places, sales, tokens};
+use super::{body, cors, drops, events, my_orders, openapi, orders, places, sales, tokens};
 use crate::config;
 use crate::http::extract::{as_problem, path_config};
 use crate::http::language::Language;
@@ -60,6 +60,11 @@ pub(crate) fn routes(config: &mut web::ServiceConfig) {
         .service(
             web::resource("/v1/sales/{sale_id}/orders/{request_id}/events")
                 .route(web::get().to(events::follow))
+                .default_service(web::to(|request| method_not_allowed(request, "GET"))),
+        )
+        .service(
+            web::resource("/v1/drops/{drop_id}")
+                .route(web::get().to(drops::show))
                 .default_service(web::to(|request| method_not_allowed(request, "GET"))),
         )
         .service(

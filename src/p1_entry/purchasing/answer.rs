@@ -117,9 +117,9 @@ impl Purchasing {
 
 /// The limit of the drop, over all its sales.
 fn drop_limit(view: &SaleView, owned: u64) -> Problem {
-    let limit = view.sale.in_drop.as_ref().and_then(|of| of.limit).map_or(0, NonZeroU32::get);
+    let limit = view.sale.in_drop.as_ref().and_then(|drop| drop.limit).map_or(0, NonZeroU32::get);
     let english = format!("the limit over all sales of this drop is {limit} a buyer, you have {owned}");
-    Kind::LimitExceeded.because_both(english, format!("该系列所有活动合计每人限购 {limit} 件，您已有 {owned} 件"))
+    Kind::LimitExceeded.because_both(english, format!("该组合活动合计每人限购 {limit} 件，您已有 {owned} 件"))
 }
 
 /// What only an operator can put right.

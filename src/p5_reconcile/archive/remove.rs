@@ -25,6 +25,7 @@ impl Archive {
     /// Nothing is removed when the export is not what the database has. Repeating is safe.
     pub async fn remove(&self, actor: &Actor, pages_max: usize) -> Result<Removed, ArchiveError> {
         let (sale, kept) = self.found().await?;
+        let of_drop = sale.as_ref().and_then(|sale| sale.in_drop.clone());
         let (manifest, hash) = match (sale, kept) {
             (Some(_), Some(kept)) => {
                 let (manifest, hash) = self.intact()?;
@@ -47,6 +48,9 @@ impl Archive {
             (None, None) => return Err(ArchiveError::NoSuchSale(self.sale_id.clone())),
         };
         self.note(actor, &manifest, &hash).await?;
+        if let Some(drop) = of_drop {
+            while self.context.rows.archive.remove_of_drop(&drop).await? > 0 {}
+        }
         self.remove_rows(pages_max).await
     }
 

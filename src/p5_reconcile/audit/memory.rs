@@ -21,7 +21,7 @@ pub(in crate::p5_reconcile) struct AuditMemory {
     /// What was read of the ledgers.
     pub(super) scans: ScanMemory,
     /// How the units that buyers own differed from their orders, when they were compared last.
-    pub(super) owned: Option<OwnedUnitsDiffer>,
+    pub(super) owned: Vec<OwnedUnitsDiffer>,
     /// The gaps whose buyers were written down; as long as they are the same, no buyer is new.
     pub named_gaps: Vec<(Series, Vec<(u64, u64)>)>,
 }
@@ -59,6 +59,6 @@ impl AuditMemory {
     pub(super) fn forget(&mut self) {
         self.outcomes = CountedOutcomes::default();
         self.scans = ScanMemory::default();
-        self.owned = None;
+        self.owned.clear();
     }
 }

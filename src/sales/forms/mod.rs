@@ -5,5 +5,5 @@ mod new_drop;
 mod new_sale;
 
 pub(crate) use changes::{CloneForm, OrNone, RescheduleForm, SaleEditForm};
-pub(crate) use new_drop::NewDropForm;
+pub(crate) use new_drop::{BadDrop, NewDropForm};
 pub(crate) use new_sale::{NewSaleForm, PAY_GRACE_S};

@@ -1,4 +1,4 @@
-//! A new drop: the file of `seckill drop create`.
+//! A new drop: the file of `seckill drop create`, and the body of `POST /admin/v1/drops`.
 
 use super::NewSaleForm;
 use super::new_sale::TITLE_CHARS_MAX;
@@ -8,18 +8,24 @@ use crate::domain::sale::Sale;
 use crate::http::bad_form::BadForm;
 use std::collections::HashSet;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 /// A new drop with its sales.
-#[derive(Debug, Clone, serde::Deserialize)]
+#[derive(Debug, Clone, serde::Deserialize, utoipa::ToSchema)]
+#[schema(as = NewDropBody)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewDropForm {
+    #[schema(value_type = String, pattern = "^[A-Za-z0-9_-]{1,64}$")]
     pub(crate) drop_id: DropId,
     /// What a buyer reads.
+    #[schema(min_length = 1, max_length = 200)]
     title: String,
     /// Most units of one buyer over all its sales; no limit when left out.
     #[serde(default)]
+    #[schema(minimum = 1)]
     limit: Option<u32>,
     /// 1 to 64, in the order in which they are shown.
+    #[schema(min_items = 1, max_items = 64)]
     sales: Vec<NewSaleForm>,
 }
 
@@ -64,6 +70,7 @@ impl NewDropForm {
             limit: self.limit.and_then(NonZeroU32::new),
             sale_ids: self.sales.iter().map(|sale| sale.id.clone()).collect(),
         };
+        let in_drop = Arc::new(drop.clone());
         let mut sales = Vec::with_capacity(self.sales.len());
         for form in self.sales {
             let (id, warm) = (form.id.clone(), form.warm);
@@ -73,7 +80,7 @@ impl NewDropForm {
                     ("false: the sales of a drop are warmed together", "false：同一组合的活动一起预热");
                 return Err(of_sale(BadForm { field: "warm", expected, chinese }));
             }
-            sales.push(Sale { in_drop: Some(drop.of_sale(&id)), ..form.draft().map_err(of_sale)? });
+            sales.push(Sale { in_drop: Some(in_drop.clone()), ..form.draft().map_err(of_sale)? });
         }
         Ok((drop, sales))
     }
@@ -100,7 +107,7 @@ mod tests {
     fn a_drop_is_checked_as_a_whole_and_says_which_field_of_which_sale() {
         let (drop, sales) = drafts(|_file| ()).unwrap();
         assert_eq!(drop.sale_ids.iter().map(SaleId::as_str).collect::<Vec<_>>(), ["m", "l"]);
-        assert!(sales.iter().all(|sale| sale.in_drop == Some(drop.of_sale(&sale.sale_id))));
+        assert!(sales.iter().all(|sale| sale.in_drop.as_deref() == Some(&drop)));
         let says = |change: &dyn Fn(&mut serde_json::Value)| drafts(change).unwrap_err();
         assert!(says(&|file| file["limit"] = 0.into()).starts_with("limit: expected a whole number from 1"));
         assert!(says(&|file| file["sales"] = serde_json::json!([])).starts_with("sales: expected 1 to 64"));

@@ -1,6 +1,6 @@
 //! Drops as the database knows them. A drop and its sales come in one transaction: a crash leaves all of them or none.
 
-use crate::domain::drops::{SaleDrop, SalesDrop};
+use crate::domain::drops::SalesDrop;
 use crate::domain::ids::{DropId, SaleId};
 use crate::domain::sale::{Sale, SaleStatus};
 use crate::sales::rows::error::SaleError;
@@ -15,6 +15,10 @@ use diesel::sql_types::Bool;
 use diesel_async::{AsyncConnection, RunQueryDsl};
 use std::collections::{BTreeSet, HashMap};
 use std::num::NonZeroU32;
+use std::sync::Arc;
+
+/// Drops in one list.
+const LISTED_MAX: i64 = 1_000;
 
 /// A row of `drops`.
 #[derive(Queryable, Selectable, Insertable)]
@@ -50,13 +54,13 @@ impl DropRow {
 
 /// The drops of some sales, by their ids.
 #[derive(Default)]
-pub(crate) struct KnownDrops(HashMap<Vec<u8>, SalesDrop>);
+pub(crate) struct KnownDrops(HashMap<Vec<u8>, Arc<SalesDrop>>);
 
 impl KnownDrops {
-    /// What this sale has to know of its drop.
-    pub(crate) fn of_sale(&self, drop_id: &[u8], sale: &SaleId) -> Result<SaleDrop, DbError> {
+    /// The drop of this sale.
+    pub(crate) fn get(&self, drop_id: &[u8], sale: &SaleId) -> Result<Arc<SalesDrop>, DbError> {
         let missing = || DbError::Other(format!("sale {sale} is of a drop that has no row"));
-        Ok(self.0.get(drop_id).ok_or_else(missing)?.of_sale(sale))
+        Ok(self.0.get(drop_id).ok_or_else(missing)?.clone())
     }
 }
 
@@ -68,7 +72,7 @@ pub(crate) async fn of<'a>(conn: &mut Conn, drop_ids: impl Iterator<Item = &'a [
     }
     let query = drops::table.filter(drops::drop_id.eq_any(drop_ids)).select(DropRow::as_select());
     let rows: Vec<DropRow> = query.load(conn).await?;
-    let known = rows.into_iter().map(|row| Ok::<_, DbError>((row.drop_id.clone(), row.read()?)));
+    let known = rows.into_iter().map(|row| Ok::<_, DbError>((row.drop_id.clone(), Arc::new(row.read()?))));
     known.collect::<Result<_, _>>().map(KnownDrops)
 }
 
@@ -79,6 +83,14 @@ impl SaleRows {
         let row: Option<DropRow> =
             self.db.run("drop_get", async |conn| Ok(query.first(conn).await.optional()?)).await?;
         row.map(DropRow::read).transpose()
+    }
+
+    /// The newest drops, [`LISTED_MAX`] at most.
+    pub async fn newest_drops(&self) -> Result<Vec<SalesDrop>, DbError> {
+        let newest = drops::table.order((drops::created_at.desc(), drops::drop_id)).limit(LISTED_MAX);
+        let rows: Vec<DropRow> =
+            self.db.run("drop_list", async |conn| Ok(newest.select(DropRow::as_select()).load(conn).await?)).await?;
+        rows.into_iter().map(DropRow::read).collect()
     }
 
     /// Closes these sales, all or none; `false`: one of them has not ended for `ended_since_s` seconds by the database's clock (none:
@@ -118,7 +130,7 @@ impl SaleRows {
         Ok(closed)
     }
 
-    /// Creates a drop and all its sales, or nothing. `sales` are those of `drop`, each with its part of it ([`SalesDrop::of_sale`]).
+    /// Creates a drop and all its sales, or nothing. `sales` are those of `drop`, in it.
     ///
     /// # Errors
     /// [`SaleError::Exists`] or [`SaleError::Archived`] names the first of its sales whose id is taken; of a drop whose id is taken it

@@ -84,7 +84,7 @@ impl SaleRow {
             epoch: sale.epoch,
             hidden: sale.hidden,
             version: sale.version,
-            drop_id: sale.in_drop.as_ref().map(|of| of.drop_id.as_str().as_bytes().to_vec()),
+            drop_id: sale.in_drop.as_ref().map(|drop| drop.drop_id.as_str().as_bytes().to_vec()),
         })
     }
 
@@ -107,7 +107,7 @@ impl SaleRow {
 
     fn read(self, of_drops: &drops::KnownDrops) -> Result<Sale, DbError> {
         let sale_id = read_sale_id(&self.sale_id)?;
-        let in_drop = self.drop_id.map(|drop_id| of_drops.of_sale(&drop_id, &sale_id)).transpose()?;
+        let in_drop = self.drop_id.map(|drop_id| of_drops.get(&drop_id, &sale_id)).transpose()?;
         Ok(Sale {
             sale_id,
             product_id: self.product_id,

@@ -36,6 +36,7 @@ diesel::table! {
         per_user_limit -> Nullable<Unsigned<Integer>>,
         sale_ids -> Binary,
         version -> Unsigned<Integer>,
+        created_at -> Datetime,
     }
 }
 

@@ -1,6 +1,6 @@
 //! F6, E5, E6: the admin API, every family of it, on real servers.
 
-use crate::support::world::admin_port::{AdminPort, TOKEN};
+use crate::support::world::admin_port::{AdminPort, TOKEN, with_any_ids};
 use crate::support::world::{World, eventually, run};
 use seckill::admin::document;
 use seckill::p5_reconcile::Window;
@@ -34,11 +34,7 @@ fn no_route_answers_without_the_token_and_the_document_lists_them_all() {
 }
 
 async fn needs_the_token(admin: &AdminPort, path: &str, method: &str) {
-    let path = path
-        .trim_start_matches("/admin/v1")
-        .replace("{sale_id}", "any")
-        .replace("{request_id}", "7")
-        .replace("{delivery_id}", "7");
+    let path = with_any_ids(path.trim_start_matches("/admin/v1"));
     let body = (method == "post").then_some(("application/json", "{}"));
     for token in [None, Some(""), Some(&TOKEN[..TOKEN.len() - 1]), Some(&format!("{TOKEN}2"))] {
         let answer = admin.call(method, &path, token, body).await;
@@ -56,11 +52,7 @@ fn another_method_is_refused_with_those_that_there_are() {
         let admin = world.admin_port();
         let document = serde_json::to_value(document()).unwrap();
         for (path, calls) in document["paths"].as_object().unwrap() {
-            let path = path
-                .trim_start_matches("/admin/v1")
-                .replace("{sale_id}", "any")
-                .replace("{request_id}", "7")
-                .replace("{delivery_id}", "7");
+            let path = with_any_ids(path.trim_start_matches("/admin/v1"));
             let offered: Vec<String> = calls.as_object().unwrap().keys().map(|method| method.to_uppercase()).collect();
             let answer = admin.call("trace", &path, Some(TOKEN), None).await;
             assert_eq!((answer.status, answer.code().as_str()), (405, "METHOD_NOT_ALLOWED"), "{path}: {answer:?}");

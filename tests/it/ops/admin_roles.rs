@@ -1,7 +1,7 @@
 //! Every operation of the admin API, for every role and every spelling of its path (S2).
 
 use crate::support::buyers::raw_http::send_on;
-use crate::support::world::admin_port::{AdminPort, OPERATOR, SHOP, TOKEN, VIEWER, named_tokens};
+use crate::support::world::admin_port::{AdminPort, OPERATOR, SHOP, TOKEN, VIEWER, named_tokens, with_any_ids};
 use crate::support::world::{World, run};
 use seckill::admin::document;
 use serde_json::Value;
@@ -21,7 +21,7 @@ fn operations() -> Vec<OpenOperation> {
     let calls = paths.flat_map(|(path, calls)| calls.as_object().unwrap().iter().map(move |call| (path, call)));
     let of = |(path, (method, call)): (&String, (&String, &Value))| {
         let roles = call["x-role"].as_array().unwrap_or_else(|| panic!("{method} {path} declares no role"));
-        let path = path.replace("{sale_id}", "any").replace("{request_id}", "7").replace("{delivery_id}", "7");
+        let path = with_any_ids(path);
         let roles = roles.iter().map(|role| role.as_str().unwrap().to_owned()).collect();
         OpenOperation { method: method.to_uppercase(), path, roles }
     };

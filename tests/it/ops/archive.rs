@@ -16,7 +16,7 @@ use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
 use serde_json::Value;
 use std::path::Path;
 
-const AUDITS: &[&str] = &["p5_reconcile.interval_ms=100"];
+pub(super) const AUDITS: &[&str] = &["p5_reconcile.interval_ms=100"];
 
 /// A world with two sales that sold; the one called `old` is closed and gone from Redis.
 async fn settled() -> (World, SaleId, SaleId) {
@@ -40,14 +40,14 @@ async fn settled() -> (World, SaleId, SaleId) {
 }
 
 /// P5 with a short memory takes the closed sale out of Redis.
-async fn gone_from_redis(world: &World, sale: &SaleId) {
+pub(super) async fn gone_from_redis(world: &World, sale: &SaleId) {
     let forgets = world.extra_roles(&[Reconcile], |settings| settings.p5_reconcile.ledger_retention_s = 1);
     let meta = world.servers.redis.keys.meta(0, sale);
     eventually("no keys in redis", async || world.redis(&["EXISTS", &meta]).await.as_u64() == Some(0)).await;
     forgets.stop().await;
 }
 
-fn archive(world: &World, sale: &SaleId, to: &Path) -> Archive {
+pub(super) fn archive(world: &World, sale: &SaleId, to: &Path) -> Archive {
     Archive::new(world.reconcile_context(), sale.clone(), to, Box::new(|_words: &str| {}))
 }
 

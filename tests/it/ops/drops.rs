@@ -1,8 +1,11 @@
 //! `seckill drop`: a drop is created from a file, whole or not at all, and steered as one.
 
-use crate::support::processes::programs::scratch;
+use super::archive::{AUDITS, archive, gone_from_redis};
+use crate::support::processes::programs::{Folder, scratch};
 use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::SaleId;
+use seckill::domain::operator::Actor;
+use seckill::p5_reconcile::archive::Removed;
 use seckill::roles::Role::{Api, Consumer, Relay};
 use seckill::runtime::now_ms;
 use serde_json::{Value, json};
@@ -57,17 +60,111 @@ fn a_drop_is_created_whole_steered_as_one_and_closed() {
         world.cli(&["drop", "pause", "sneaker"]).exits(0);
         assert_eq!(world.buy(&sales[1], "bob", 1, None).await.code(), "P1-S7");
         world.cli(&["drop", "resume", "sneaker"]).exits(0);
-        assert_eq!(world.buy(&sales[1], "bob", 1, None).await.status, 202);
+        eventually("sold again", async || world.buy(&sales[1], "bob", 1, None).await.status == 202).await;
         assert_eq!(world.settled(&sales[0]).await.counted.ordered, 1);
 
         let shown: Value =
             serde_json::from_str(&world.cli(&["drop", "show", "sneaker", "--json"]).exits(0).out).unwrap();
         assert_eq!((&shown["limit"], &shown["sales"][1]["sale_id"]), (&json!(1), &json!("eu-42")), "{shown}");
+        assert_eq!(shown["progress"][0]["status"], "warmed", "{shown}");
+        assert!(world.cli(&["drop", "list"]).exits(0).out.contains("eu-41 eu-42"));
         let alone = world.cli(&["sale", "close", "eu-41"]).exits(1);
         assert!(alone.err.contains("closed together"), "{}", alone.err);
         world.cli(&["drop", "close", "sneaker"]).exits(0);
         assert_eq!(world.rows("sales", "status = 'closed'").await, 2);
         assert!(world.cli(&["drop", "show", "unknown"]).exits(1).err.contains("there is no drop unknown"));
+        world.finish().await;
+    });
+}
+
+#[test]
+fn a_drop_is_created_shown_and_steered_over_http() {
+    run(async {
+        let world = World::with(&[Api, Relay, Consumer], &[]).await;
+        let port = world.admin_port();
+        // They start late, so that no process warms them by itself.
+        let late = |drop: &mut Value| {
+            for sale in drop["sales"].as_array_mut().unwrap() {
+                (sale["starts_at"], sale["ends_at"]) = (json!("2099-01-01T10:00:00Z"), json!("2099-01-01T12:00:00Z"));
+            }
+        };
+        let drop: Value = serde_json::from_slice(&std::fs::read(file("http.json", late)).unwrap()).unwrap();
+        let with = |field: &str, value: Value| {
+            let mut drop = drop.clone();
+            drop[field] = value;
+            drop
+        };
+        let refused = port.post_in("zh", "/drops", with("limit", json!(0))).await;
+        assert_eq!((refused.status, refused.text("detail")), (422, "limit：应为从 1 起的整数，或留空不限".to_owned()));
+        let of_sale = with("sales", json!([drop["sales"][0], { "sale_id": "l" }]));
+        assert_eq!(port.post("/drops", of_sale).await.status, 400);
+        assert_eq!(port.get("/drops").await.json["drops"], json!([]));
+
+        for _ in 0..2 {
+            let created = port.post("/drops", with("by", json!("ann"))).await;
+            assert_eq!((created.status, &created.json["drop_id"]), (200, &json!("sneaker")), "{created:?}");
+            assert_eq!(created.json["progress"][1]["status"], "draft");
+        }
+        assert_eq!(port.post("/drops", with("limit", json!(2))).await.status, 409);
+        assert_eq!(port.get("/drops").await.json["drops"][0]["sale_ids"], json!(["eu-41", "eu-42"]));
+        assert_eq!(port.get("/drops/unknown").await.code(), "DROP_NOT_FOUND");
+        assert_eq!(port.post("/drops/unknown/warm", json!({})).await.code(), "DROP_NOT_FOUND");
+        let early = port.post("/drops/sneaker/pause", json!({})).await;
+        assert_eq!((early.status, &early.json["failed_count"]), (200, &json!(2)), "{early:?}");
+        let problem = early.json["sales"][0]["problem"].as_str().unwrap();
+        assert!(problem.contains("has not been warmed"), "{problem}");
+
+        for (verb, status) in [("warm", "warmed"), ("publish", "warmed"), ("pause", "paused"), ("resume", "warmed")] {
+            let done = port.post(&format!("/drops/sneaker/{verb}"), json!({ "by": "ann" })).await;
+            assert_eq!((done.status, &done.json["failed_count"]), (200, &json!(0)), "{verb}: {done:?}");
+            assert_eq!(done.json["drop"]["progress"][1]["status"], status, "{verb}");
+        }
+        let acts = "action = 'sale.pause' AND outcome = 'ok' AND actor_name = 'ann'";
+        assert_eq!(world.rows("operator_acts", acts).await, 2);
+
+        let public = async || world.http.get(format!("{}/v1/drops/sneaker", world.api)).send().await.unwrap();
+        eventually("seen", async || public().await.status() == 200).await;
+        let seen = public().await;
+        assert_eq!(seen.headers()["cache-control"], "public, max-age=1");
+        let seen: Value = seen.json().await.unwrap();
+        let sales: Vec<_> =
+            seen["sales"].as_array().unwrap().iter().map(|sale| sale["sale_id"].as_str().unwrap()).collect();
+        assert_eq!((&seen["limit"], sales), (&json!(1), vec!["eu-41", "eu-42"]), "{seen}");
+        assert_eq!((&seen["sales"][0]["drop_id"], &seen["sales"][0]["remaining"]), (&json!("sneaker"), &json!(5)));
+        let unknown = world.http.get(format!("{}/v1/drops/unknown", world.api)).send().await.unwrap();
+        assert_eq!(unknown.status(), 404);
+
+        let closed = port.post("/drops/sneaker/close", json!({})).await;
+        assert_eq!((closed.status, &closed.json["progress"][0]["status"]), (200, &json!("closed")), "{closed:?}");
+        eventually("not listed", async || public().await.status() == 404).await;
+        world.finish().await;
+    });
+}
+
+#[test]
+fn what_buyers_have_in_a_drop_goes_with_the_last_of_its_sales() {
+    run(async {
+        let mut world = World::with(&[Api, Relay, Consumer], AUDITS).await;
+        let sales = world.drop_of(2, &["l", "m"], |_sale| ()).await;
+        world.sale_control().warm(&sales[0]).await.unwrap();
+        for sale in &sales {
+            world.bought(sale, "ann").await;
+            assert!(world.settled(sale).await.consistent());
+        }
+        world.cli(&["drop", "close", "drop"]).exits(0);
+        for sale in &sales {
+            gone_from_redis(&world, sale).await;
+        }
+        let folder = Folder::new("archive-drop");
+        let actor = Actor::at_the_terminal("ann");
+        for (sale, rows) in sales.iter().zip([1, 0]) {
+            archive(&world, sale, folder.path()).export().await.unwrap();
+            assert_eq!(archive(&world, sale, folder.path()).remove(&actor, 100).await.unwrap(), Removed::All);
+            assert_eq!(world.rows("drop_purchases", "TRUE").await, rows, "after {sale}");
+            world.cli(&["audit", "--now"]).exits(0);
+        }
+        world.cli(&["drop", "show", "drop"]).exits(0);
+        world.stop_roles().await;
         world.finish().await;
     });
 }

@@ -8,6 +8,7 @@ use diesel::sql_types::{Nullable, Text};
 use diesel_async::{AsyncConnection, AsyncMysqlConnection, RunQueryDsl, SimpleAsyncConnection};
 use seckill::domain::fault::Progress;
 use seckill::domain::ids::SaleId;
+use seckill::orders::rows::purchases::{CountedLimit, DROP_PURCHASES, PURCHASES};
 use seckill::p5_reconcile::rows::books::Series;
 use seckill::p5_reconcile::rows::decided;
 use seckill::p5_reconcile::{Window, audit_sale};
@@ -80,8 +81,12 @@ async fn ask(world: &World, sale: &SaleId) {
     assert!(rows(db).decided.unnumbered(sale, series, 0).await.unwrap().requests.is_empty());
     assert!(rows(db).books.ages_above_ms(sale, series, &[29_999, 30_000]).await.unwrap()[0] > Some(0));
     assert_eq!(rows(db).books.movements(std::slice::from_ref(sale)).await.unwrap().len(), 1);
-    let (owned, _) = rows(db).orders.compare(sale, 10).await.unwrap();
-    assert_eq!((owned.noted, owned.ordered), (0, 30_000));
+    let other = SaleId::parse("plans-later").unwrap();
+    for (counted_in, sales) in [(PURCHASES, vec![sale]), (DROP_PURCHASES, vec![sale, &other])] {
+        let limit = CountedLimit { counted_in, id: sale.as_str(), sales: &sales };
+        let (owned, buyers) = rows(db).orders.compare(limit, 10).await.unwrap().unwrap();
+        assert_eq!((owned.noted, owned.ordered, buyers.len()), (0, 30_000 * sales.len() as i64, 10));
+    }
     // An order whose outcome has no number: the units are summed in the orders' own table.
     world.sql(&format!("UPDATE request_outcome SET number = NULL WHERE sale_id = '{sale}' AND number = 77")).await;
     assert!(!world.audit(sale, Window::Now).await.consistent(), "a number has no outcome");

@@ -1,47 +1,15 @@
 //! Drops from end to end: one limit over several sales, in Redis, and what it does while one of them is not whole.
 
 use crate::support::buyers::orders::LONG;
-use crate::support::world::parts::script_model::redis_sale;
 use crate::support::world::{World, eventually, run};
-use seckill::domain::drops::SalesDrop;
 use seckill::domain::ids::{DropId, SaleId};
 use seckill::domain::order_life::PaymentTerms;
-use seckill::domain::sale::{MetaState, Sale, SaleStatus};
+use seckill::domain::sale::MetaState;
 use seckill::p5_reconcile::Window;
 use seckill::roles::Role::{self, Api, Consumer, Reconcile, Relay};
-use seckill::runtime::now_ms;
 use seckill::sales::SaleControlError;
-use std::num::NonZeroU32;
 
 const QUICK: &[&str] = &["p5_reconcile.interval_ms=100", "p5_reconcile.quiet_ms=100"];
-
-/// A drop whose sales sell now, 10 units each, without limits of their own; not warmed.
-async fn drop_of(world: &World, limit: u32, sales: &[&str]) -> Vec<SaleId> {
-    drop_with(world, limit, sales, |_sale| ()).await
-}
-
-/// The same, each of its sales but for what `change` says.
-async fn drop_with(world: &World, limit: u32, sales: &[&str], change: impl Fn(&mut Sale)) -> Vec<SaleId> {
-    let sale_ids: Vec<SaleId> = sales.iter().map(|id| SaleId::parse(id).unwrap()).collect();
-    let drop_id = DropId::parse("drop").unwrap();
-    let drop = SalesDrop { drop_id, title: "drop".into(), limit: NonZeroU32::new(limit), sale_ids: sale_ids.clone() };
-    let sale = |id: &SaleId| {
-        let mut sale = Sale {
-            granted: 10,
-            stock: 10,
-            status: SaleStatus::Draft,
-            starts_at_ms: now_ms() - 1_000,
-            ends_at_ms: now_ms() + 3_600_000,
-            in_drop: Some(drop.of_sale(id)),
-            ..redis_sale(id.as_str(), 0)
-        };
-        change(&mut sale);
-        sale
-    };
-    let sales: Vec<Sale> = sale_ids.iter().map(sale).collect();
-    world.servers.rows.sales.create_drop(&drop, &sales).await.unwrap();
-    sale_ids
-}
 
 async fn code(world: &World, sale: &SaleId, user: &str, quantity: u32) -> String {
     let answer = world.buy(sale, user, quantity, None).await;
@@ -52,7 +20,7 @@ async fn code(world: &World, sale: &SaleId, user: &str, quantity: u32) -> String
 fn a_drop_has_one_limit_over_all_its_sales() {
     run(async {
         let world = World::with(&[Api, Relay, Consumer], &[]).await;
-        let sales = drop_of(&world, 2, &["m", "l", "xl"]).await;
+        let sales = world.drop_of(2, &["m", "l", "xl"], |_sale| ()).await;
         world.sale_control().warm(&sales[1]).await.unwrap();
         for sale in &sales {
             let meta = world.servers.redis.sale_keys.meta(sale, 0).await.unwrap();
@@ -78,7 +46,7 @@ fn a_drop_has_one_limit_over_all_its_sales() {
 fn a_sale_of_a_drop_sells_nothing_while_it_is_not_known_what_buyers_have_in_the_others() {
     run(async {
         let mut world = World::with(&[Api, Relay, Consumer], QUICK).await;
-        let sales = drop_of(&world, 1, &["m", "l"]).await;
+        let sales = world.drop_of(1, &["m", "l"], |_sale| ()).await;
         world.sale_control().warm(&sales[0]).await.unwrap();
         assert_eq!(code(&world, &sales[0], "ann", 1).await, "accepted");
         assert!(world.settled(&sales[0]).await.consistent());
@@ -113,7 +81,7 @@ fn an_order_that_is_cancelled_gives_its_unit_back_to_the_limit_of_the_drop() {
     run(async {
         let world = World::with(&Role::ALL, QUICK).await;
         let terms = PaymentTerms { limit_returns: true, ..LONG };
-        let sales = drop_with(&world, 1, &["m", "l"], |sale| sale.payment = Some(terms)).await;
+        let sales = world.drop_of(1, &["m", "l"], |sale| sale.payment = Some(terms)).await;
         world.sale_control().warm(&sales[0]).await.unwrap();
         let first = world.ordered(&sales[0], "ann").await;
         assert_eq!(code(&world, &sales[1], "ann", 1).await, "P2-R5");
@@ -129,10 +97,32 @@ fn an_order_that_is_cancelled_gives_its_unit_back_to_the_limit_of_the_drop() {
 }
 
 #[test]
+fn an_audit_of_a_drop_finds_a_buyer_whose_units_were_edited() {
+    run(async {
+        let world = World::with(&[Api, Relay, Consumer], QUICK).await;
+        let sales = world.drop_of(3, &["m", "l"], |_sale| ()).await;
+        world.sale_control().warm(&sales[0]).await.unwrap();
+        for sale in &sales {
+            assert_eq!(code(&world, sale, "ann", 1).await, "accepted");
+            assert!(world.settled(sale).await.consistent());
+        }
+        world.sql("UPDATE drop_purchases SET quantity = 1").await;
+        let of_first = world.audit(&sales[1], Window::Now).await;
+        let details: Vec<&str> = of_first.findings.iter().map(|finding| finding.detail.as_str()).collect();
+        let expected = "purchases of buyers = orders that count against their limits: 1 against 2 in drop drop: buyer ann 1 against 2";
+        assert_eq!(details, [expected]);
+        assert!(world.audit(&sales[0], Window::Now).await.consistent(), "one of its sales speaks for the drop");
+        world.sql("UPDATE drop_purchases SET quantity = 2").await;
+        assert!(world.audit(&sales[1], Window::Now).await.consistent());
+        world.finish().await;
+    });
+}
+
+#[test]
 fn the_sales_of_a_drop_are_closed_together() {
     run(async {
         let world = World::with(&[Api, Relay, Consumer], &[]).await;
-        let sales = drop_of(&world, 1, &["m", "l"]).await;
+        let sales = world.drop_of(1, &["m", "l"], |_sale| ()).await;
         world.sale_control().warm(&sales[0]).await.unwrap();
         assert_eq!(code(&world, &sales[0], "ann", 1).await, "accepted");
         let refused = world.sale_control().close(&sales[1]).await;
@@ -155,15 +145,27 @@ fn a_drop_closes_by_itself_when_the_last_of_its_sales_is_over() {
     run(async {
         let set = [QUICK, &["p5_reconcile.auto_close_after_s=1"]].concat();
         let world = World::with(&Role::ALL, &set).await;
-        let begun = now_ms();
-        let ends = |sale: &mut Sale| sale.ends_at_ms = begun + if sale.sale_id.as_str() == "m" { 1_500 } else { 6_000 };
-        let sales = drop_with(&world, 1, &["l", "m"], ends).await;
+        let sales = world.drop_of(1, &["l", "m"], |_sale| ()).await;
         world.sale_control().warm(&sales[0]).await.unwrap();
         assert_eq!(code(&world, &sales[1], "ann", 1).await, "accepted");
-        eventually("the first is over", async || now_ms() > begun + 4_000).await;
-        assert_eq!(world.rows("sales", "status = 'closed'").await, 0, "what ann has in it counts for the other");
+        // A plain sale that is over at the same time is closed: P5 has had its turn.
+        let plain = world.sale("a-plain-one", 5, None).await;
+        let over = |id: &str| {
+            format!(
+                "UPDATE sales SET ends_at = NOW(3) - INTERVAL 10 SECOND, starts_at = NOW(3) - INTERVAL 20 SECOND WHERE sale_id = '{id}'"
+            )
+        };
+        world.sql(&over("m")).await;
+        world.sql(&over(plain.as_str())).await;
+        eventually("P5 closes", async || world.rows("sales", "status = 'closed'").await == 1).await;
+        assert_eq!(
+            world.rows("sales", "status = 'closed' AND sale_id = 'm'").await,
+            0,
+            "what ann has in it counts for the other"
+        );
         assert_eq!(code(&world, &sales[0], "ann", 1).await, "P2-R5");
-        eventually("all are closed", async || world.rows("sales", "status = 'closed'").await == 2).await;
+        world.sql(&over("l")).await;
+        eventually("all are closed", async || world.rows("sales", "status = 'closed'").await == 3).await;
         world.finish().await;
     });
 }

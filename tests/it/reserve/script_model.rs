@@ -8,7 +8,7 @@ use crate::support::world::{World, run};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use seckill::config::OutboxKind;
-use seckill::domain::drops::SaleDrop;
+use seckill::domain::drops::SalesDrop;
 use seckill::domain::ids::{DropId, RequestId, SaleId};
 use seckill::domain::message;
 use seckill::domain::reserve::Reserved;
@@ -187,7 +187,7 @@ impl Bench<'_> {
 type OtherSales = Option<(u32, Vec<(u8, u32)>)>;
 
 /// Warms the other sales of the drop; buyers in turn have their units in one and in the other.
-async fn others_of(world: &World, (limit, owned): (u32, Vec<(u8, u32)>)) -> (SaleDrop, HashMap<u8, u64>) {
+async fn others_of(world: &World, (limit, owned): (u32, Vec<(u8, u32)>)) -> (SalesDrop, HashMap<u8, u64>) {
     let store = &world.servers.redis;
     let others = ["model-2", "mo"].map(|id| redis_sale(id, 0));
     for other in &others {
@@ -206,8 +206,9 @@ async fn others_of(world: &World, (limit, owned): (u32, Vec<(u8, u32)>)) -> (Sal
         *elsewhere.entry(user).or_default() += u64::from(units);
     }
     let drop_id = DropId::parse("drop").unwrap();
-    let others = others.map(|other| other.sale_id).to_vec();
-    (SaleDrop { drop_id, limit: NonZeroU32::new(limit), others }, elsewhere)
+    let mut sale_ids = others.map(|other| other.sale_id).to_vec();
+    sale_ids.push(SaleId::parse("model").unwrap());
+    (SalesDrop { drop_id, title: "drop".into(), limit: NonZeroU32::new(limit), sale_ids }, elsewhere)
 }
 
 async fn sequence(world: &World, sizes: (u32, usize, u64), steps: &[Step]) -> Result<(), TestCaseError> {
@@ -227,7 +228,7 @@ async fn sequence_in(
     if let Some(others) = others {
         let limit = u64::from(others.0);
         let (in_drop, elsewhere) = others_of(world, others).await;
-        sale.in_drop = Some(in_drop);
+        sale.in_drop = Some(in_drop.into());
         drop = Some((limit, elsewhere));
     }
     store.sale_keys.activate(&sale, 0, cap as u64, ("g", i64::try_from(stock).unwrap())).await.unwrap();

@@ -18,6 +18,15 @@ pub const VIEWER: &str = "viewers-token-of-the-tests-of-32-bytes-and-more";
 pub const OPERATOR: &str = "li-weis-token-of-the-tests-of-32-bytes-and-more";
 pub const SHOP: &str = "the-shops-token-of-the-tests-of-32-bytes-and-more";
 
+/// The path of a route with ids that nothing has.
+pub fn with_any_ids(template: &str) -> String {
+    template
+        .replace("{sale_id}", "any")
+        .replace("{drop_id}", "any")
+        .replace("{request_id}", "7")
+        .replace("{delivery_id}", "7")
+}
+
 /// SHA-256 as the configuration has it.
 pub fn digest(token: &str) -> String {
     use sha2::{Digest, Sha256};

@@ -5,6 +5,7 @@ pub mod audits;
 pub mod backup;
 pub mod clusters;
 pub mod database_sessions;
+pub mod drops;
 pub mod fault_injection;
 pub mod outbox_kinds;
 pub mod parts;

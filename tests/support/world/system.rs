@@ -217,26 +217,7 @@ impl World {
     /// Creates a sale without warming it.
     pub async fn draft(&self, id: &str, stock: i64, change: impl FnOnce(&mut Sale)) -> SaleId {
         let sale_id = SaleId::parse(id).expect("a sale id");
-        let mut sale = Sale {
-            sale_id: sale_id.clone(),
-            product_id: "p".into(),
-            title: "t".into(),
-            price_cents: 100,
-            currency: "CNY".into(),
-            granted: stock,
-            stock,
-            policy: PurchasePolicy::OnePerUser,
-            token_required: false,
-            waiting_room: false,
-            payment: None,
-            starts_at_ms: now_ms() - 1_000,
-            ends_at_ms: now_ms() + 3_600_000,
-            status: SaleStatus::Draft,
-            epoch: 1,
-            hidden: false,
-            version: 1,
-            in_drop: None,
-        };
+        let mut sale = Sale::draft(sale_id.clone(), stock, now_ms() - 1_000, now_ms() + 3_600_000);
         change(&mut sale);
         self.servers.rows.sales.create(&sale).await.expect("create");
         sale_id

@@ -4,6 +4,7 @@ mod console;
 mod console_orders;
 mod console_sales;
 mod cors;
+mod drops;
 mod payments;
 mod shop;
 mod webhooks;

@@ -1,5 +1,6 @@
 // Every word of the console: [English, Chinese].
 
+import { dropWords } from './drop-dictionary.js';
 import { orderWords } from './order-dictionary.js';
 import { saleWords } from './sale-dictionary.js';
 import { states } from './states.js';
@@ -10,6 +11,7 @@ export const dictionary = {
   ...orderWords,
   ...webhookWords,
   ...saleWords,
+  ...dropWords,
   // frame
   title: ['seckill console', '秒杀控制台'],
   console: ['console', '控制台'],

@@ -5,6 +5,7 @@ import { actsView } from './acts.js';
 import { auditsView } from './audits.js';
 import { dictionary } from './dictionary.js';
 import { dlqView } from './dlq.js';
+import { dropsView, dropView } from './drops.js';
 import { field, h, say, show } from './dom.js';
 import { orderView } from './order.js';
 import { ordersView } from './orders.js';
@@ -20,10 +21,10 @@ const HISTORY_MAX = 240;
 const REFUNDS_MS = 10_000;
 const app = document.getElementById('app');
 const views = {
-  pipeline: pipelineView, sales: salesView, sale: saleView, orders: ordersView, order: orderView, dlq: dlqView, register: registerView, audits: auditsView, acts: actsView,
+  pipeline: pipelineView, sales: salesView, sale: saleView, drops: dropsView, drop: dropView, orders: ordersView, order: orderView, dlq: dlqView, register: registerView, audits: auditsView, acts: actsView,
 };
 /** The tab of a view that has none of its own. */
-const TABS = { sale: 'sales', order: 'orders' };
+const TABS = { sale: 'sales', drop: 'drops', order: 'orders' };
 
 /** What every view gets: the last reading of the pipeline, those before it, and what happened to the connection. */
 const state = { snapshot: null, history: [], lost: null };
@@ -174,7 +175,7 @@ function frame() {
         h('a', { class: 'brand', href: '#/pipeline' }, h('img', { src: 'icon.svg', alt: '', width: 28, height: 28 }), h('span', {}, 'seckill'), h('span', { class: 'quiet brand-more' }, t('console'))),
         h('div', { class: 'lights', role: 'status', 'aria-label': t('servers') }, light('redis', 'Redis'), light('rabbitmq', 'RabbitMQ'), light('mysql', 'MySQL')),
         h('div', { class: 'row bar-end' }, language(redraw), leave)),
-      h('nav', { 'aria-label': t('views') }, ['pipeline', 'sales', 'orders', 'dlq', 'register', 'audits', 'acts'].map(tab))),
+      h('nav', { 'aria-label': t('views') }, ['pipeline', 'sales', 'drops', 'orders', 'dlq', 'register', 'audits', 'acts'].map(tab))),
     h('p', { id: 'lost', class: 'note bad lost', role: 'alert', hidden: true }),
     main);
   return main;

@@ -127,7 +127,8 @@ export function saleView(id) {
   function take(next, said) {
     look = next;
     const { sale } = look;
-    show(head, h('h1', {}, sale.title), badge, hiddenBadge(sale) ?? '', h('code', {}, sale.sale_id));
+    show(head, h('h1', {}, sale.title), badge, hiddenBadge(sale) ?? '', h('code', {}, sale.sale_id),
+      sale.in_drop ? h('a', { href: `#/drop/${encodeURIComponent(sale.in_drop.drop_id)}`, id: 'drop-of-sale' }, `${t('drop')} ${sale.in_drop.drop_id}`) : '');
     payment.take(sale);
     show(actions, buttons(id, sale, take));
     show(shards, shardTable(look));

@@ -12,7 +12,7 @@ const VISITOR = 'seckill.visitor';
 const app = document.getElementById('app');
 const wanted = new URLSearchParams(location.search).get('sale');
 /** What this page knows; `purchase` is {sale, pays, requestId, step, detail, reason, began, tookMs}, `order` what became of it. */
-const state = { sales: [], sale: null, orders: [], order: null, ahead: 0, crowd: { running: false, number: 0, progress: {} }, visitor: null, purchase: null, problem: null };
+const state = { sales: [], sale: null, drop: null, orders: [], order: null, ahead: 0, crowd: { running: false, number: 0, progress: {} }, visitor: null, purchase: null, problem: null };
 let parts = null;
 let timer = 0;
 let askedOrders = 0;
@@ -64,7 +64,7 @@ function page() {
   choose.addEventListener('change', () => { location.search = `?sale=${encodeURIComponent(choose.value)}`; });
   parts = {
     button, other, choose,
-    title: h('h1', {}), price: h('p', { class: 'price num' }), limit: h('span', { class: 'badge' }), left: h('p', { id: 'left', class: 'small' }), terms: h('p', { id: 'terms', class: 'small quiet' }),
+    title: h('h1', {}), price: h('p', { class: 'price num' }), limit: h('span', { class: 'badge' }), dropLimit: h('span', { class: 'badge', id: 'drop-limit' }), lots: h('nav', { class: 'lots', id: 'lots', 'aria-label': t('lots') }), left: h('p', { id: 'left', class: 'small' }), terms: h('p', { id: 'terms', class: 'small quiet' }),
     meter: h('span', {}), clockWords: h('span', { class: 'quiet' }), clock: h('strong', { id: 'clock' }), steps: h('ol', { class: 'steps', id: 'steps', 'aria-live': 'polite' }),
     who: h('p', { class: 'small quiet', id: 'visitor' }), problem: h('p', { class: 'note bad', role: 'alert', id: 'problem', hidden: true }),
     crowd: crowdPanel(() => state.sale, look), payment: paymentBox(lookAgain),
@@ -76,12 +76,22 @@ function page() {
       h('div', { class: 'end' }, choose, language)),
     h('main', {}, parts.problem,
       h('section', { class: 'card product' }, h('div', { class: 'art' }, h('img', { src: 'phone.svg', alt: '', width: 360, height: 360 })),
-        h('div', { class: 'offer' }, h('div', { class: 'row' }, h('span', { class: 'badge bad' }, t('demo-only')), parts.limit), parts.title, parts.price,
+        h('div', { class: 'offer' }, h('div', { class: 'row' }, h('span', { class: 'badge bad' }, t('demo-only')), parts.limit, parts.dropLimit), parts.title, parts.price, parts.lots,
           h('div', { class: 'stock' }, h('div', { class: 'meter', 'aria-hidden': 'true' }, parts.meter), parts.left),
           h('p', { class: 'clock' }, parts.clockWords, parts.clock), button, parts.terms)),
       h('div', { class: 'panels' },
         h('section', { class: 'card panel' }, h('h2', {}, t('your-order')), h('p', { class: 'quiet' }, t('order-words')), parts.steps, parts.payment.element, h('div', { class: 'spread' }, parts.who, other)),
         parts.orders.element, parts.crowd.element)));
+}
+
+/** The sales of the drop, to choose among: sizes, colours, rounds. */
+function lots({ drop, sale }) {
+  const lot = (one) => {
+    const word = one.state === 'READY' ? t('left', { n: count(one.remaining) }) : t(BUTTONS[one.state] ?? 'buy-loading');
+    const here = one.sale_id === sale?.sale_id;
+    return h('a', { href: `?sale=${encodeURIComponent(one.sale_id)}`, class: one.state === 'READY' ? 'lot' : 'lot away', 'aria-current': here ? 'page' : null }, one.title, h('small', {}, word));
+  };
+  return drop ? drop.sales.map(lot) : [];
 }
 
 let mostLeft = 1;
@@ -105,6 +115,14 @@ function draw() {
   parts.payment.update(state);
   parts.orders.update(state);
   parts.crowd.update(state);
+  const chosen = JSON.stringify([state.drop, sale?.sale_id]);
+  if (parts.chosen !== chosen && !parts.lots.contains(document.activeElement)) {
+    parts.chosen = chosen;
+    show(parts.lots, lots(state));
+    parts.lots.hidden = !state.drop;
+    parts.dropLimit.hidden = !state.drop || state.drop.limit === null;
+    say(parts.dropLimit, state.drop?.limit ? t('drop-limit', { n: count(state.drop.limit) }) : '');
+  }
   if (!sale) return;
   say(parts.title, sale.title);
   say(parts.price, price(sale.price_cents, sale.currency));
@@ -178,6 +196,17 @@ async function lookAtClock(saleId) {
   if (answer.status === 200) state.ahead = answer.body.server_time_ms - (began + Date.now()) / 2;
 }
 
+/** The drop of the sale that is shown. */
+async function lookAtDrop() {
+  const id = state.sale?.drop_id ?? null;
+  if (id === null) {
+    state.drop = null;
+    return;
+  }
+  const answer = await call('GET', `/v1/drops/${encodeURIComponent(id)}`);
+  if (answer.status === 200) state.drop = answer.body;
+}
+
 function lookAgain() {
   askedOrders = 0;
   look();
@@ -193,7 +222,7 @@ async function look() {
       state.sale = state.sales.find((sale) => sale.sale_id === wanted) ?? state.sales.find((sale) => sale.sale_id === 'demo') ?? state.sales[0] ?? null;
     }
     if (crowd.status === 200) state.crowd = crowd.body.crowd;
-    if (state.sale) await lookAtClock(state.sale.sale_id);
+    if (state.sale) await Promise.all([lookAtClock(state.sale.sale_id), lookAtDrop()]);
     draw();
   }
   clearTimeout(timer);

@@ -3,7 +3,7 @@
 //! Every statement is a range of one index (why `>=` and `<=` of the same value: `books::series`), bounded by a page of
 //! a walk ([`ArchiveTable::sections`]); the caller goes on from the key that it got. A crash while rows are removed
 //! leaves the rest of them, the row of `sales` and the row of `archived_sales`: the next walk goes on. Payments are read and summed
-//! only: their rows stay.
+//! only: their rows stay. What buyers have in a drop goes with the last of its sales: it is the sum of the exported orders.
 
 mod line;
 mod tables;
@@ -11,12 +11,16 @@ mod tables;
 pub use tables::TABLES;
 pub(crate) use tables::{ArchiveTable, Section};
 
+use crate::domain::drops::SalesDrop;
 use crate::domain::ids::SaleId;
 use crate::sales::rows::archived;
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::mysql_handle;
+use crate::store::mysql::schema::archived_sales;
+use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Binary, Nullable, Text, Unsigned};
 use diesel_async::{AsyncConnection, RunQueryDsl, SimpleAsyncConnection};
+use std::iter;
 
 mysql_handle! {
     /// The rows of a sale that is archived.
@@ -240,6 +244,25 @@ impl ArchiveRows {
             .await
     }
 
+    /// Removes up to a page of what buyers have in a drop (`drop_purchases`); how many rows went. They stay while a sale of the drop is
+    /// neither removed nor being removed.
+    pub(crate) async fn remove_of_drop(&self, drop: &SalesDrop) -> Result<usize, DbError> {
+        let sales: Vec<&[u8]> = drop.sale_ids.iter().map(|id| id.as_str().as_bytes()).collect();
+        let query = format!("/* archive::remove_of_drop */ DELETE FROM drop_purchases WHERE drop_id = ? LIMIT {PAGE}");
+        let drop_id = drop.drop_id.as_str().as_bytes();
+        self.db
+            .patient()
+            .run("archive_remove_of_drop", async |conn| {
+                let going = archived_sales::table.filter(archived_sales::sale_id.eq_any(&sales)).count();
+                let going: i64 = going.get_result(conn).await?;
+                if going < i64::try_from(sales.len()).unwrap_or(i64::MAX) {
+                    return Ok(0);
+                }
+                Ok(diesel::sql_query(query).bind::<Binary, _>(drop_id).execute(conn).await?)
+            })
+            .await
+    }
+
     /// Whether this account may delete the rows of a sale.
     ///
     /// # Errors
@@ -247,17 +270,14 @@ impl ArchiveRows {
     pub(crate) async fn may_remove(&self) -> Result<(), DbError> {
         self.db
             .run("archive_may_remove", async |conn| {
-                for table in &TABLES {
-                    if table.stays {
-                        continue;
-                    }
-                    let asked = conn.batch_execute(&format!("EXPLAIN DELETE FROM {} WHERE 1 = 0", table.name)).await;
+                let of_sales = TABLES.iter().filter(|table| !table.stays).map(|table| table.name);
+                for table in of_sales.chain(iter::once("drop_purchases")) {
+                    let asked = conn.batch_execute(&format!("EXPLAIN DELETE FROM {table} WHERE 1 = 0")).await;
                     asked.map_err(|error| {
-                let name = table.name;
-                DbError::Other(format!(
-                    "this account may not remove rows of {name} ({error}); use one that may, see docs/operations.md"
-                ))
-            })?;
+                        DbError::Other(format!(
+                            "this account may not remove rows of {table} ({error}); use one that may, see docs/operations.md"
+                        ))
+                    })?;
                 }
                 Ok(())
             })

@@ -6,6 +6,7 @@ use super::side::{DatabaseBefore, DatabaseSide, OwnedUnitsDiffer, OwnedUnitsSide
 use super::void_numbers::VoidNumbers;
 use crate::domain::sale::Sale;
 use crate::faults::{hold, slow_audit};
+use crate::orders::rows::purchases::{CountedLimit, DROP_PURCHASES, PURCHASES};
 use crate::p5_reconcile::audit::redis_side::RedisSide;
 use crate::p5_reconcile::audit_stage::AuditStage;
 use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
@@ -92,8 +93,19 @@ impl DatabaseReader<'_> {
 
     /// The units that buyers own, compared.
     pub(crate) async fn owned_units(self) -> Result<OwnedUnitsSide, ReconcileError> {
-        let (units, buyers) = self.context.rows.orders.compare(&self.sale.sale_id, DIFFERING_MAX).await?;
-        let differ = (units.noted != units.ordered).then_some(OwnedUnitsDiffer { units, buyers });
+        let sale = &self.sale.sale_id;
+        let of_drop = self.sale.judged_drop();
+        let of_sale = self.sale.counts_units().then_some((PURCHASES, sale.as_str(), None, vec![sale]));
+        let of_drop = of_drop.map(|drop| {
+            let id = &drop.drop_id;
+            (DROP_PURCHASES, id.as_str(), Some(id.clone()), drop.sale_ids.iter().collect())
+        });
+        let mut differ = Vec::new();
+        for (counted_in, id, of_drop, sales) in of_sale.into_iter().chain(of_drop) {
+            let limit = CountedLimit { counted_in, id, sales: &sales };
+            let differs = self.context.rows.orders.compare(limit, DIFFERING_MAX).await?;
+            differ.extend(differs.map(|(units, buyers)| OwnedUnitsDiffer { of_drop, units, buyers }));
+        }
         Ok(OwnedUnitsSide { differ, is_new: true })
     }
 }

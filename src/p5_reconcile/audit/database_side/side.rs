@@ -1,7 +1,7 @@
 //! The database's side of an audit as a value. Nothing here reads or judges.
 
 use super::void_numbers::VoidNumbers;
-use crate::domain::ids::RequestId;
+use crate::domain::ids::{DropId, RequestId};
 use crate::domain::ledger::LedgerRecord;
 use crate::orders::rows::outcomes::RequestOutcome;
 use crate::orders::rows::purchases::{Differing, OwnedUnits};
@@ -64,11 +64,11 @@ pub(crate) struct SeriesCounted {
     pub missing: Vec<(u64, u64)>,
 }
 
-/// The units that buyers own by `purchases`, against their orders.
+/// The units that buyers own by `purchases` and `drop_purchases`, against their orders.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OwnedUnitsSide {
-    /// How they differ; `None`: all agree, or nothing was compared yet.
-    pub differ: Option<OwnedUnitsDiffer>,
+    /// How they differ, limit by limit; none: all agree, or nothing was compared yet.
+    pub differ: Vec<OwnedUnitsDiffer>,
     /// Whether this audit compared them; else it is what an earlier one found.
     pub is_new: bool,
 }
@@ -76,6 +76,8 @@ pub(crate) struct OwnedUnitsSide {
 /// How the units that buyers own differ from their orders.
 #[derive(Debug, Clone)]
 pub(crate) struct OwnedUnitsDiffer {
+    /// The limit of this drop; `None`: that of the sale.
+    pub of_drop: Option<DropId>,
     pub units: OwnedUnits,
     /// Some of the buyers.
     pub buyers: Vec<Differing>,

@@ -85,7 +85,7 @@ fn decide(case: &SaleCase<'_>) -> Option<JudgedSale> {
     grants::compare(case, &sheet, &mut found);
     let transfers = redis.transfers.as_ref();
     let sells_twice = transfers.is_some_and(|side| transfers::report(side, terms.sale.epoch, &mut found));
-    owned_units::report(terms.sale, database.owned.differ.as_ref(), &mut found);
+    owned_units::report(terms.sale, &database.owned.differ, &mut found);
     shards_to_rescan.extend(&numbers.orphaned);
     let audit = SaleAudit {
         examined_count: examined_count(redis),

@@ -1,9 +1,9 @@
-//! What buyers own by `purchases`, against the orders that count against their limits: a sale with a cumulative limit
-//! refuses or admits by the first, and an order that ends takes its units off it.
+//! What buyers own by `purchases` and `drop_purchases`, against the orders that count against their limits: a sale with a cumulative
+//! limit and a drop with a limit refuse or admit by the first, and an order that ends takes its units off it.
 //!
-//! Compared in an audit's slow turn, with the orders' own table; what was found then stands in the audits between.
+//! Compared in an audit's slow turn, with the orders' own table; what was found then stands in the audits between. A drop is compared
+//! by one of its sales ([`Sale::judged_drop`]).
 
-use crate::domain::policy::PurchasePolicy;
 use crate::domain::sale::Sale;
 use crate::orders::rows::purchases::Differing;
 use crate::p5_reconcile::audit::database_side::OwnedUnitsDiffer;
@@ -13,23 +13,25 @@ use crate::p5_reconcile::audit::finding::{FindingKind, FoundSoFar};
 const NAMED_MAX: usize = 10;
 
 /// Reports how the units differ.
-pub(super) fn report(sale: &Sale, differ: Option<&OwnedUnitsDiffer>, found: &mut FoundSoFar) {
-    let Some(OwnedUnitsDiffer { units, buyers }) = differ else { return };
-    if !matches!(sale.policy, PurchasePolicy::Cumulative(_)) {
-        return;
+pub(super) fn report(sale: &Sale, differ: &[OwnedUnitsDiffer], found: &mut FoundSoFar) {
+    for OwnedUnitsDiffer { of_drop, units, buyers } in differ {
+        let (part, of) = match of_drop {
+            Some(drop_id) => ("drop_purchases", format!("drop {drop_id}")),
+            None if sale.counts_units() => ("purchases", format!("sale {}", sale.sale_id)),
+            None => continue,
+        };
+        let of_buyer = |buyer: &Differing| {
+            let name = String::from_utf8_lossy(&buyer.user_id);
+            format!("buyer {name} {} against {}", buyer.noted, buyer.ordered)
+        };
+        let named: Vec<String> = buyers.iter().map(of_buyer).collect();
+        let more = if buyers.len() >= NAMED_MAX { ", and perhaps others" } else { "" };
+        let detail = format!(
+            "purchases of buyers = orders that count against their limits: {} against {} in {of}: {}{more}",
+            units.noted,
+            units.ordered,
+            named.join(", ")
+        );
+        found.add_part(FindingKind::Unbalanced, part, detail);
     }
-    let of_buyer = |buyer: &Differing| {
-        let name = String::from_utf8_lossy(&buyer.user_id);
-        format!("buyer {name} {} against {}", buyer.noted, buyer.ordered)
-    };
-    let buyers: Vec<String> = buyers.iter().map(of_buyer).collect();
-    let more = if buyers.len() >= NAMED_MAX { ", and perhaps others" } else { "" };
-    let detail = format!(
-        "purchases of buyers = orders that count against their limits: {} against {} in sale {}: {}{more}",
-        units.noted,
-        units.ordered,
-        sale.sale_id,
-        buyers.join(", ")
-    );
-    found.add_part(FindingKind::Unbalanced, "purchases", detail);
 }

@@ -5,7 +5,6 @@
 
 use super::case::SaleCase;
 use crate::domain::ids::RequestId;
-use crate::domain::policy::PurchasePolicy;
 use crate::faults::left_out;
 use crate::p5_reconcile::audit::redis_side::OpenRecord;
 use crate::p5_reconcile::audit::window::Window;
@@ -55,7 +54,8 @@ pub(super) fn open_questions(case: &SaleCase<'_>) -> Vec<OpenQuestion> {
     if case.redis.transfers.is_none() && case.compares_grants() && case.redis.shards.len() > 1 {
         questions.push(OpenQuestion::Transfers { buckets: case.redis.in_transit() != 0 });
     }
-    let is_limited = matches!(case.terms.sale.policy, PurchasePolicy::Cumulative(_));
+    let sale = case.terms.sale;
+    let is_limited = sale.counts_units() || sale.judged_drop().is_some();
     if is_limited && case.snapshot.books.orders.is_some() && !case.database.owned.is_new {
         questions.push(OpenQuestion::OwnedUnits);
     }

@@ -52,24 +52,12 @@ pub fn sale_id(text: &str) -> SaleId {
 /// A sale, not warmed.
 pub fn sale(id: &str, stock: i64, policy: PurchasePolicy) -> Sale {
     Sale {
-        sale_id: sale_id(id),
-        product_id: "p-1".into(),
         title: "限量 title".into(),
         price_cents: 9_900,
-        currency: "CNY".into(),
-        granted: stock,
-        stock,
         policy,
         token_required: true,
         waiting_room: true,
-        payment: None,
-        starts_at_ms: NOW_MS,
-        ends_at_ms: NOW_MS + 3_600_000,
-        status: SaleStatus::Draft,
-        epoch: 1,
-        hidden: false,
-        version: 1,
-        in_drop: None,
+        ..Sale::draft(sale_id(id), stock, NOW_MS, NOW_MS + 3_600_000)
     }
 }
 

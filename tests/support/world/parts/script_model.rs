@@ -22,24 +22,9 @@ pub fn user_id(no: u8) -> UserId {
 /// A sale that is only in Redis.
 pub fn redis_sale(id: &str, limit: u32) -> Sale {
     Sale {
-        sale_id: SaleId::parse(id).unwrap(),
-        product_id: "p".into(),
-        title: "t".into(),
-        price_cents: 1,
-        currency: "CNY".into(),
-        granted: 0,
-        stock: 0,
         policy: PurchasePolicy::from_limit(Some(limit)),
-        token_required: false,
-        waiting_room: false,
-        payment: None,
-        starts_at_ms: 0,
-        ends_at_ms: 9_000_000_000_000,
         status: SaleStatus::Warmed,
-        epoch: EPOCH,
-        hidden: false,
-        version: 1,
-        in_drop: None,
+        ..Sale::draft(SaleId::parse(id).unwrap(), 0, 0, 9_000_000_000_000)
     }
 }
 

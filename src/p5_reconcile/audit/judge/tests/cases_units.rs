@@ -2,6 +2,7 @@
 
 use super::Finds::{Nothing, These};
 use super::JudgeCase;
+use crate::domain::ids::DropId;
 use crate::domain::outcome::FailReason;
 use crate::domain::policy::PurchasePolicy;
 use crate::orders::rows::purchases::{Differing, OwnedUnits};
@@ -10,9 +11,10 @@ use std::num::NonZeroU32;
 
 const BRIDGE: (&str, &str) = ("UNBALANCED", "database stock + landed since = redis remaining");
 
-fn owned(noted: i64, ordered: i64) -> Option<OwnedUnitsDiffer> {
+fn owned(of_drop: Option<&str>, noted: i64, ordered: i64) -> Vec<OwnedUnitsDiffer> {
     let buyers = vec![Differing { user_id: b"ann".to_vec(), noted, ordered }];
-    Some(OwnedUnitsDiffer { units: OwnedUnits { noted, ordered }, buyers })
+    let of_drop = of_drop.map(|id| DropId::parse(id).unwrap());
+    vec![OwnedUnitsDiffer { of_drop, units: OwnedUnits { noted, ordered }, buyers }]
 }
 
 fn cumulative() -> PurchasePolicy {
@@ -264,7 +266,7 @@ pub(super) const CASES: &[JudgeCase] = &[
     JudgeCase {
         name: "a buyer owns other units than the orders say",
         shards: 1,
-        happens: |s| (s.sale.policy, s.database.owned) = (cumulative(), owned(1, 3)),
+        happens: |s| (s.sale.policy, s.database.owned) = (cumulative(), owned(None, 1, 3)),
         finds: These(&[(
             "UNBALANCED",
             "purchases of buyers = orders that count against their limits: 1 against 3 in sale s: buyer ann 1 against 3",
@@ -274,15 +276,21 @@ pub(super) const CASES: &[JudgeCase] = &[
         name: "the same as an earlier audit found it",
         shards: 1,
         happens: |s| {
-            (s.sale.policy, s.database.owned) = (cumulative(), owned(1, 3));
+            (s.sale.policy, s.database.owned) = (cumulative(), owned(None, 1, 3));
             s.database.counts_orders = false;
         },
         finds: These(&[("UNBALANCED", "buyer ann 1 against 3")]),
     },
     JudgeCase {
+        name: "a buyer owns other units of a drop than the orders say",
+        shards: 1,
+        happens: |s| s.database.owned = owned(Some("d"), 1, 3),
+        finds: These(&[("UNBALANCED", "1 against 3 in drop d: buyer ann 1 against 3")]),
+    },
+    JudgeCase {
         name: "what buyers own means nothing without a cumulative limit",
         shards: 1,
-        happens: |s| s.database.owned = owned(1, 3),
+        happens: |s| s.database.owned = owned(None, 1, 3),
         finds: Nothing,
     },
 ];

@@ -116,7 +116,7 @@ pub(super) struct SceneDatabase {
     pub orders: OrdersBesideOutcomes,
     /// Whether this audit counts the orders' own table.
     pub counts_orders: bool,
-    pub owned: Option<OwnedUnitsDiffer>,
+    pub owned: Vec<OwnedUnitsDiffer>,
 }
 
 impl Default for SceneDatabase {
@@ -137,7 +137,7 @@ impl Default for SceneDatabase {
             life: LifeCounts::default(),
             orders: OrdersBesideOutcomes::default(),
             counts_orders: true,
-            owned: None,
+            owned: Vec::new(),
         }
     }
 }

@@ -1,0 +1,86 @@
+//! Drops in the console and in the shop: made from a file, steered by clicks, bought from.
+
+use super::console::{no_complaints, signed_in};
+use super::shop::shop_world;
+use crate::support::processes::browser::Browser;
+use crate::support::world::{eventually, run_waiting};
+use seckill::runtime::now_ms;
+use serde_json::json;
+
+fn file() -> String {
+    let at = |ms: i64| chrono::DateTime::from_timestamp_millis(now_ms() + ms).unwrap().to_rfc3339();
+    let sale = |id: &str, title: &str, stock: u32| {
+        json!({ "sale_id": id, "product_id": id, "title": title, "stock": stock, "price_cents": 19_900, "currency": "EUR",
+            "starts_at": at(-1_000), "ends_at": at(7_200_000), "hidden": true })
+    };
+    let sales = [sale("eu-41", "EU 41", 5), sale("eu-42", "EU 42", 7), sale("eu-43", "EU 43", 1)];
+    json!({ "drop_id": "sneaker", "title": "Sneaker 26", "limit": 1, "sales": sales }).to_string()
+}
+
+#[test]
+fn a_drop_is_made_warmed_published_bought_from_and_closed_by_clicks() {
+    run_waiting(async {
+        let world = shop_world().await;
+        let admin = world.admin_port();
+        let browser = signed_in(&admin, 1280, 900).await;
+        browser.click("a[href='#/drops']").await;
+        browser.sees("#drops", "no drop yet").await;
+        browser.click("#new-drop").await;
+        browser.fill("#drop-text", "{\"drop_id\": \"sneaker\"}").await;
+        browser.click("#create").await;
+        browser.sees("#create-problem", "missing field").await;
+        browser.eval(&format!("document.querySelector('#drop-text').value = {}", json!(file()))).await;
+        assert_eq!(browser.flaws().await, Vec::<String>::new());
+        browser.click("#create").await;
+        browser.sees("#drop-head", "Sneaker 26").await;
+        browser.sees("#drop-sales", "EU 43").await;
+        for act in ["warm", "publish"] {
+            browser.click(&format!("#do-{act}")).await;
+            browser.sees("dialog h2", "sneaker").await;
+            browser.click("#dialog-yes").await;
+            browser.misses("dialog").await;
+        }
+        browser.sees_element("#do-pause").await;
+        browser.misses("#do-warm").await;
+        assert_eq!(world.rows("sales", "status = 'warmed' AND hidden = 0").await, 3);
+        assert_eq!(browser.flaws().await, Vec::<String>::new());
+        browser.picture("console-drop").await;
+
+        browser.open(&format!("{}/shop/?sale=eu-41", world.api)).await;
+        browser.sees("#lots", "EU 42").await;
+        browser.sees("#drop-limit", "1 in all of this drop").await;
+        browser.click("#buy").await;
+        browser.sees("#confirmed", "Confirmed").await;
+        browser.click("a[href='?sale=eu-42']").await;
+        browser.sees("h1", "EU 42").await;
+        browser.click("#buy").await;
+        browser.sees("#refused", "exceed the purchase limit").await;
+        browser.click("#someone-else").await;
+        browser.sees("#steps", "not bought anything").await;
+        browser.click("a[href='?sale=eu-43']").await;
+        browser.sees("h1", "EU 43").await;
+        browser.click("#buy").await;
+        browser.sees("#confirmed", "Confirmed").await;
+        browser.sees("#lots", "Sold out").await;
+        assert_eq!(browser.flaws().await, Vec::<String>::new());
+        browser.picture("shop-drop").await;
+        narrow(&browser).await;
+
+        browser.open(&format!("{}/console/#/drop/sneaker", admin.url)).await;
+        browser.click("#do-close").await;
+        browser.fill("dialog #typed", "sneaker").await;
+        browser.click("#dialog-yes").await;
+        eventually("closed", async || world.rows("sales", "status = 'closed'").await == 3).await;
+        browser.misses("#do-close").await;
+        no_complaints(&browser).await;
+        assert!(world.settled(&"eu-41".parse().unwrap()).await.consistent());
+        world.finish().await;
+    });
+}
+
+/// On a phone nothing is cut off.
+async fn narrow(browser: &Browser) {
+    let wide =
+        browser.eval("return document.documentElement.scrollWidth <= document.documentElement.clientWidth").await;
+    assert_eq!(wide, json!(true));
+}
