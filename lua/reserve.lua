@@ -149,14 +149,14 @@ if meta[11] then
   drop_limit, elsewhere, with_record = whole(limit_text), {}, {unpack(bought)}
   if not drop_limit then return answer_all(12) end
   local meta_of, buyers_of = string.sub(meta_key, 1, -#sale - 1), string.sub(buyers_key, 1, -#sale - 1)
-  for other in string.gmatch(others, '[^ ]+') do
+  for other in string.gmatch(others, '[^ ]+') do -- @slot drop_counted
     local state = redis.call('HGET', meta_of .. other, 'state')
     local there = redis.call('HMGET', buyers_of .. other, '', unpack(ARGV, USERS + 1, USERS + count))
     if state == 'closed' then
       -- The sales of a drop are closed together: this one is over, too.
       refusal = refusal or 7
-    elseif not state or state == 'frozen' or not there[1] then
-      refusal = refusal or 8
+    elseif not state or state == 'frozen' then refusal = refusal or 8 -- @slot drop_frozen
+    elseif not there[1] then refusal = refusal or 8 -- @slot drop_whole
     end
     for i = 1, count do
       local record = there[i + 1]

@@ -155,6 +155,18 @@ coded! {
         GrantIds = "grant_ids",
         /// A rebuild keeps the units of gaps back.
         GapsHeld = "gaps_held",
+        /// The reserve script counts what a buyer has in the other sales of the drop.
+        DropCounted = "drop_counted",
+        /// It lets nobody in while another sale of the drop is frozen.
+        DropFrozen = "drop_frozen",
+        /// It lets nobody in while another sale of the drop has lost its buyers.
+        DropWhole = "drop_whole",
+        /// The transaction of an order compares the limit of the drop.
+        DropGuard = "drop_guard",
+        /// Units that come back no longer count in the drop.
+        ReturnsToDrop = "returns_to_drop",
+        /// The sales of a drop are closed together.
+        ClosedTogether = "closed_together",
         /// The audit compares the units that Redis holds with those that the database calls unsold.
         UnitBridge = "unit_bridge",
         /// The audit compares grants by their names, not only by their sum.

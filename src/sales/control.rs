@@ -17,7 +17,7 @@ use super::handles::SaleHandles;
 use crate::domain::ids::SaleId;
 use crate::domain::sale::{MetaState, Sale, SaleStatus};
 use crate::domain::shard::share;
-use crate::faults::crash_point;
+use crate::faults::{crash_point, left_out};
 use crate::sales::grants::SaleAndGrantRows;
 use crate::sales::rows::acts::off_record;
 use crate::sales::rows::error::SaleError;
@@ -209,7 +209,9 @@ impl SaleControl {
 
     /// Ends a sale for good. Accepted purchases still become orders.
     pub async fn close(&self, id: &SaleId) -> Result<(), SaleControlError> {
-        if let Some(drop) = self.sale(id).await?.in_drop {
+        if let Some(drop) = self.sale(id).await?.in_drop
+            && !left_out!(ClosedTogether)
+        {
             return Err(SaleControlError::OfDrop(id.clone(), drop.drop_id.clone()));
         }
         again_after_contention(|| self.move_to(id, SaleStatus::Closed)).await

@@ -12,6 +12,7 @@
 )]
 
 mod audits;
+mod drops;
 mod events;
 mod grants;
 mod messages;

@@ -3,10 +3,10 @@
 
 use crate::product_table::InProduct::{self, None, Receiver, Switch};
 use crate::product_table::{ORDERS, OTHER_NET, PROTOCOL, TRANSFERS};
-use crate::product_table_beside::{EVENTS, NEIGHBOURS, WEBHOOKS};
+use crate::product_table_beside::{DROPS, EVENTS, NEIGHBOURS, WEBHOOKS};
 use crate::rows::{self, Mutant};
 use crate::search::Lacking;
-use crate::{events, neighbours, orders, transfers, webhooks};
+use crate::{drops, events, neighbours, orders, transfers, webhooks};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -46,7 +46,11 @@ fn all() -> Vec<Row> {
         let absent = setup.absent?;
         Some(Row { name, in_product: find(NEIGHBOURS, &absent) })
     });
-    protocol.chain(orders).chain(transfers).chain(events).chain(webhooks).chain(neighbours).collect()
+    let drops = drops::without().into_iter().filter_map(|Lacking { name, setup, .. }| {
+        let absent = setup.absent?;
+        Some(Row { name, in_product: find(DROPS, &absent) })
+    });
+    protocol.chain(orders).chain(transfers).chain(events).chain(webhooks).chain(neighbours).chain(drops).collect()
 }
 
 /// This share of the mutations has a switch and a test that notices it.
@@ -85,8 +89,9 @@ fn every_mutation_has_a_switch_in_the_product_or_a_reason() {
     let rows = all();
     let missing: Vec<_> = rows.iter().filter(|row| row.in_product.is_none()).map(|row| row.name).collect();
     assert!(missing.is_empty(), "neither a switch nor a reason: {missing:?}");
-    let each = [PROTOCOL.len(), ORDERS.len(), TRANSFERS.len(), EVENTS.len(), WEBHOOKS.len(), NEIGHBOURS.len()];
-    assert_eq!(rows.len(), each.into_iter().sum::<usize>(), "each has one row");
+    let first = PROTOCOL.len() + ORDERS.len() + TRANSFERS.len();
+    let beside = EVENTS.len() + WEBHOOKS.len() + NEIGHBOURS.len() + DROPS.len();
+    assert_eq!(rows.len(), first + beside, "each has one row");
     let switched = rows.iter().filter(|row| matches!(row.in_product, Some(Switch(..) | Receiver(_)))).count();
     assert!(switched * 100 >= rows.len() * SWITCHED_PERCENT_MIN, "only {switched} of {} have a switch", rows.len());
 }

@@ -1,8 +1,9 @@
-//! The same for the models beside the first ones: events, webhooks, two sales.
+//! The same for the models beside the first ones: events, webhooks, two sales, drops.
 
+use crate::drops::Unlimited;
 use crate::events::Unsent;
 use crate::neighbours::Unshared;
-use crate::product_table::InProduct::{self, Receiver, Switch};
+use crate::product_table::InProduct::{self, None, Receiver, Switch};
 use crate::webhooks::Omitted;
 use seckill::faults::Mechanism;
 
@@ -157,4 +158,39 @@ pub const NEIGHBOURS: &[(Unshared, InProduct)] = &[
         Unshared::RoundGoesOn,
         Switch(Mechanism::RoundGoesOn, "a_sale_is_never_rebuilt_when_a_round_ends_with_another_one_that_fails"),
     ),
+];
+
+pub const DROPS: &[(Unlimited, InProduct)] = &[
+    (
+        Unlimited::OthersCounted,
+        Switch(Mechanism::DropCounted, "a_buyer_is_let_into_each_sale_of_a_drop_when_the_script_counts_one"),
+    ),
+    (
+        Unlimited::OthersState,
+        Switch(Mechanism::DropFrozen, "a_buyer_is_let_in_again_while_the_other_sale_of_a_drop_is_being_rebuilt"),
+    ),
+    (
+        Unlimited::OthersMark,
+        Switch(Mechanism::DropWhole, "a_buyer_is_let_in_again_when_the_other_sale_of_a_drop_has_lost_its_buyers"),
+    ),
+    (
+        Unlimited::DropGuard,
+        Switch(
+            Mechanism::DropGuard,
+            "a_buyer_whom_redis_forgot_gets_an_order_in_each_sale_of_a_drop_when_the_database_does_not_count",
+        ),
+    ),
+    (
+        Unlimited::RebuildWaits,
+        Switch(Mechanism::NothingOnItsWay, "a_rebuild_that_does_not_wait_for_the_outbox_sells_a_unit_twice"),
+    ),
+    (
+        Unlimited::ReturnsToDrop,
+        Switch(Mechanism::ReturnsToDrop, "a_buyer_whose_order_ended_counts_for_ever_when_a_drop_gets_nothing_back"),
+    ),
+    (
+        Unlimited::ClosedTogether,
+        Switch(Mechanism::ClosedTogether, "a_sale_of_a_drop_sells_nothing_when_the_other_one_is_closed_by_itself"),
+    ),
+    (Unlimited::PersonCounted, None("limits count buyers; there are no persons yet")),
 ];

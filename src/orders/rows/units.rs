@@ -5,6 +5,7 @@
 
 use crate::domain::ids::SaleId;
 use crate::domain::order_life::ReturnedPurchase;
+use crate::faults::left_out;
 use crate::orders::rows::purchases::{DROP_PURCHASES, LimitTable, PURCHASES};
 use crate::orders::rows::row::OrderTerms;
 use crate::sales::rows::archived as archive;
@@ -47,7 +48,9 @@ pub(crate) async fn give_back(conn: &mut Conn, returned: &ReturnedUnits<'_>) -> 
     if returned.terms.limited {
         give_limits_back(conn, (PURCHASES, sale), returned.limits).await?;
     }
-    if let Some(drop_id) = &returned.terms.drop_id {
+    if let Some(drop_id) = &returned.terms.drop_id
+        && !left_out!(ReturnsToDrop)
+    {
         give_limits_back(conn, (DROP_PURCHASES, drop_id), returned.limits).await?;
     }
     let more = sales::stock.eq(sales::stock + returned.units);

@@ -82,10 +82,11 @@ async fn ask(world: &World, sale: &SaleId) {
     assert!(rows(db).books.ages_above_ms(sale, series, &[29_999, 30_000]).await.unwrap()[0] > Some(0));
     assert_eq!(rows(db).books.movements(std::slice::from_ref(sale)).await.unwrap().len(), 1);
     let other = SaleId::parse("plans-later").unwrap();
-    for (counted_in, sales) in [(PURCHASES, vec![sale]), (DROP_PURCHASES, vec![sale, &other])] {
+    for (counted_in, sales, ordered) in [(PURCHASES, vec![sale], 30_000), (DROP_PURCHASES, vec![sale, &other], 60_000)]
+    {
         let limit = CountedLimit { counted_in, id: sale.as_str(), sales: &sales };
         let (owned, buyers) = rows(db).orders.compare(limit, 10).await.unwrap().unwrap();
-        assert_eq!((owned.noted, owned.ordered, buyers.len()), (0, 30_000 * sales.len() as i64, 10));
+        assert_eq!((owned.noted, owned.ordered, buyers.len()), (0, ordered, 10));
     }
     // An order whose outcome has no number: the units are summed in the orders' own table.
     world.sql(&format!("UPDATE request_outcome SET number = NULL WHERE sale_id = '{sale}' AND number = 77")).await;
@@ -156,7 +157,11 @@ fn no_statement_of_p5_reads_a_table_from_end_to_end_or_sorts_a_sale() {
             let steps: Vec<Step> =
                 diesel::sql_query(format!("EXPLAIN FORMAT=TRADITIONAL {text}")).load(&mut session).await.expect(text);
             // Sent on a difference only, which it groups by buyers: of it, the tables' own steps count.
-            let of_tables = |step: &&Step| !step.table.as_deref().unwrap_or_default().starts_with('<');
+            let of_tables = |step: &&Step| {
+                let table = step.table.as_deref().unwrap_or_default();
+                // It has a row for each sale that is gone, here none: the server walks what is empty.
+                !table.starts_with('<') && table != "archived_sales"
+            };
             for step in steps.iter().filter(of_tables) {
                 let access = step.access.as_deref().unwrap_or("none");
                 assert!(!["ALL", "index", "index_merge"].contains(&access), "{text}\n{steps:#?}");

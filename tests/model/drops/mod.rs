@@ -10,7 +10,7 @@ mod steps;
 
 pub use report::HEAD;
 pub use rows::{configurations, without};
-pub use setup::DropsSetup;
+pub use setup::{DropsSetup, Unlimited};
 
 use crate::search::Searched;
 use state::DropMoment;

@@ -36,7 +36,11 @@ pub(super) fn slots_in(script: &str) -> Vec<&str> {
 #[cfg(feature = "faults")]
 pub(super) fn left_out(slot: &str) -> Option<String> {
     let mechanism = Mechanism::ALL.iter().find(|mechanism| mechanism.code() == slot)?;
-    let other_rules = [(Mechanism::ReplayCheck, "local record = nil"), (Mechanism::GivenOnce, "local before = false")];
+    let other_rules = [
+        (Mechanism::ReplayCheck, "local record = nil"),
+        (Mechanism::GivenOnce, "local before = false"),
+        (Mechanism::DropCounted, "for other in string.gmatch('', '[^ ]+') do"),
+    ];
     let rule = other_rules.into_iter().find(|(of, _)| of == mechanism).map_or("", |(_, rule)| rule);
     mechanism.is_off().then(|| rule.to_owned())
 }
