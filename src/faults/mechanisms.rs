@@ -157,9 +157,9 @@ coded! {
         GapsHeld = "gaps_held",
         /// The reserve script counts what a buyer has in the other sales of the drop.
         DropCounted = "drop_counted",
-        /// It lets nobody in while another sale of the drop is frozen.
+        /// It refuses all purchases while another sale of the drop is frozen.
         DropFrozen = "drop_frozen",
-        /// It lets nobody in while another sale of the drop has lost its buyers.
+        /// It refuses all purchases while another sale of the drop has lost its buyers.
         DropWhole = "drop_whole",
         /// The transaction of an order compares the limit of the drop.
         DropGuard = "drop_guard",

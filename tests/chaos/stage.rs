@@ -29,6 +29,15 @@ const ADMIN_TOKEN: &str = "test-admin-token-of-a-chaos-run-with-32-bytes";
 const BY_HAND: &str = "by-hand";
 const PAID_BY_HAND: &str = "pay-soon";
 
+/// Most units of a buyer over both sales of the drop.
+const DROP_LIMIT: u32 = 3;
+
+/// The sales of the drop: of one the orders have to be paid, and give back to the limit when they are not.
+fn drop_sales(seconds: i64) -> [SaleSpec; 2] {
+    let sale = |id: &str, pay_within_s| SaleSpec { id: id.to_owned(), stock: 8 * seconds, limit: None, pay_within_s };
+    [sale("drop-a", None), sale("drop-b", Some(PAY_WITHIN_S))]
+}
+
 /// A sale with fewer units than buyers, one with few units, one with plenty, for a run of `seconds`.
 fn sales(seconds: i64) -> [SaleSpec; 6] {
     let sale = |id: &str, stock, limit| SaleSpec { id: id.to_owned(), stock, limit, pay_within_s: None };
@@ -73,14 +82,16 @@ pub async fn set_up(orders: &Orders) -> Stage {
     let name = orders.off.map_or("chaos".to_owned(), |off| format!("chaos-{}", off.code()));
     let deployment = Arc::new(Deployment::start(&name, options).await);
     published::listen(&deployment.urls().amqp, PREFIX).await;
-    let sales = sales(i64::try_from(orders.length_ms / 1000).expect("a short run"));
+    let seconds = i64::try_from(orders.length_ms / 1000).expect("a short run");
+    let (sales, drop_sales) = (sales(seconds), drop_sales(seconds));
     for sale in &sales {
         deployment.create_sale(sale).await;
     }
+    deployment.create_drop("drop", DROP_LIMIT, &drop_sales).await;
     let probed = SaleSpec { id: probe::SALE.to_owned(), stock: 1_000_000, limit: None, pay_within_s: None };
     deployment.create_sale(&probed).await;
     let backend = Backend { admins: deployment.admin_urls(), token: ADMIN_TOKEN.to_owned() };
-    Stage { deployment, shop, sales: sales.into(), backend }
+    Stage { deployment, shop, sales: [sales.as_slice(), &drop_sales].concat(), backend }
 }
 
 /// Everybody who works with the system during a run.

@@ -79,8 +79,7 @@ impl CountedLimit<'_> {
         let of_sale = format!("CAST(({units}) AS SIGNED) - CAST(({units} {ended}) AS SIGNED)");
         let ordered = vec![of_sale; self.sales.len()].join(" + ");
         let noted = format!("CAST((SELECT COALESCE(SUM(quantity), 0) FROM {table} WHERE {column} = ?) AS SIGNED)");
-        let going =
-            format!("EXISTS (SELECT 1 FROM archived_sales WHERE sale_id IN ({}))", self.places());
+        let going = format!("EXISTS (SELECT 1 FROM archived_sales WHERE sale_id IN ({}))", self.places());
         format!(
             "/* purchases::sums */ SELECT IF(going, 0, noted) AS noted, IF(going, 0, ordered) AS ordered FROM \
              (SELECT {going} AS going, {noted} AS noted, {ordered} AS ordered) AS sums"

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | C0 | an input is missing or unreadable |
 //! | C1 | more was sold than granted, at the end or in any sample; or stock, orders and journal disagree |
-//! | C2 | a request has two orders, a buyer has more than the limit, or `purchases` disagrees with the orders |
+//! | C2 | a request has two orders, a buyer has more than the limit of a sale or a drop, or `purchases` or `drop_purchases` disagrees with the orders |
 //! | C3-lost | a client got "accepted", and the request is nowhere |
 //! | C3-limbo | an accepted request is in ledger, outbox or queues and has neither outcome nor a place among the parked |
 //! | C3-torn | an outcome is half there: an outcome without its order or register row, or the reverse |

@@ -45,6 +45,10 @@ lines! {
     }
     /// Units owned.
     Purchase { sale_id: String, user_id: String, quantity: i64, }
+    /// Sales with one limit for each buyer over all of them; their ids, with blanks between.
+    DropOfSales { drop_id: String, per_user_limit: Option<i64>, sale_ids: String, }
+    /// Units owned in a drop.
+    DropPurchase { drop_id: String, user_id: String, quantity: i64, }
     /// A movement of stock.
     Flow { sale_id: String, delta: i64, kind: String, }
     /// A release of units.
@@ -95,6 +99,8 @@ pub struct Input {
     pub outcomes: Vec<Outcome>,
     pub failed: Vec<Failed>,
     pub purchases: Vec<Purchase>,
+    pub drops: Vec<DropOfSales>,
+    pub drop_purchases: Vec<DropPurchase>,
     pub payments: Vec<Payment>,
     pub flow: Vec<Flow>,
     pub grants: Vec<Grant>,
@@ -143,6 +149,8 @@ impl Input {
             outcomes: lines(dir, "request_outcome", found),
             failed: lines(dir, "failed_request", found),
             purchases: lines(dir, "purchases", found),
+            drops: lines(dir, "drops", found),
+            drop_purchases: lines(dir, "drop_purchases", found),
             payments: lines(dir, "payments", found),
             flow: lines(dir, "stock_flow", found),
             grants: lines(dir, "stock_grants", found),

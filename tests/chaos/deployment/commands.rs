@@ -90,6 +90,28 @@ impl Deployment {
         self.must_call(&args).await;
     }
 
+    /// Creates a drop of sales that sell now, and warms it: at most `limit` units of a buyer over all of them. Of those that have to be
+    /// paid, who does not pay may buy again.
+    pub async fn create_drop(&self, id: &str, limit: u32, sales: &[SaleSpec]) {
+        let sale = |spec: &SaleSpec| {
+            let mut sale = serde_json::json!({
+                "sale_id": spec.id, "product_id": "p", "title": "t", "stock": spec.stock, "limit": spec.limit, "price_cents": PRICE,
+                "starts_at": "2020-01-01T00:00:00Z", "ends_at": "2099-01-01T00:00:00Z",
+            });
+            if let Some(seconds) = spec.pay_within_s {
+                sale["pay_within_s"] = seconds.into();
+                sale["pay_grace_s"] = 1.into();
+                sale["limit_returns"] = true.into();
+            }
+            sale
+        };
+        let sales: Vec<_> = sales.iter().map(sale).collect();
+        let file = self.dir().join(format!("{id}.json"));
+        let drop = serde_json::json!({ "drop_id": id, "title": "t", "limit": limit, "sales": sales });
+        std::fs::write(&file, drop.to_string()).expect("the drop's file");
+        self.must_call(&["drop", "create", "--warm", "--file", &file.display().to_string()]).await;
+    }
+
     /// Waits until no order is overdue any more, and Redis was given everything; else what stayed.
     pub async fn fulfilled(&self, limit: Duration) -> Result<(), String> {
         let deadline = Instant::now() + limit;

@@ -7,7 +7,7 @@ use diesel_async::{AsyncConnection, AsyncMysqlConnection, RunQueryDsl, SimpleAsy
 use std::path::Path;
 
 /// File, table, columns. `#`: a 64-bit id, as a decimal text; `$`: bytes of a text; `@`: a time.
-const TABLES: [(&str, &str); 9] = [
+const TABLES: [(&str, &str); 11] = [
     ("sales", "$sale_id granted stock per_user_limit status epoch"),
     (
         "orders",
@@ -20,6 +20,8 @@ const TABLES: [(&str, &str); 9] = [
         "#request_id $sale_id $user_id quantity source reason detail status @created_at @resolved_at resolved_by $reclaimed_by",
     ),
     ("purchases", "$sale_id $user_id quantity"),
+    ("drops", "$drop_id per_user_limit $sale_ids"),
+    ("drop_purchases", "$drop_id $user_id quantity"),
     ("stock_flow", "flow_id $sale_id delta kind orders_count $ref @created_at"),
     ("stock_grants", "$sale_id $grant_id kind quantity epoch @created_at @applied_at"),
     ("audit_findings", "finding_id run_id $sale_id #request_id code detail @created_at"),

@@ -67,7 +67,7 @@ function page() {
     title: h('h1', {}), price: h('p', { class: 'price num' }), limit: h('span', { class: 'badge' }), dropLimit: h('span', { class: 'badge', id: 'drop-limit' }), lots: h('nav', { class: 'lots', id: 'lots', 'aria-label': t('lots') }), left: h('p', { id: 'left', class: 'small' }), terms: h('p', { id: 'terms', class: 'small quiet' }),
     meter: h('span', {}), clockWords: h('span', { class: 'quiet' }), clock: h('strong', { id: 'clock' }), steps: h('ol', { class: 'steps', id: 'steps', 'aria-live': 'polite' }),
     who: h('p', { class: 'small quiet', id: 'visitor' }), problem: h('p', { class: 'note bad', role: 'alert', id: 'problem', hidden: true }),
-    crowd: crowdPanel(() => state.sale, look), payment: paymentBox(lookAgain),
+    crowd: crowdPanel(() => state.sale, read), payment: paymentBox(readAgain),
   };
   parts.orders = orderList(parts.payment.told);
   document.title = t('shop');
@@ -161,7 +161,7 @@ async function listenFor(requestId) {
   else Object.assign(mine, { step: 'refused', why: t('nothing-yet') });
   keep();
   draw();
-  lookAgain();
+  readAgain();
 }
 
 async function press() {
@@ -176,12 +176,12 @@ async function press() {
       draw();
     }
   });
-  look();
+  read();
   if (requestId && state.purchase === mine) listenFor(requestId);
 }
 
 /** The visitor's orders, at most once a second: the page reads more often while a crowd buys. */
-async function lookAtOrders() {
+async function readOrders() {
   const { visitor } = state;
   if (!visitor || Date.now() - askedOrders < EVERY_MS * 0.9) return;
   askedOrders = Date.now();
@@ -190,14 +190,14 @@ async function lookAtOrders() {
 }
 
 /** How far the server's clock is ahead of this one, at the middle of the call. */
-async function lookAtClock(saleId) {
+async function readClock(saleId) {
   const began = Date.now();
   const answer = await call('GET', `/v1/sales/${encodeURIComponent(saleId)}`);
   if (answer.status === 200) state.ahead = answer.body.server_time_ms - (began + Date.now()) / 2;
 }
 
 /** The drop of the sale that is shown. */
-async function lookAtDrop() {
+async function readDrop() {
   const id = state.sale?.drop_id ?? null;
   if (id === null) {
     state.drop = null;
@@ -207,26 +207,26 @@ async function lookAtDrop() {
   if (answer.status === 200) state.drop = answer.body;
 }
 
-function lookAgain() {
+function readAgain() {
   askedOrders = 0;
-  look();
+  read();
 }
 
-async function look() {
+async function read() {
   clearTimeout(timer);
   if (!document.hidden) {
-    const [sales, crowd] = await Promise.all([call('GET', '/v1/sales'), call('GET', '/shop/v1/crowds'), lookAtOrders()]);
+    const [sales, crowd] = await Promise.all([call('GET', '/v1/sales'), call('GET', '/shop/v1/crowds'), readOrders()]);
     state.problem = sales.status === 200 ? null : (sales.body.title ?? String(sales.status));
     if (sales.status === 200) {
       state.sales = sales.body.sales;
       state.sale = state.sales.find((sale) => sale.sale_id === wanted) ?? state.sales.find((sale) => sale.sale_id === 'demo') ?? state.sales[0] ?? null;
     }
     if (crowd.status === 200) state.crowd = crowd.body.crowd;
-    if (state.sale) await Promise.all([lookAtClock(state.sale.sale_id), lookAtDrop()]);
+    if (state.sale) await Promise.all([readClock(state.sale.sale_id), readDrop()]);
     draw();
   }
   clearTimeout(timer);
-  timer = setTimeout(look, state.crowd.running ? EVERY_MS / 3 : EVERY_MS);
+  timer = setTimeout(read, state.crowd.running ? EVERY_MS / 3 : EVERY_MS);
 }
 
 learn(dictionary);
@@ -238,6 +238,6 @@ if (before.visitor) {
 } else {
   visit().then(draw, trouble);
 }
-document.addEventListener('visibilitychange', () => { if (!document.hidden) look(); });
+document.addEventListener('visibilitychange', () => { if (!document.hidden) read(); });
 setInterval(tick, 250);
-look();
+read();

@@ -1,4 +1,4 @@
-//! C2: one order per request, and no buyer above the limit.
+//! C2: one order per request, and no buyer above the limit of a sale or of a drop.
 
 use super::super::Found;
 use super::super::index::Index;
@@ -31,6 +31,7 @@ pub fn check(index: &Index<'_>, found: &mut Found) {
             Some(_) | None => {}
         }
     }
+    check_drops(index, &bought, found);
     let owned: BTreeMap<(&str, &str), i64> = (index.input.purchases.iter())
         .map(|row| ((row.sale_id.as_str(), row.user_id.as_str()), row.quantity))
         .collect();
@@ -43,6 +44,28 @@ pub fn check(index: &Index<'_>, found: &mut Found) {
         if noted != units {
             found
                 .add("C2", format!("sale {}: {} owns {noted} units by purchases, {units} by orders", buyer.0, buyer.1));
+        }
+    }
+}
+
+/// What each buyer has in all sales of a drop, against its limit and against what the database counted.
+fn check_drops(index: &Index<'_>, bought: &BTreeMap<(&str, &str), (i64, i64)>, found: &mut Found) {
+    for drop in &index.input.drops {
+        let (id, sales): (&str, BTreeSet<&str>) = (&drop.drop_id, drop.sale_ids.split(' ').collect());
+        let mut has: BTreeMap<&str, (i64, i64)> = BTreeMap::new();
+        for ((_, user), (_, units)) in bought.iter().filter(|((sale, _), _)| sales.contains(sale)) {
+            has.entry(user).or_default().0 += units;
+        }
+        for row in index.input.drop_purchases.iter().filter(|row| row.drop_id == drop.drop_id) {
+            has.entry(&row.user_id).or_default().1 += row.quantity;
+        }
+        for (user, (units, noted)) in has {
+            if drop.per_user_limit.is_some_and(|limit| units > limit) {
+                found.add("C2", format!("drop {id}: {user} has {units} units, {:?} are allowed", drop.per_user_limit));
+            }
+            if units != noted {
+                found.add("C2", format!("drop {id}: {user} owns {noted} units by drop_purchases, {units} by orders"));
+            }
         }
     }
 }

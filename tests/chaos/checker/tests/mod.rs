@@ -7,6 +7,7 @@ mod published;
 mod redis;
 mod sample_run;
 mod shared_cases;
+mod written_run;
 
 use super::read::{Attempt, Entry, Failed, Flow, Outcome, Payment};
 use super::{Verdict, check, check_with_published};
@@ -111,6 +112,8 @@ fn c2_a_buyer_has_too_much() {
         run.bought("five", "b1", 1);
     });
     broken("C2", "by purchases", |run| run.input.purchases[0].quantity -= 1);
+    broken("C2", "Some(5) are allowed", |run| run.input.drops[0].per_user_limit = Some(5));
+    broken("C2", "by drop_purchases", |run| run.input.drop_purchases[0].quantity -= 1);
     broken("C2", "two orders", |run| {
         let twin = run.input.orders.iter().find(|order| order.sale_id == "many").unwrap().clone();
         run.sale_of("many").stock -= twin.quantity;

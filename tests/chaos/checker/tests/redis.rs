@@ -1,6 +1,6 @@
 //! Rules about Redis' sums, marks and numbers (C8), and two outcomes at once (C10).
 
-use super::super::read::{Flow, Grant, Order, Units};
+use super::super::read::{DropPurchase, Flow, Grant, Order, Units};
 use super::{SampleRun, broken, verdict};
 
 impl SampleRun {
@@ -111,6 +111,8 @@ fn c10_both_order_and_failure() {
         });
         run.sale_of("one").stock -= 1;
         run.input.flow.push(Flow { sale_id: "one".into(), delta: -1, kind: "order".into() });
+        let (drop_id, user_id) = ("drop".into(), run.input.failed[0].user_id.clone());
+        run.input.drop_purchases.push(DropPurchase { drop_id, user_id, quantity: 1 });
         // Counted as ordered and as failed: one more was accepted than granted, which is a case of C10.
     });
     broken("C10", "the register says failed_final", |run| {

@@ -1,14 +1,9 @@
 //! A small correct run, written step by step; a test then damages one thing and asks what the checker says.
 
 use super::super::read::{
-    Attempt, Body, Failed, Flow, Grant, Input, Message, Meta, Order, Outcome, Purchase, Record, Sale, Sample, Stock,
-    Units,
+    Attempt, Body, DropOfSales, DropPurchase, Failed, Flow, Grant, Input, Message, Meta, Order, Outcome, Purchase,
+    Record, Sale, Sample, Stock, Units,
 };
-use serde::Serialize;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-
-static FOLDERS: AtomicU32 = AtomicU32::new(0);
 
 /// A run in memory.
 #[derive(Default, Clone)]
@@ -25,6 +20,8 @@ impl SampleRun {
         run.sale("one", 3, Some(1));
         run.sale("five", 10, Some(5));
         run.sale("many", 20, None);
+        let sale_ids = "one five".to_owned();
+        run.input.drops.push(DropOfSales { drop_id: "drop".into(), per_user_limit: Some(6), sale_ids });
         for user in ["b1", "B1"] {
             let rid = run.bought("one", user, 1);
             run.answered(("status", "confirmed"), (user, "one", 1), Some(&rid));
@@ -196,6 +193,19 @@ impl SampleRun {
                 None => input.purchases.push(Purchase { sale_id: sale.clone(), user_id: user.clone(), quantity }),
             }
         }
+        let of_sale = |drop: &&DropOfSales| drop.sale_ids.split(' ').any(|id| id == sale);
+        if let Some(DropOfSales { drop_id, .. }) = input.drops.iter().find(of_sale) {
+            match input.drop_purchases.iter_mut().find(|row| row.drop_id == *drop_id && row.user_id == user) {
+                Some(row) => row.quantity += quantity,
+                None => {
+                    input.drop_purchases.push(DropPurchase {
+                        drop_id: drop_id.clone(),
+                        user_id: user.clone(),
+                        quantity,
+                    });
+                }
+            }
+        }
         let (request_id, source) = (rid.into(), "relay".into());
         let order = Order { request_id, sale_id: sale.clone(), user_id: user, quantity, source, ..Order::default() };
         input.orders.push(order);
@@ -248,45 +258,4 @@ impl SampleRun {
         self.sale_of(&record.sale).stock += record.quantity;
         self.meta_of(&record.sale).fields.insert("number".into(), (record.number - 1).to_string());
     }
-
-    /// Writes all files into a new folder.
-    pub fn write(&self) -> PathBuf {
-        let name = format!("checker-{}-{}", std::process::id(), FOLDERS.fetch_add(1, Relaxed));
-        let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
-        std::fs::create_dir_all(&dir).expect("a folder");
-        let input = &self.input;
-        put(&dir, "history", &input.attempts);
-        put(&dir, "samples", &input.samples);
-        put(&dir, "sales", &input.sales);
-        put(&dir, "orders", &input.orders);
-        put(&dir, "request_outcome", &input.outcomes);
-        put(&dir, "failed_request", &input.failed);
-        put(&dir, "purchases", &input.purchases);
-        put(&dir, "payments", &input.payments);
-        put(&dir, "stock_flow", &input.flow);
-        put(&dir, "stock_grants", &input.grants);
-        put(&dir, "redis_keys", &input.keys);
-        put(&dir, "redis_meta", &input.meta);
-        put(&dir, "redis_stock", &input.stock);
-        put(&dir, "redis_ledger", &input.ledger);
-        put(&dir, "redis_grants", &input.redis_grants);
-        put(&dir, "redis_transfers", &input.transfers);
-        put(&dir, "redis_outbox", &input.outbox);
-        put(&dir, "redis_relay_dlq", &input.relay_dlq);
-        put(&dir, "rabbit", &input.rabbit);
-        put(&dir, "published", &input.published);
-        put(&dir, "audit_findings", &input.findings);
-        put(&dir, "operators", &input.acts);
-        if let Some(received) = &input.received {
-            put(&dir, "received", received);
-        }
-        let drain = serde_json::json!({ "drain_ms": 0, "destroyed": input.destroyed }).to_string();
-        std::fs::write(dir.join("drain.json"), drain).expect("a file");
-        dir
-    }
-}
-
-fn put<T: Serialize>(dir: &Path, name: &str, values: &[T]) {
-    let lines: String = values.iter().map(|value| serde_json::to_string(value).expect("json") + "\n").collect();
-    std::fs::write(dir.join(format!("{name}.jsonl")), lines).expect("a file");
 }
