@@ -9,12 +9,13 @@ use crate::domain::ids::SaleId;
 use crate::http::extract::DropInPath;
 use crate::http::language::Language;
 use crate::http::problem::Problem;
-use crate::sales::forms::NewDropForm;
+use crate::sales::forms::{DropEditForm, NewDropForm};
 use crate::sales::{DropDetail, DropSummary, DropVerb};
 use actix_web::{HttpRequest, web};
 use serde::Serialize;
 
 type NewDropBody = ActBody<NewDropForm>;
+type DropEditBody = ActBody<DropEditForm>;
 
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct DropList {
@@ -73,10 +74,26 @@ pub(super) async fn create(
     let actor = call.actor(by.as_deref())?;
     let (drop, sales) = form.drafts()?;
     admin.sale_control.create_drop(&actor, &drop, &sales).await?;
-    for sale in &drop.sale_ids {
-        admin.changed(sale, "created with its drop").await;
-    }
+    admin.drop_changed(&drop.drop_id, "created").await;
     answer(admin.sale_control.drop_detail(&drop.drop_id).await?)
+}
+
+/// Change what it is called, or its limit, until 30 seconds before the first of its sales starts.
+#[utoipa::path(
+    post, path = "/admin/v1/drops/{drop_id}/edit", operation_id = "edit_drop", tag = "drops",
+    params(DropInPath), request_body = DropEditBody,
+    responses((status = 200, description = "The drop", body = DropDetail), WriteProblems)
+)]
+pub(super) async fn edit(
+    call: OperateCall,
+    admin: web::Data<Admin>,
+    JsonBody(body): JsonBody<DropEditBody>,
+    path: web::Path<DropInPath>,
+) -> AdminAnswer {
+    let (ActBody { form, by, .. }, id) = (body, &path.drop_id);
+    admin.sale_control.edit_drop(&call.actor(by.as_deref())?, id, &form).await?;
+    admin.drop_changed(id, "edited").await;
+    answer(admin.sale_control.drop_detail(id).await?)
 }
 
 /// Put the stock of all its sales into Redis and open them.
@@ -137,9 +154,8 @@ pub(super) async fn publish(write: DropWrite, request: HttpRequest) -> AdminAnsw
 )]
 pub(super) async fn close(write: DropWrite) -> AdminAnswer {
     let id = &write.path.drop_id;
-    for sale in write.control().close_drop_on_record(&write.actor, id).await? {
-        write.admin.changed(&sale, "closed with its drop").await;
-    }
+    write.control().close_drop_on_record(&write.actor, id).await?;
+    write.admin.drop_changed(id, "closed").await;
     answer(write.control().drop_detail(id).await?)
 }
 
@@ -147,10 +163,10 @@ async fn each(write: DropWrite, request: &HttpRequest, verb: DropVerb) -> AdminA
     let (id, language) = (&write.path.drop_id, Language::of(request.headers()));
     let mut sales = Vec::new();
     for (sale_id, of_sale) in write.control().each_of_drop(&write.actor, id, verb).await? {
-        write.admin.changed(&sale_id, "changed with its drop").await;
         let problem = of_sale.err().map(|error| Problem::from(error).words(language));
         sales.push(SaleActDone { sale_id, problem });
     }
+    write.admin.drop_changed(id, "changed sale by sale").await;
     let failed_count = sales.iter().filter(|sale| sale.problem.is_some()).count();
     answer(DropActDone { failed_count, sales, drop: write.control().drop_detail(id).await? })
 }

@@ -14,7 +14,7 @@ use utoipa::OpenApi;
     paths(
         sales::list, sale_creation::create, sales::show, sale_changes::edit, sale_changes::reschedule,
         sale_changes::hide, sale_changes::publish, sale_changes::clone_sale, sales::warm, sales::pause, sales::resume, sales::top_up, sales::reclaim,
-        sales::rebuild, sales::close, drops::list, drops::create, drops::show, drops::warm, drops::pause, drops::resume, drops::hide,
+        sales::rebuild, sales::close, drops::list, drops::create, drops::show, drops::edit, drops::warm, drops::pause, drops::resume, drops::hide,
         drops::publish, drops::close, orders::find, order_export::export, orders::show, order_steps::paid, order_steps::paying,
         order_steps::cancel, order_steps::refunded, refunds::list, audits::audit, audits::runs, acts::list, dlq::list, dlq::replay, dlq::give_up,
         failed_requests::list, webhooks::overview, webhooks::list, webhooks::show, webhooks::replay, pipeline::pipeline, process::document, process::whoami

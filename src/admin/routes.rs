@@ -71,6 +71,7 @@ pub(super) fn table() -> Vec<(&'static str, Vec<JudgedRoute>)> {
         ("/sales/{sale_id}/audit", vec![get(audits::audit)]),
         ("/drops", vec![get(drops::list), post(drops::create)]),
         ("/drops/{drop_id}", vec![get(drops::show)]),
+        ("/drops/{drop_id}/edit", vec![post(drops::edit)]),
         ("/drops/{drop_id}/warm", vec![post(drops::warm)]),
         ("/drops/{drop_id}/pause", vec![post(drops::pause)]),
         ("/drops/{drop_id}/resume", vec![post(drops::resume)]),

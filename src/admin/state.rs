@@ -4,7 +4,7 @@ use super::cached::Cached;
 use super::readiness::Readiness;
 use super::sign_in::SignIn;
 use crate::config::{Settings, Webhook};
-use crate::domain::ids::SaleId;
+use crate::domain::ids::{DropId, SaleId};
 use crate::domain::sale::Sale;
 use crate::p1_entry::access_tokens::KeyHealth;
 
@@ -98,6 +98,16 @@ impl Admin {
     /// After a write: the next read is a new one, and the log has the change.
     pub(super) async fn changed(&self, sale: &SaleId, what: &str) {
         tracing::info!(phase = "admin", sale = %sale, what, "sale changed through the admin API");
+        self.forget().await;
+    }
+
+    /// The same of a drop.
+    pub(super) async fn drop_changed(&self, drop: &DropId, what: &str) {
+        tracing::info!(phase = "admin", drop = %drop, what, "drop changed through the admin API");
+        self.forget().await;
+    }
+
+    async fn forget(&self) {
         self.sales.forget().await;
         self.snapshot.forget().await;
     }

@@ -7,7 +7,7 @@ use crate::domain::drops::SalesDrop;
 use crate::domain::ids::{DropId, SaleId};
 use crate::domain::sale::Sale;
 use crate::http::times::shown_time;
-use crate::sales::forms::NewDropForm;
+use crate::sales::forms::{DropEditForm, NewDropForm};
 use crate::sales::{DropCreated, DropVerb, SaleControl};
 use serde_json::json;
 use std::io::Read;
@@ -49,6 +49,12 @@ pub(super) enum DropCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Change its title or its limit, until 30 seconds before the first of its sales starts
+    Edit {
+        id: DropId,
+        #[command(flatten)]
+        form: DropEditForm,
+    },
     /// Put the stock of all its sales into Redis and open them (their windows still decide when they sell); safe to repeat
     Warm { id: DropId },
     /// Stop selling; can be resumed
@@ -68,6 +74,7 @@ enum DropWork {
     Create { drop: SalesDrop, sales: Vec<Sale>, warm: bool },
     List { json: bool },
     Show { id: DropId, json: bool },
+    Edit { id: DropId, form: DropEditForm },
     Each { id: DropId, verb: DropVerb, done: &'static str },
     Close(DropId),
 }
@@ -82,6 +89,7 @@ impl DropWork {
             }
             DropCommand::List { json } => Self::List { json },
             DropCommand::Show { id, json } => Self::Show { id, json },
+            DropCommand::Edit { id, form } => Self::Edit { id, form },
             DropCommand::Warm { id } => each(id, DropVerb::Warm, "warmed"),
             DropCommand::Pause { id } => each(id, DropVerb::Pause, "paused"),
             DropCommand::Resume { id } => each(id, DropVerb::Resume, "resumed"),
@@ -197,6 +205,10 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: DropCommand) 
         }
         DropWork::List { json } => list(&control, json).await?,
         DropWork::Show { id, json } => show(&control, &id, json).await?,
+        DropWork::Edit { id, form } => {
+            control.edit_drop(&actor, &id, &form).await?;
+            output::line(&format!("edited {id}"));
+        }
         DropWork::Each { id, verb, done } => each(&id, verb, done).await?,
         DropWork::Close(id) => {
             for sale in control.close_drop_on_record(&actor, &id).await? {

@@ -50,7 +50,7 @@ impl SaleControl {
     }
 
     /// Makes Redis follow a change that the database has.
-    async fn follow(&self, id: &SaleId) -> Result<(), SaleControlError> {
+    pub(super) async fn follow(&self, id: &SaleId) -> Result<(), SaleControlError> {
         let followed = match self.redis.sale_cache.forget(id).await {
             Ok(()) => self.align_with_database(id).await,
             Err(error) => Err(error.into()),

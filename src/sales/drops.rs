@@ -6,11 +6,12 @@
 use super::control::SaleControl;
 use super::control_error::SaleControlError;
 use super::recorded::SaleAct;
-use super::sale_change::SaleChange;
+use super::sale_change::{ChangeRefusal, SaleChange};
 use crate::domain::drops::SalesDrop;
 use crate::domain::ids::{DropId, SaleId};
 use crate::domain::operator::{Actor, Operation};
 use crate::domain::sale::Sale;
+use crate::sales::forms::DropEditForm;
 use crate::sales::rows::error::SaleError;
 use serde_json::{Value, json};
 
@@ -110,6 +111,34 @@ impl SaleControl {
             done.push((sale.sale_id, of_sale));
         }
         Ok(done)
+    }
+
+    /// Changes what a drop is called, or its limit, until 30 seconds before the first of its sales starts, on record. Redis follows sale
+    /// by sale: what is behind follows when an api process checks the warmed sales.
+    ///
+    /// # Errors
+    /// [`SaleControlError::Refused`] with what would be accepted, and nothing is changed.
+    pub(crate) async fn edit_drop(
+        &self,
+        actor: &Actor,
+        id: &DropId,
+        form: &DropEditForm,
+    ) -> Result<(), SaleControlError> {
+        let (drop, sales) = self.drop_with_sales(id).await?;
+        let to = form.applied(&drop).map_err(ChangeRefusal::from)?;
+        let Some(first) = sales.iter().min_by_key(|sale| sale.starts_at_ms) else { return Ok(()) };
+        let asked = json!({ "drop": id, "edit": form });
+        let act = SaleAct { actor, operation: Operation::SaleEdit, sale_id: &first.sale_id, asked };
+        let editing = async {
+            if to != drop && !self.rows.sales.edit_drop(&to).await? {
+                return Err(ChangeRefusal::StartSettled(first.starts_at_ms).into());
+            }
+            for sale in &drop.sale_ids {
+                self.follow(sale).await?;
+            }
+            Ok(())
+        };
+        self.on_record(act, editing).await
     }
 
     /// Closes a drop for good, on record ([`SaleControl::close_drop`]).

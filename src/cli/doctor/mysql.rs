@@ -65,6 +65,6 @@ pub(super) async fn ended_sales(books: &BookRows, auto_close_after_s: u64) -> Ve
         found.count == 0,
         CheckVerdict::Warning,
         "they ended more than an hour (and p5_reconcile.auto_close_after_s) ago; their keys stay in Redis, and each audit walks them",
-        "seckill sale close ID for each, when nothing of it is on its way",
+        "seckill sale close ID for each (of a drop: seckill drop close ID), when nothing of it is on its way",
     )]
 }

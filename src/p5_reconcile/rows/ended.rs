@@ -6,6 +6,7 @@ use crate::p5_reconcile::rows::BookRows;
 use crate::store::mysql::codes::{datetime, read_sale_id};
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::schema::sales;
+use diesel::dsl::{exists, not};
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 
@@ -26,13 +27,20 @@ pub struct EndedOpen {
 
 impl BookRows {
     /// Warmed and paused sales whose end is more than [`GRACE_MS`] and the time after which they close by themselves (seconds; 0:
-    /// never) before `now_ms` (Unix milliseconds). A draft has nothing in Redis.
+    /// never) before `now_ms` (Unix milliseconds). A draft has nothing in Redis, and a sale of a drop stays as long as another one of it
+    /// goes on.
     pub async fn ended_open(&self, now_ms: i64, auto_close_after_s: u64) -> Result<EndedOpen, DbError> {
         let auto_ms = i64::try_from(auto_close_after_s.saturating_mul(1000)).unwrap_or(i64::MAX);
         let before = datetime(now_ms.saturating_sub(GRACE_MS).saturating_sub(auto_ms))?;
+        let other = diesel::alias!(sales as other);
         let open = || {
             let statuses = [SaleStatus::Warmed.code(), SaleStatus::Paused.code()];
-            sales::table.filter(sales::status.eq_any(statuses)).filter(sales::ends_at.lt(before))
+            let goes_on = other
+                .filter(other.field(sales::drop_id).eq(sales::drop_id))
+                .filter(other.field(sales::status).ne(SaleStatus::Closed.code()))
+                .filter(other.field(sales::ends_at).ge(before));
+            let ended = sales::table.filter(sales::status.eq_any(statuses)).filter(sales::ends_at.lt(before));
+            ended.filter(not(exists(goes_on)))
         };
         let (count, named): (i64, Vec<Vec<u8>>) = self
             .db

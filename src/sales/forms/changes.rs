@@ -74,7 +74,7 @@ const PAY_GRACE_HELP: &str = "Seconds between the deadline that buyers see and t
 const LIMIT_RETURNS_HELP: &str = "Whether an order that ends unpaid no longer counts against its buyer's limit";
 
 /// A field that is there, be it null.
-fn given<'de, D: Deserializer<'de>>(value: D) -> Result<Option<OrNone>, D::Error> {
+pub(super) fn given<'de, D: Deserializer<'de>>(value: D) -> Result<Option<OrNone>, D::Error> {
     OrNone::deserialize(value).map(Some)
 }
 
@@ -84,7 +84,7 @@ fn came<'de, D: Deserializer<'de>>(value: D) -> Result<bool, D::Error> {
 }
 
 /// The same on the command line: a number, or the word none.
-fn or_none(text: &str) -> Result<OrNone, String> {
+pub(super) fn or_none(text: &str) -> Result<OrNone, String> {
     if text == "none" {
         return Ok(OrNone(None));
     }

@@ -1,9 +1,11 @@
 //! What operators say about sales, and the rules for it. The command line and the admin API read the same ones.
 
 mod changes;
+mod drop_edit;
 mod new_drop;
 mod new_sale;
 
 pub(crate) use changes::{CloneForm, OrNone, RescheduleForm, SaleEditForm};
+pub(crate) use drop_edit::DropEditForm;
 pub(crate) use new_drop::{BadDrop, NewDropForm};
 pub(crate) use new_sale::{NewSaleForm, PAY_GRACE_S};

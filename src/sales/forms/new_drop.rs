@@ -5,7 +5,7 @@ use super::new_sale::TITLE_CHARS_MAX;
 use crate::domain::drops::{SALES_MAX, SalesDrop};
 use crate::domain::ids::{DropId, SaleId};
 use crate::domain::sale::Sale;
-use crate::http::bad_form::BadForm;
+use crate::http::bad_form::{BadForm, bad};
 use std::collections::HashSet;
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -44,20 +44,26 @@ impl From<BadForm> for BadDrop {
     }
 }
 
+/// Whether a drop may be called this.
+pub(super) fn title_is_usable(title: &str) -> Result<(), BadForm> {
+    let is_usable = !title.trim().is_empty() && title.chars().count() <= TITLE_CHARS_MAX;
+    if is_usable { Ok(()) } else { bad("title", "1 to 200 characters", "1 至 200 个字符") }
+}
+
+/// Whether a drop may have this limit.
+pub(super) fn limit_is_usable(limit: Option<u32>) -> Result<(), BadForm> {
+    let expected = "a whole number from 1, or none for no limit";
+    if limit == Some(0) { bad("limit", expected, "从 1 起的整数，或留空不限") } else { Ok(()) }
+}
+
 impl NewDropForm {
     /// The drop and its sales as drafts.
     pub(crate) fn drafts(self) -> Result<(SalesDrop, Vec<Sale>), BadDrop> {
-        let title = !self.title.trim().is_empty() && self.title.chars().count() <= TITLE_CHARS_MAX;
+        title_is_usable(&self.title)?;
+        limit_is_usable(self.limit)?;
         let mut known = HashSet::new();
         let are_different = self.sales.iter().all(|sale| known.insert(&sale.id));
         let rules = [
-            (title, "title", "1 to 200 characters", "1 至 200 个字符"),
-            (
-                self.limit != Some(0),
-                "limit",
-                "a whole number from 1, or none for no limit",
-                "从 1 起的整数，或留空不限",
-            ),
             ((1..=SALES_MAX).contains(&self.sales.len()), "sales", "1 to 64 sales", "1 至 64 个活动"),
             (are_different, "sales", "sales with different ids", "编号各不相同的活动"),
         ];

@@ -5,6 +5,7 @@ use crate::domain::ids::{DropId, SaleId};
 use crate::domain::sale::{Sale, SaleStatus};
 use crate::sales::rows::error::SaleError;
 use crate::sales::rows::{ARCHIVED, SaleRow, SaleRows, acts};
+use crate::sales::sale_change::START_SETTLED_S;
 use crate::store::mysql::codes::{read_sale_id, unreadable};
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Conn;
@@ -91,6 +92,42 @@ impl SaleRows {
         let rows: Vec<DropRow> =
             self.db.run("drop_list", async |conn| Ok(newest.select(DropRow::as_select()).load(conn).await?)).await?;
         rows.into_iter().map(DropRow::read).collect()
+    }
+
+    /// Writes the title and the limit of `drop`, if each of its sales starts more than [`START_SETTLED_S`] seconds from now by the
+    /// database's clock; whether they were written. Its sales never change.
+    pub(crate) async fn edit_drop(&self, drop: &SalesDrop) -> Result<bool, DbError> {
+        let row = DropRow::of(drop);
+        let keys: Vec<&[u8]> = drop.sale_ids.iter().map(|id| id.as_str().as_bytes()).collect();
+        let edited = self
+            .db
+            .run("drop_edit", async |conn| {
+                conn.transaction(async |conn| {
+                    // Locked, so that none of them moves its start meanwhile.
+                    let settled = format!("starts_at <= NOW(3) + INTERVAL {START_SETTLED_S} SECOND");
+                    let of_drop = sales::table.filter(sales::sale_id.eq_any(&keys)).order(sales::sale_id);
+                    let settled: Vec<bool> = of_drop.select(sql::<Bool>(&settled)).for_update().load(conn).await?;
+                    if settled.contains(&true) {
+                        return Ok(false);
+                    }
+                    let terms = (
+                        drops::title.eq(&row.title),
+                        drops::per_user_limit.eq(row.per_user_limit),
+                        drops::version.eq(drops::version + 1),
+                    );
+                    diesel::update(drops::table.find(&row.drop_id)).set(terms).execute(conn).await?;
+                    for id in &drop.sale_ids {
+                        acts::insert_pending(conn, id).await?;
+                    }
+                    Ok::<_, DbError>(true)
+                })
+                .await
+            })
+            .await?;
+        if edited {
+            acts::pending_is_written();
+        }
+        Ok(edited)
     }
 
     /// Closes these sales, all or none; `false`: one of them has not ended for `ended_since_s` seconds by the database's clock (none:

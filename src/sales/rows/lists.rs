@@ -125,13 +125,15 @@ impl SaleRows {
         self.all("sale_drafts_due", due).await
     }
 
-    /// Sales that Redis may be selling: warmed or paused, and not ended before `ended_before_ms` (Unix milliseconds). All of
-    /// them: the boot fence must not miss one.
+    /// Sales that Redis may be selling: warmed or paused, and not ended before `ended_before_ms` (Unix milliseconds); those of drops,
+    /// whenever they ended: what buyers have in them counts for the other sales until the drop is closed. All of them: the boot fence
+    /// must not miss one.
     pub async fn live_sales(&self, ended_before_ms: i64) -> Result<Vec<Sale>, DbError> {
         let horizon = datetime(ended_before_ms)?;
         let live = || {
             let selling = sales::status.eq_any([SaleStatus::Warmed.code(), SaleStatus::Paused.code()]);
-            sales::table.filter(selling).filter(sales::ends_at.ge(horizon)).into_boxed()
+            let counts = sales::ends_at.ge(horizon).or(sales::drop_id.is_not_null());
+            sales::table.filter(selling).filter(counts).into_boxed()
         };
         self.all("sale_live", live).await
     }

@@ -1,13 +1,17 @@
 //! The limit of a drop in the database alone: it holds over all its sales, whatever Redis let in.
 
-use crate::support::world::parts::mysql_store::{accepted, assert_sound, fresh, rows, sale, sale_id, verdicts};
+use crate::support::world::parts::mysql_store::{
+    accepted, assert_sound, fresh, rows, sale, sale_id, session_of, url, verdicts,
+};
 use crate::support::world::run;
-use diesel_async::{AsyncConnection, AsyncMysqlConnection, RunQueryDsl};
+use diesel_async::{RunQueryDsl, SimpleAsyncConnection};
 use seckill::domain::drops::SalesDrop;
 use seckill::domain::ids::DropId;
 use seckill::domain::outcome::{FailReason, Verdict};
 use seckill::domain::policy::PurchasePolicy;
+use seckill::domain::sale::SaleStatus;
 use seckill::orders::persist::GroupResult;
+use seckill::p5_reconcile::rows::ended::GRACE_MS;
 use seckill::sales::rows::error::SaleError;
 use seckill::store::mysql::Db;
 use seckill::store::mysql::codes::PersistSource;
@@ -43,8 +47,7 @@ struct Owned {
 
 /// Units of a buyer by `drop_purchases`.
 async fn owned(name: &str, user: &str) -> Option<u64> {
-    let url = crate::support::world::parts::mysql_store::url(name).await;
-    let mut session = AsyncMysqlConnection::establish(&url).await.unwrap();
+    let mut session = session_of(&url(name).await).await;
     let query = diesel::sql_query(format!("SELECT quantity FROM drop_purchases WHERE user_id = '{user}'"));
     let rows: Vec<Owned> = query.load(&mut session).await.unwrap();
     rows.into_iter().map(|owned| owned.quantity).next()
@@ -117,5 +120,39 @@ fn a_drop_without_a_limit_counts_and_refuses_nothing() {
         assert_eq!(owned("drop_free", "a").await, Some(9));
         assert_sound(&db, "m", 7).await;
         assert_sound(&db, "l", 2).await;
+    });
+}
+
+#[test]
+fn a_sale_of_a_drop_that_ended_is_compared_until_the_drop_is_closed() {
+    run(async {
+        let db = fresh("drop_live").await;
+        let drop = drop_of("sneaker", 1, &["m", "l"]);
+        created(&db, &drop).await.unwrap();
+        let sales = rows(&db).sales;
+        sales.create(&sale("plain", 1, PurchasePolicy::Unlimited)).await.unwrap();
+        for id in ["m", "l", "plain"] {
+            sales.set_status(&sale_id(id), SaleStatus::Warmed, &[SaleStatus::Draft]).await.unwrap();
+        }
+        let ids = async || {
+            let long_after = sale("any", 1, PurchasePolicy::Unlimited).ends_at_ms + 30 * 86_400_000;
+            let live = sales.live_sales(long_after).await.unwrap();
+            live.into_iter().map(|sale| sale.sale_id.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(ids().await, ["l", "m"]);
+        // As long as one of them goes on, the other is not late with its close.
+        let ended = async || {
+            let at = sale("any", 1, PurchasePolicy::Unlimited).ends_at_ms + GRACE_MS + 1;
+            let ended = rows(&db).books.ended_open(at, 0).await.unwrap();
+            ended.named.into_iter().map(|sale| sale.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(ended().await, ["l", "m", "plain"]);
+        let mut session = session_of(&url("drop_live").await).await;
+        session.batch_execute("UPDATE sales SET ends_at = ends_at + INTERVAL 1 DAY WHERE sale_id = 'm'").await.unwrap();
+        assert_eq!(ended().await, ["plain"]);
+        for id in ["m", "l"] {
+            sales.set_status(&sale_id(id), SaleStatus::Closed, &[SaleStatus::Warmed]).await.unwrap();
+        }
+        assert!(ids().await.is_empty());
     });
 }

@@ -217,7 +217,11 @@ impl World {
     /// Creates a sale without warming it.
     pub async fn draft(&self, id: &str, stock: i64, change: impl FnOnce(&mut Sale)) -> SaleId {
         let sale_id = SaleId::parse(id).expect("a sale id");
-        let mut sale = Sale::draft(sale_id.clone(), stock, now_ms() - 1_000, now_ms() + 3_600_000);
+        let mut sale = Sale {
+            product_id: "p".into(),
+            title: "t".into(),
+            ..Sale::draft(sale_id.clone(), stock, now_ms() - 1_000, now_ms() + 3_600_000)
+        };
         change(&mut sale);
         self.servers.rows.sales.create(&sale).await.expect("create");
         sale_id
