@@ -2,6 +2,7 @@
 
 use super::archive::{AUDITS, archive, gone_from_redis};
 use crate::support::processes::programs::{Folder, scratch};
+use crate::support::world::admin_port::AdminPort;
 use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::SaleId;
 use seckill::domain::operator::Actor;
@@ -77,6 +78,27 @@ fn a_drop_is_created_whole_steered_as_one_and_closed() {
     });
 }
 
+async fn edited_before_it_is_warmed(world: &World, port: &AdminPort) {
+    let edited = port.post("/drops/sneaker/edit", json!({ "title": "Sneaker 27", "limit": null })).await;
+    assert_eq!(
+        (edited.status, &edited.json["title"], &edited.json["limit"]),
+        (200, &json!("Sneaker 27"), &json!(null))
+    );
+    world.cli(&["drop", "edit", "sneaker", "--limit", "1"]).exits(0);
+    assert_eq!(port.post("/drops/sneaker/edit", json!({ "limit": 0 })).await.status, 422);
+    assert_eq!(port.post("/drops/sneaker/edit", json!({ "limit": 1, "sales": [] })).await.status, 400);
+}
+
+async fn edited_until_it_is_about_to_start(world: &World, port: &AdminPort) {
+    // The script gets the new limit of a drop that is warmed.
+    world.cli(&["drop", "edit", "sneaker", "--limit", "2"]).exits(0);
+    let meta = world.servers.redis.keys.meta(0, &"eu-41".parse().unwrap());
+    assert_eq!(world.redis(&["HGET", &meta, "drop"]).await.as_str(), Some("2 eu-42"));
+    world.sql("UPDATE sales SET starts_at = NOW(3) + INTERVAL 20 SECOND WHERE sale_id = 'eu-42'").await;
+    let late = port.post("/drops/sneaker/edit", json!({ "limit": 3 })).await;
+    assert_eq!((late.status, late.code()), (409, "CONFLICT".to_owned()), "{late:?}");
+}
+
 #[test]
 fn a_drop_is_created_shown_and_steered_over_http() {
     run(async {
@@ -114,15 +136,7 @@ fn a_drop_is_created_shown_and_steered_over_http() {
         let problem = early.json["sales"][0]["problem"].as_str().unwrap();
         assert!(problem.contains("has not been warmed"), "{problem}");
 
-        let edited = port.post("/drops/sneaker/edit", json!({ "title": "Sneaker 27", "limit": null })).await;
-        assert_eq!(
-            (edited.status, &edited.json["title"], &edited.json["limit"]),
-            (200, &json!("Sneaker 27"), &json!(null))
-        );
-        world.cli(&["drop", "edit", "sneaker", "--limit", "1"]).exits(0);
-        assert_eq!(port.post("/drops/sneaker/edit", json!({ "limit": 0 })).await.status, 422);
-        assert_eq!(port.post("/drops/sneaker/edit", json!({ "limit": 1, "sales": [] })).await.status, 400);
-
+        edited_before_it_is_warmed(&world, &port).await;
         for (verb, status) in [("warm", "warmed"), ("publish", "warmed"), ("pause", "paused"), ("resume", "warmed")] {
             let done = port.post(&format!("/drops/sneaker/{verb}"), json!({ "by": "ann" })).await;
             assert_eq!((done.status, &done.json["failed_count"]), (200, &json!(0)), "{verb}: {done:?}");
@@ -131,14 +145,7 @@ fn a_drop_is_created_shown_and_steered_over_http() {
         let acts = "action = 'sale.pause' AND outcome = 'ok' AND actor_name = 'ann'";
         assert_eq!(world.rows("operator_acts", acts).await, 2);
 
-        // The script gets the new limit of a drop that is warmed.
-        world.cli(&["drop", "edit", "sneaker", "--limit", "2"]).exits(0);
-        let meta = world.servers.redis.keys.meta(0, &"eu-41".parse().unwrap());
-        assert_eq!(world.redis(&["HGET", &meta, "drop"]).await.as_str().as_deref(), Some("2 eu-42"));
-        world.sql("UPDATE sales SET starts_at = NOW(3) + INTERVAL 20 SECOND WHERE sale_id = 'eu-42'").await;
-        let late = port.post("/drops/sneaker/edit", json!({ "limit": 3 })).await;
-        assert_eq!((late.status, late.code()), (409, "CONFLICT".to_owned()), "{late:?}");
-
+        edited_until_it_is_about_to_start(&world, &port).await;
         let public = async || world.http.get(format!("{}/v1/drops/sneaker", world.api)).send().await.unwrap();
         eventually("seen", async || public().await.status() == 200).await;
         let seen = public().await;

@@ -127,6 +127,8 @@ function draw() {
   say(parts.title, sale.title);
   say(parts.price, price(sale.price_cents, sale.currency));
   say(parts.terms, sale.pay_within_s === null ? '' : t('pay-terms', { n: count(sale.pay_within_s) }));
+  // The limit of the drop says enough where the sale has none.
+  parts.limit.hidden = sale.per_user_limit === null && Boolean(state.drop?.limit);
   say(parts.limit, sale.per_user_limit === null ? t('no-limit') : sale.per_user_limit === 1 ? t('one-each') : t('limit-each', { n: sale.per_user_limit }));
   mostLeft = Math.max(mostLeft, sale.remaining ?? 0);
   parts.meter.style.width = `${sale.remaining === null ? 0 : (100 * sale.remaining) / mostLeft}%`;
