@@ -154,7 +154,7 @@ pub(super) async fn publish(write: DropWrite, request: HttpRequest) -> AdminAnsw
 )]
 pub(super) async fn close(write: DropWrite) -> AdminAnswer {
     let id = &write.path.drop_id;
-    write.control().close_drop_on_record(&write.actor, id).await?;
+    write.control().close_drop(&write.actor, id).await?;
     write.admin.drop_changed(id, "closed").await;
     answer(write.control().drop_detail(id).await?)
 }

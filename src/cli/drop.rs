@@ -211,7 +211,7 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: DropCommand) 
         }
         DropWork::Each { id, verb, done } => each(&id, verb, done).await?,
         DropWork::Close(id) => {
-            for sale in control.close_drop_on_record(&actor, &id).await? {
+            for sale in control.close_drop(&actor, &id).await? {
                 output::line(&format!("closed {sale}; what was accepted still lands"));
             }
         }

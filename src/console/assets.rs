@@ -33,6 +33,7 @@ pub(super) const CONSOLE: &[Asset] = assets![
     "dialog.js" = "console/dialog.js",
     "pipeline.js" = "console/pipeline.js",
     "picture.js" = "console/picture.js",
+    "list.js" = "console/list.js",
     "sales.js" = "console/sales.js",
     "orders.js" = "console/orders.js",
     "order.js" = "console/order.js",

@@ -10,7 +10,7 @@ use super::control_error::SaleControlError;
 use super::forms::CloneForm;
 use super::recorded::SaleAct;
 use super::sale_change::{ChangeRefusal, SaleChange};
-use crate::domain::ids::{DropId, SaleId};
+use crate::domain::ids::SaleId;
 use crate::domain::operator::{Actor, Operation};
 use crate::domain::sale::Sale;
 use crate::faults::crash_point;
@@ -110,12 +110,7 @@ impl SaleControl {
         self.finish_close(id).await
     }
 
-    /// Ends a drop for good: all its sales, by one change of the database. Accepted purchases still become orders.
-    pub async fn close_drop(&self, id: &DropId) -> Result<(), SaleControlError> {
-        self.close_together(&self.known_drop(id).await?.sale_ids, None).await
-    }
-
-    /// Redis follows sale by sale: one that is behind sells nothing that the database takes, and P5 finishes it.
+    /// Closes the sales of a drop. Redis follows sale by sale: one that is behind sells nothing that the database takes, and P5 finishes it.
     pub(super) async fn close_together(
         &self,
         ids: &[SaleId],

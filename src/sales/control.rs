@@ -60,14 +60,13 @@ impl SaleControl {
     /// Warms a sale up and opens it (its window still decides when it sells). Also repairs a warm-up that was cut off. The drafts of its
     /// drop come with it, and come first: the script sells nothing of a drop while one of its sales has no keys.
     pub async fn warm(&self, id: &SaleId) -> Result<(), SaleControlError> {
-        let drop = self.sale(id).await?.in_drop;
-        for other in drop.iter().flat_map(|drop| drop.others(id)) {
-            if self.sale(other).await?.status != SaleStatus::Draft {
-                continue;
-            }
-            match off_record(again_after_contention(|| self.warm_once(other))).await {
-                Ok(()) | Err(SaleControlError::Closed(_)) => {}
-                Err(error) => return Err(error),
+        if let Some(drop) = self.sale(id).await?.in_drop {
+            let is_other_draft = |sale: &Sale| sale.status == SaleStatus::Draft && sale.sale_id != *id;
+            for Sale { sale_id, .. } in self.rows.sales.sales_of(&drop).await?.into_iter().filter(is_other_draft) {
+                match off_record(again_after_contention(|| self.warm_once(&sale_id))).await {
+                    Ok(()) | Err(SaleControlError::Closed(_)) => {}
+                    Err(error) => return Err(error),
+                }
             }
         }
         again_after_contention(|| self.warm_once(id)).await

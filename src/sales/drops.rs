@@ -50,17 +50,14 @@ impl DropVerb {
 
 impl SaleControl {
     /// A drop.
-    pub(super) async fn known_drop(&self, id: &DropId) -> Result<SalesDrop, SaleControlError> {
+    async fn known_drop(&self, id: &DropId) -> Result<SalesDrop, SaleControlError> {
         self.rows.sales.drop_of(id).await?.ok_or_else(|| SaleControlError::NoSuchDrop(id.clone()))
     }
 
     /// A drop with its sales, in their order.
     pub(crate) async fn drop_with_sales(&self, id: &DropId) -> Result<(SalesDrop, Vec<Sale>), SaleControlError> {
         let drop = self.known_drop(id).await?;
-        let mut sales = Vec::with_capacity(drop.sale_ids.len());
-        for sale in &drop.sale_ids {
-            sales.extend(self.rows.sales.get(sale).await?);
-        }
+        let sales = self.rows.sales.sales_of(&drop).await?;
         Ok((drop, sales))
     }
 
@@ -141,12 +138,8 @@ impl SaleControl {
         self.on_record(act, editing).await
     }
 
-    /// Closes a drop for good, on record ([`SaleControl::close_drop`]).
-    pub(crate) async fn close_drop_on_record(
-        &self,
-        actor: &Actor,
-        id: &DropId,
-    ) -> Result<Vec<SaleId>, SaleControlError> {
+    /// Ends a drop for good: all its sales, by one change of the database, on record. Accepted purchases still become orders.
+    pub async fn close_drop(&self, actor: &Actor, id: &DropId) -> Result<Vec<SaleId>, SaleControlError> {
         let drop = self.known_drop(id).await?;
         let Some(first) = drop.sale_ids.first() else { return Ok(Vec::new()) };
         let act = SaleAct { actor, operation: Operation::SaleClose, sale_id: first, asked: json!({ "drop": id }) };

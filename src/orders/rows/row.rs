@@ -118,11 +118,10 @@ pub(super) async fn terms_of(conn: &mut Conn, sales: &[&SaleId]) -> Result<HashM
         return Ok(HashMap::new());
     }
     let wanted = sales::table.filter(sales::sale_id.eq_any(ids));
-    type TermsRow = (SaleId, String, String, bool, Option<u32>, Option<Vec<u8>>);
-    let terms = (sales::sale_id, sales::currency, sales::title, sales::limit_returns);
-    let rows: Vec<TermsRow> =
-        wanted.select((terms.0, terms.1, terms.2, terms.3, sales::per_user_limit, sales::drop_id)).load(conn).await?;
-    let terms = |(sale, currency, title, limit_returns, limit, drop_id): TermsRow| {
+    type TermsRow = ((SaleId, String, String, bool, Option<u32>), Option<Vec<u8>>);
+    let named = (sales::sale_id, sales::currency, sales::title, sales::limit_returns, sales::per_user_limit);
+    let rows: Vec<TermsRow> = wanted.select((named, sales::drop_id)).load(conn).await?;
+    let terms = |((sale, currency, title, limit_returns, limit), drop_id): TermsRow| {
         let limited = limit.is_some_and(|limit| limit > 1);
         (sale, OrderTerms { currency, title, limit_returns, limited, drop_id })
     };

@@ -35,9 +35,11 @@ impl BookRows {
         let other = diesel::alias!(sales as other);
         let open = || {
             let statuses = [SaleStatus::Warmed.code(), SaleStatus::Paused.code()];
+            // Named one by one: a range of the index by status.
+            let open = [SaleStatus::Draft.code(), SaleStatus::Warmed.code(), SaleStatus::Paused.code()];
             let goes_on = other
                 .filter(other.field(sales::drop_id).eq(sales::drop_id))
-                .filter(other.field(sales::status).ne(SaleStatus::Closed.code()))
+                .filter(other.field(sales::status).eq_any(open))
                 .filter(other.field(sales::ends_at).ge(before));
             let ended = sales::table.filter(sales::status.eq_any(statuses)).filter(sales::ends_at.lt(before));
             ended.filter(not(exists(goes_on)))

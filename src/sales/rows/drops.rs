@@ -86,6 +86,21 @@ impl SaleRows {
         row.map(DropRow::read).transpose()
     }
 
+    /// The sales of a drop, in its order, by one query; without those whose rows are removed.
+    pub(crate) async fn sales_of(&self, drop: &SalesDrop) -> Result<Vec<Sale>, DbError> {
+        let keys: Vec<&[u8]> = drop.sale_ids.iter().map(|id| id.as_str().as_bytes()).collect();
+        let of_drop = sales::table.filter(sales::sale_id.eq_any(keys)).select(SaleRow::as_select());
+        let mut found = self
+            .db
+            .run("drop_sales", async |conn| {
+                let rows = of_drop.load(conn).await?;
+                SaleRow::read_all(conn, rows).await
+            })
+            .await?;
+        found.sort_by_key(|sale| drop.sale_ids.iter().position(|id| *id == sale.sale_id));
+        Ok(found)
+    }
+
     /// The newest drops, [`LISTED_MAX`] at most.
     pub async fn newest_drops(&self) -> Result<Vec<SalesDrop>, DbError> {
         let newest = drops::table.order((drops::created_at.desc(), drops::drop_id)).limit(LISTED_MAX);

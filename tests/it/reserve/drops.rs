@@ -3,6 +3,7 @@
 use crate::support::buyers::orders::LONG;
 use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::{DropId, SaleId};
+use seckill::domain::operator::Actor;
 use seckill::domain::order_life::PaymentTerms;
 use seckill::domain::sale::MetaState;
 use seckill::p5_reconcile::Window;
@@ -125,16 +126,17 @@ fn the_sales_of_a_drop_are_closed_together() {
         let sales = world.drop_of(1, &["m", "l"], |_sale| ()).await;
         world.sale_control().warm(&sales[0]).await.unwrap();
         assert_eq!(code(&world, &sales[0], "ann", 1).await, "accepted");
+        let ann = Actor::at_the_terminal("ann");
         let refused = world.sale_control().close(&sales[1]).await;
         assert!(matches!(refused, Err(SaleControlError::OfDrop(..))), "{refused:?}");
-        world.sale_control().close_drop(&DropId::parse("drop").unwrap()).await.unwrap();
+        world.sale_control().close_drop(&ann, &DropId::parse("drop").unwrap()).await.unwrap();
         assert_eq!(world.rows("sales", "status = 'closed'").await, 2);
         for sale in &sales {
             let meta = world.servers.redis.sale_keys.meta(sale, 0).await.unwrap();
             assert_eq!(meta.map(|meta| meta.state), Some(MetaState::Closed));
         }
         assert_eq!(world.settled(&sales[0]).await.counted.ordered, 1);
-        let unknown = world.sale_control().close_drop(&DropId::parse("other").unwrap()).await;
+        let unknown = world.sale_control().close_drop(&ann, &DropId::parse("other").unwrap()).await;
         assert!(matches!(unknown, Err(SaleControlError::NoSuchDrop(_))), "{unknown:?}");
         world.finish().await;
     });

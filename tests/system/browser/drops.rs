@@ -17,6 +17,13 @@ fn file() -> String {
     json!({ "drop_id": "sneaker", "title": "Sneaker 26", "limit": 1, "sales": sales }).to_string()
 }
 
+/// Nothing is cut off, and the page has no complaint.
+async fn is_whole(browser: &Browser) {
+    let fits = "return document.documentElement.scrollWidth <= document.documentElement.clientWidth";
+    assert_eq!(browser.eval(fits).await, json!(true), "nothing is cut off");
+    no_complaints(browser).await;
+}
+
 #[test]
 fn a_drop_is_made_warmed_published_bought_from_and_closed_by_clicks() {
     run_waiting(async {
@@ -45,7 +52,11 @@ fn a_drop_is_made_warmed_published_bought_from_and_closed_by_clicks() {
         assert_eq!(world.rows("sales", "status = 'warmed' AND hidden = 0").await, 3);
         assert_eq!(browser.flaws().await, Vec::<String>::new());
         browser.picture("console-drop").await;
+        is_whole(&browser).await;
+        drop(browser);
 
+        // The shop on a phone.
+        let browser = Browser::start(390, 844).await;
         browser.open(&format!("{}/shop/?sale=eu-41", world.api)).await;
         browser.sees("#lots", "EU 42").await;
         browser.sees("#drop-limit", "1 in all of this drop").await;
@@ -64,8 +75,10 @@ fn a_drop_is_made_warmed_published_bought_from_and_closed_by_clicks() {
         browser.sees("#lots", "Sold out").await;
         assert_eq!(browser.flaws().await, Vec::<String>::new());
         browser.picture("shop-drop").await;
-        narrow(&browser).await;
+        is_whole(&browser).await;
+        drop(browser);
 
+        let browser = signed_in(&admin, 1280, 900).await;
         browser.open(&format!("{}/console/#/drop/sneaker", admin.url)).await;
         browser.click("#do-close").await;
         browser.fill("dialog #typed", "sneaker").await;
@@ -76,11 +89,4 @@ fn a_drop_is_made_warmed_published_bought_from_and_closed_by_clicks() {
         assert!(world.settled(&"eu-41".parse().unwrap()).await.consistent());
         world.finish().await;
     });
-}
-
-/// On a phone nothing is cut off.
-async fn narrow(browser: &Browser) {
-    let wide =
-        browser.eval("return document.documentElement.scrollWidth <= document.documentElement.clientWidth").await;
-    assert_eq!(wide, json!(true));
 }

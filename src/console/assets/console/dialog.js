@@ -1,6 +1,6 @@
 // Dialogs: the browser's own, so the focus stays inside, Escape closes, and it returns to where it was.
 
-import { h, show } from './dom.js';
+import { field, h, show } from './dom.js';
 import { t } from './words.js';
 
 /**
@@ -42,6 +42,21 @@ export function confirm({ title, body, action, danger, work, ready = true }) {
     });
     document.body.append(dialog);
     dialog.showModal();
+  });
+}
+
+/** Asks for the name `id` before something is done for good. */
+export function confirmByName({ id, title, words, action, work }) {
+  const typed = h('input', { type: 'text', required: true, autocomplete: 'off', spellcheck: 'false' });
+  return confirm({
+    title,
+    body: h('div', { class: 'stackable' }, h('p', {}, words), field('typed', t('type-name', { sale: id }), typed)),
+    action,
+    danger: true,
+    work: async () => {
+      if (typed.value.trim() !== id) throw new Error(t('type-name', { sale: id }));
+      await work();
+    },
   });
 }
 

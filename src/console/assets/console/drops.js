@@ -1,46 +1,16 @@
 // Drops: the list, a new one from its file, and one of them with what is done to all its sales.
 
-import { get, post } from './api.js';
-import { confirm, toast } from './dialog.js';
+import { post } from './api.js';
+import { confirm, confirmByName, toast } from './dialog.js';
 import { field, h, say, show } from './dom.js';
+import { opener, reading, table } from './list.js';
 import { guarded } from './roles.js';
-import { burnDown, hiddenBadge, statusBadge } from './sales.js';
-import { count, price, t, time } from './words.js';
-
-const EVERY_MS = 3000;
+import { SALE_COLUMNS, saleRow } from './sales.js';
+import { count, t } from './words.js';
 
 const link = (kind, id) => h('a', { href: `#/${kind}/${encodeURIComponent(id)}` }, id);
 const cell = (label, ...content) => h('td', { 'data-label': label }, content);
 const limitWords = (limit) => (limit === null ? t('no-limit') : t('drop-limit-each', { n: count(limit) }));
-
-function table(caption, keys, body) {
-  const head = keys.map((key) => h('th', { scope: 'col' }, t(key)));
-  return h('div', { class: 'card' }, h('table', { class: 'stack' }, h('caption', { class: 'visually-hidden' }, caption), h('thead', {}, h('tr', {}, head)), body));
-}
-
-/** Reads what `path` answers again and again and hands it to `draw`, until `close()`; `load()` reads it at once. */
-function reading(path, draw) {
-  const problem = h('p', { class: 'note bad', role: 'alert', hidden: true });
-  let open = true;
-  let timer = 0;
-  async function load() {
-    clearTimeout(timer);
-    try {
-      const answer = await get(path);
-      problem.hidden = true;
-      if (open) draw(answer);
-    } catch (error) {
-      say(problem, error.message);
-      problem.hidden = false;
-    }
-    if (open) timer = setTimeout(load, EVERY_MS);
-  }
-  const close = () => {
-    open = false;
-    clearTimeout(timer);
-  };
-  return { problem, load, close };
-}
 
 /** The form for a new drop: its file, chosen or typed. */
 function createForm(created) {
@@ -48,7 +18,7 @@ function createForm(created) {
   const text = h('textarea', { rows: 12, required: true, spellcheck: 'false', class: 'mono' });
   const problem = h('p', { class: 'note bad', role: 'alert', id: 'create-problem', hidden: true });
   const go = h('button', { type: 'submit', class: 'primary', id: 'create' }, t('create'));
-  const form = h('form', { class: 'card pad form', id: 'create-form', hidden: true }, h('h2', {}, t('new-drop')), h('p', { class: 'quiet' }, t('drop-file-words')),
+  const form = h('form', { class: 'card pad form', id: 'create-form' }, h('h2', {}, t('new-drop')), h('p', { class: 'quiet' }, t('drop-file-words')),
     field('drop-file', t('drop-file'), chosen), field('drop-text', t('drop-text'), text), problem, h('div', { class: 'row' }, go));
   chosen.addEventListener('change', async () => { text.value = (await chosen.files[0]?.text()) ?? text.value; });
   form.addEventListener('submit', async (event) => {
@@ -78,13 +48,7 @@ export function dropsView() {
     show(body, drops.length ? drops.map(row) : h('tr', {}, h('td', { colspan: 3, class: 'quiet' }, t('no-drops'))));
   });
   const form = createForm((id) => { location.hash = `#/drop/${encodeURIComponent(id)}`; });
-  const toggle = guarded('operate', h('button', { type: 'button', id: 'new-drop', 'aria-expanded': 'false' }, t('new-drop')));
-  toggle.addEventListener('click', () => {
-    form.hidden = !form.hidden;
-    toggle.setAttribute('aria-expanded', String(!form.hidden));
-    if (!form.hidden) form.querySelector('input').focus();
-  });
-  read.load();
+  const toggle = opener('new-drop', form);
   return {
     title: t('drops'),
     element: h('div', { class: 'view' }, h('div', { class: 'spread' }, h('h1', {}, t('drops')), toggle), h('p', { class: 'quiet' }, t('drops-words')), form, read.problem, table(t('drops'), ['drop', 'limit', 'sales'], body)),
@@ -92,19 +56,10 @@ export function dropsView() {
   };
 }
 
-function closeForGood(id, done) {
-  const typed = h('input', { type: 'text', required: true, autocomplete: 'off', spellcheck: 'false' });
-  return confirm({
-    title: t('drop-close-title', { drop: id }),
-    body: h('div', { class: 'stackable' }, h('p', {}, t('drop-close-words')), field('typed', t('type-name', { sale: id }), typed)),
-    action: t('close'),
-    danger: true,
-    work: async () => {
-      if (typed.value.trim() !== id) throw new Error(t('type-name', { sale: id }));
-      done(await post(`/drops/${encodeURIComponent(id)}/close`), t('drop-done'));
-    },
-  });
-}
+const closeForGood = (id, done) => confirmByName({
+  id, title: t('drop-close-title', { drop: id }), words: t('drop-close-words'), action: t('close'),
+  work: async () => done(await post(`/drops/${encodeURIComponent(id)}/close`), t('drop-done')),
+});
 
 /** What can be done to all sales of the drop now: what none of them can take is not offered. */
 function buttons(drop, done) {
@@ -133,19 +88,13 @@ export function dropView(id) {
   const body = h('tbody', { id: 'drop-sales' });
   let flows = {};
   let drop = null;
-  function row(terms, progress) {
-    const flow = flows[terms.sale_id];
-    const sale = { ...progress, hidden: terms.hidden, stock: progress.unsold, starts_at_ms: Date.parse(terms.starts_at), ends_at_ms: Date.parse(terms.ends_at) };
-    const cells = flow ?? { granted: sale.granted, admitted: null, landed: sale.granted - sale.stock, failed: 0 };
-    return h('tr', { data: { sale: terms.sale_id } }, h('th', { scope: 'row' }, link('sale', terms.sale_id), h('div', { class: 'quiet small' }, terms.title)),
-      cell(t('status'), statusBadge(sale, flow ? flow.state : undefined, flow?.remaining), ' ', hiddenBadge(sale)),
-      cell(t('sold'), burnDown(cells), h('div', { class: 'small num' }, `${count(cells.landed)} / ${count(cells.granted)}`)),
-      cell(t('limit'), terms.limit === null ? t('no-limit') : count(terms.limit)), cell(t('price'), price(terms.price_cents, terms.currency)),
-      cell(t('window'), h('div', { class: 'small' }, time(sale.starts_at_ms)), h('div', { class: 'small' }, time(sale.ends_at_ms))));
-  }
+  /** A sale of the drop as the list of sales has it. */
+  const sale = (terms, progress) => ({
+    ...terms, ...progress, policy: terms.limit, stock: progress.unsold, starts_at_ms: Date.parse(terms.starts_at), ends_at_ms: Date.parse(terms.ends_at),
+  });
   function draw() {
     if (!drop || body.contains(document.activeElement)) return;
-    show(body, drop.sales.map((terms, at) => row(terms, drop.progress[at])));
+    show(body, drop.sales.map((terms, at) => saleRow(sale(terms, drop.progress[at]), flows[terms.sale_id])));
   }
   function take(next, said) {
     const before = drop && JSON.stringify([drop.title, drop.progress]);
@@ -158,10 +107,9 @@ export function dropView(id) {
     if (said) toast(said);
   }
   const read = reading(`/drops/${encodeURIComponent(id)}`, (answer) => take(answer));
-  read.load();
   return {
     title: id,
-    element: h('div', { class: 'view' }, h('p', {}, h('a', { href: '#/drops' }, `← ${t('drops')}`)), head, read.problem, actions, table(t('sales'), ['sale', 'status', 'sold', 'limit', 'price', 'window'], body)),
+    element: h('div', { class: 'view' }, h('p', {}, h('a', { href: '#/drops' }, `← ${t('drops')}`)), head, read.problem, actions, table(t('sales'), SALE_COLUMNS, body)),
     close: read.close,
     update({ history }) {
       flows = history.at(-1)?.perSale ?? {};

@@ -2,7 +2,7 @@
 
 import { get, post, serverNow } from './api.js';
 import { chart } from './chart.js';
-import { confirm, toast } from './dialog.js';
+import { confirm, confirmByName, toast } from './dialog.js';
 import { field, h, say, show } from './dom.js';
 import { guarded } from './roles.js';
 import { cloneSale, editSale, rescheduleSale } from './sale-forms.js';
@@ -27,19 +27,10 @@ function topUp(id, done) {
   });
 }
 
-function closeForGood(id, done) {
-  const typed = h('input', { type: 'text', required: true, autocomplete: 'off', spellcheck: 'false' });
-  return confirm({
-    title: t('close-title', { sale: id }),
-    body: h('div', { class: 'stackable' }, h('p', {}, t('close-words')), field('typed', t('type-name', { sale: id }), typed)),
-    action: t('close'),
-    danger: true,
-    work: async () => {
-      if (typed.value.trim() !== id) throw new Error(t('type-name', { sale: id }));
-      done(await post(`/sales/${encodeURIComponent(id)}/close`), t('closed'));
-    },
-  });
-}
+const closeForGood = (id, done) => confirmByName({
+  id, title: t('close-title', { sale: id }), words: t('close-words'), action: t('close'),
+  work: async () => done(await post(`/sales/${encodeURIComponent(id)}/close`), t('closed')),
+});
 
 /** What can be done to the sale itself at this moment; the database judges again, by its own clock. */
 function lifeOf(sale) {

@@ -1,12 +1,10 @@
 // Sales: the list with how far each has come.
 
-import { get, serverNow } from './api.js';
-import { h, say, show } from './dom.js';
-import { guarded } from './roles.js';
+import { serverNow } from './api.js';
+import { h, show } from './dom.js';
+import { opener, reading, table } from './list.js';
 import { createForm } from './sale-forms.js';
 import { count, price, t, time } from './words.js';
-
-const EVERY_MS = 3000;
 
 /**
  * A badge for where a sale is in its life; `remaining` are the units that are left in Redis. When they are unknown, those that the
@@ -47,7 +45,11 @@ export function burnDown(flow) {
   return bar;
 }
 
-function row(sale, flow) {
+/** The columns of a table of sales. */
+export const SALE_COLUMNS = ['sale', 'status', 'sold', 'limit', 'price', 'window'];
+
+/** A row of such a table. */
+export function saleRow(sale, flow) {
   const cells = flow ?? { granted: sale.granted, admitted: null, landed: sale.granted - sale.stock, failed: 0 };
   const cell = (label, ...content) => h('td', { 'data-label': label }, content);
   return h('tr', { data: { sale: sale.sale_id } },
@@ -61,46 +63,23 @@ function row(sale, flow) {
 
 export function salesView() {
   const body = h('tbody', { id: 'sales' });
-  const problem = h('p', { class: 'note bad', role: 'alert', hidden: true });
   const form = createForm((id) => { location.hash = `#/sale/${encodeURIComponent(id)}`; });
-  form.hidden = true;
-  const toggle = guarded('operate', h('button', { type: 'button', id: 'new-sale', 'aria-expanded': 'false' }, t('new-sale')));
-  toggle.addEventListener('click', () => {
-    form.hidden = !form.hidden;
-    toggle.setAttribute('aria-expanded', String(!form.hidden));
-    if (!form.hidden) form.querySelector('input').focus();
-  });
-  let open = true;
-  let timer = 0;
+  const toggle = opener('new-sale', form);
   let flows = {};
   let sales = [];
   function draw() {
     // A person in the middle of the table keeps the place.
     if (body.contains(document.activeElement)) return;
-    show(body, sales.length ? sales.map((sale) => row(sale, flows[sale.sale_id])) : h('tr', {}, h('td', { colspan: 6, class: 'quiet' }, t('no-sales'))));
+    show(body, sales.length ? sales.map((sale) => saleRow(sale, flows[sale.sale_id])) : h('tr', {}, h('td', { colspan: SALE_COLUMNS.length, class: 'quiet' }, t('no-sales'))));
   }
-  async function load() {
-    clearTimeout(timer);
-    try {
-      sales = (await get('/sales')).sales;
-      problem.hidden = true;
-      draw();
-    } catch (error) {
-      say(problem, error.message);
-      problem.hidden = false;
-    }
-    if (open) timer = setTimeout(load, EVERY_MS);
-  }
-  load();
-  const head = ['sale', 'status', 'sold', 'limit', 'price', 'window'].map((key) => h('th', { scope: 'col' }, t(key)));
+  const read = reading('/sales', (answer) => {
+    sales = answer.sales;
+    draw();
+  });
   return {
     title: t('sales'),
-    element: h('div', { class: 'view' }, h('div', { class: 'spread' }, h('h1', {}, t('sales')), toggle), form, problem,
-      h('div', { class: 'card' }, h('table', { class: 'stack' }, h('caption', { class: 'visually-hidden' }, t('sales')), h('thead', {}, h('tr', {}, head)), body))),
-    close() {
-      open = false;
-      clearTimeout(timer);
-    },
+    element: h('div', { class: 'view' }, h('div', { class: 'spread' }, h('h1', {}, t('sales')), toggle), form, read.problem, table(t('sales'), SALE_COLUMNS, body)),
+    close: read.close,
     update({ history }) {
       flows = history.at(-1)?.perSale ?? {};
       draw();
