@@ -95,8 +95,8 @@ pub trait Plays {
 
     fn start(&self) -> Self::Place;
 
-    /// Where the line with this number may lead.
-    fn after(&self, place: &Self::Place, at: usize) -> Vec<Self::Place>;
+    /// Where the line with this number may lead, when these are explained before it.
+    fn after(&self, explained: &Explained, place: &Self::Place, at: usize) -> Vec<Self::Place>;
 
     /// Where the model may go without a line.
     fn silent(&self, explained: &Explained, place: &Self::Place) -> Vec<Self::Place>;
@@ -112,12 +112,12 @@ impl Plays for Player<'_> {
         Place::start(self.setup)
     }
 
-    fn after(&self, place: &Place, at: usize) -> Vec<Place> {
-        self.after_line(place, at)
+    fn after(&self, explained: &Explained, place: &Place, at: usize) -> Vec<Place> {
+        self.canonical(&explained.with(at), self.after_line(place, at))
     }
 
     fn silent(&self, explained: &Explained, place: &Place) -> Vec<Place> {
-        silent::steps(self, explained, place)
+        self.canonical(explained, silent::steps(self, explained, place))
     }
 
     fn shown(&self, place: &Place) -> String {
@@ -159,7 +159,7 @@ fn search<P: Plays>(player: &P, steps: &[Step<'_>]) -> Result<(), NoPath> {
         }
         open.push((explained.clone(), place.clone(), true));
         for at in next(steps, &explained).into_iter().rev() {
-            let places = player.after(&place, at);
+            let places = player.after(&explained, &place, at);
             if places.is_empty() && at == explained.base && explained.count() >= best.explained {
                 best = NoPath { at, explained: explained.count(), why: player.shown(&place) };
             }

@@ -132,7 +132,7 @@ impl<'a> Plays for Shopping<'a> {
         place.take(&[OrderStep::Buy(at)]).unwrap_or(place)
     }
 
-    fn after(&self, place: &Counter<'a>, at: usize) -> Vec<Counter<'a>> {
+    fn after(&self, _: &Explained, place: &Counter<'a>, at: usize) -> Vec<Counter<'a>> {
         let Step { line, .. } = self.steps[at];
         let landed = |place: &Counter<'a>| place.take(&[OrderStep::Land(place.at)]);
         let changed = match line.point() {

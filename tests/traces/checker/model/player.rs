@@ -10,7 +10,7 @@ use crate::state::{Answered, CONSUMERS, FAILED, Hand, ORDER, PAIR, Request, Stag
 use stateright::Model;
 
 /// A delivery in a process's hand: the process, and its tag, by their numbers among those of the request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Delivered {
     pub process: usize,
     pub tag: usize,
@@ -60,6 +60,23 @@ impl Place {
             next.consumers[k] = next.consumers[k].filter(|_| next.request().consumer[k].stage != Stage::None);
         }
         Some(next)
+    }
+
+    /// The same place for all places that differ in nothing that can matter: which of the model's hands has a delivery, and
+    /// deliveries that the broker has already given to others and of which `is_over` says that nothing follows.
+    pub fn canonical(mut self, is_over: impl Fn(Delivered) -> bool) -> Self {
+        let is_decided = self.request().outcome > 0;
+        let mut hands: Vec<_> = self.request().consumer.into_iter().zip(self.consumers).collect();
+        for (delivery, held) in &mut hands {
+            if is_decided && delivery.is_cut_off && held.is_some_and(&is_over) {
+                (*delivery, *held) = Default::default();
+            }
+        }
+        hands.sort_unstable();
+        for (k, (delivery, held)) in hands.into_iter().rev().enumerate() {
+            (self.world.requests[self.at].consumer[k], self.consumers[k]) = (delivery, held);
+        }
+        self
     }
 
     /// For people.
@@ -130,6 +147,16 @@ impl<'a> Player<'a> {
     pub fn will_say(&self, explained: &Explained, held: Delivered, points: &[&str]) -> bool {
         let of_it = |at: usize| (self.processes[at], self.tags[at]) == (held.process, held.tag);
         self.left(explained).any(|at| of_it(at) && points.contains(&self.steps[at].line.point()))
+    }
+
+    /// Whether no consumer says anything of this delivery any more.
+    fn is_over(&self, explained: &Explained, held: Delivered) -> bool {
+        !self.left(explained).any(|at| (self.processes[at], self.tags[at]) == (held.process, held.tag))
+    }
+
+    /// The places that are not the same ([`Place::canonical`]).
+    pub fn canonical(&self, explained: &Explained, places: Vec<Place>) -> Vec<Place> {
+        places.into_iter().map(|place| place.canonical(|held| self.is_over(explained, held))).collect()
     }
 
     /// Whether a message with these attempts is delivered later.
