@@ -1,6 +1,6 @@
 //! The model is shown good runs, and runs that are none of it; some of these no other rule finds.
 
-use super::{Run, ask, consumed, order, plain, relayed, reserved};
+use super::{Run, ask, consumed, order, plain, relayed, reserved, settled};
 use serde_json::{Value, json};
 
 impl Run {
@@ -232,4 +232,32 @@ fn a_run_that_is_wrong_throughout_is_judged_in_time() {
     let verdict = run.judged();
     let of_model = verdict.findings.iter().filter(|found| found.rule == "T8").count();
     assert_eq!((of_model, verdict.modelled), (20, 0));
+}
+
+/// A delivery whose transaction the database does not answer, so that the message goes to another consumer under another tag.
+fn delivered_in_vain(consumer: &'static str, tag: &str, attempts: u32) -> Vec<(&'static str, Value)> {
+    let answer = json!({ "by": "relay", "verdict": "ERROR", "reason": "the database is away" });
+    vec![
+        (consumer, order("delivered", 1, json!({ "tag": tag, "attempts": attempts }))),
+        (consumer, order("decide", 1, json!({ "by": "relay" }))),
+        (consumer, order("decided", 1, answer)),
+    ]
+}
+
+const DELIVERIES: usize = 7;
+
+/// Each delivery may be cut off at any time, in any of the model's hands: as many places as there are orders of them, unless the
+/// hands have none.
+#[test]
+fn every_place_of_a_message_with_many_deliveries_is_searched_within_the_bound() {
+    const CONSUMERS: [&str; 3] = ["consumer a", "consumer b", "consumer c"];
+    let vain = (0..DELIVERIES).fold(begun().and(relayed_again("relay")), |run, at| {
+        run.and(delivered_in_vain(CONSUMERS[at % 3], &format!("1:{at}:0"), 0))
+    });
+    let landed = vain.and(consumed("consumer", 1, ("ORDERED", "P4-C0")));
+    landed.clone().and([settled(1, "ORDER")]).is_explained();
+    let twice = landed.and(consumed("other", 1, ("ORDERED", "P4-C0")));
+    let findings = twice.judged().findings;
+    let of_model = findings.iter().find(|found| found.rule == "T8").expect("two orders are no run");
+    assert!(!of_model.detail.contains("too many places"), "{}", of_model.detail);
 }
