@@ -149,9 +149,13 @@ impl<'a> Player<'a> {
         self.left(explained).any(|at| of_it(at) && points.contains(&self.steps[at].line.point()))
     }
 
-    /// Whether no consumer says anything of this delivery any more.
+    /// Whether its consumer says nothing of this delivery any more. A verdict has no tag: it may be about any that the process has.
     fn is_over(&self, explained: &Explained, held: Delivered) -> bool {
-        !self.left(explained).any(|at| (self.processes[at], self.tags[at]) == (held.process, held.tag))
+        let may_be_of_it = |at: usize| {
+            self.processes[at] == held.process
+                && (self.tags[at] == held.tag || self.steps[at].line.point() == "decided")
+        };
+        !self.left(explained).any(may_be_of_it)
     }
 
     /// The places that are not the same ([`Place::canonical`]).
