@@ -41,7 +41,7 @@ const TRICKLE_PER_S: NonZeroU32 = NonZeroU32::MIN.saturating_add(49);
 /// What the filter says about a sale id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FilterVerdict {
-    /// Look it up: it may exist, or there is room for a read.
+    /// Read it: it may exist, or there is room for a read.
     MayExist,
     /// No sale of that id existed at this time, Unix milliseconds.
     UnknownAt(i64),

@@ -8,6 +8,8 @@ use crate::actions::Action;
 use crate::setup::{Kind, Setup};
 use crate::state::{Answered, CONSUMERS, FAILED, Hand, ORDER, PAIR, Request, Stage, World};
 use stateright::Model;
+use std::cell::RefCell;
+use std::hash::{Hash, Hasher};
 
 /// A delivery in a process's hand: the process, and its tag, by their numbers among those of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -19,7 +21,7 @@ pub struct Delivered {
 }
 
 /// Where a search is: the model's world, and who holds what in it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     pub world: World,
     pub relays: [Option<usize>; PAIR],
@@ -28,6 +30,13 @@ pub struct Place {
     pub decides: u8,
     /// The only request of the world.
     pub at: usize,
+}
+
+/// By what differs from place to place: a world has other requests, which nothing happens to here.
+impl Hash for Place {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        (self.request(), self.relays, self.consumers).hash(hasher);
+    }
 }
 
 impl Place {
@@ -41,13 +50,8 @@ impl Place {
         &self.world.requests[self.at]
     }
 
-    /// After this action, if the model allows it here.
-    pub fn take(&self, setup: &Setup, action: Action) -> Option<Self> {
-        let mut actions = Vec::new();
-        setup.actions(&self.world, &mut actions);
-        if !actions.contains(&action) {
-            return None;
-        }
+    /// After this action, which the model allows here.
+    fn after(&self, setup: &Setup, action: Action) -> Option<Self> {
         let mut next = Self { world: setup.step(&self.world, action), ..self.clone() };
         if next.world.illegal {
             return None;
@@ -104,6 +108,14 @@ pub struct Player<'a> {
     /// The process of each line, and its tag or entry.
     pub processes: Vec<usize>,
     pub tags: Vec<usize>,
+    allowed: RefCell<Allowed>,
+}
+
+/// What the model allows in a world: a search asks for several actions of each, one after the other.
+#[derive(Default)]
+struct Allowed {
+    world: Option<World>,
+    actions: Vec<Action>,
 }
 
 fn numbers<'a>(names: impl Iterator<Item = &'a str>) -> Vec<usize> {
@@ -130,7 +142,7 @@ impl<'a> Player<'a> {
     pub fn new(setup: &'a Setup, steps: &'a [Step<'a>]) -> Self {
         let processes = numbers(steps.iter().map(|step| step.process));
         let tags = numbers(steps.iter().map(|step| step.line.thing.as_deref().unwrap_or_default()));
-        Self { setup, steps, processes, tags }
+        Self { setup, steps, processes, tags, allowed: RefCell::default() }
     }
 
     fn left<'b>(&'b self, explained: &'b Explained) -> impl Iterator<Item = usize> + 'b {
@@ -149,13 +161,11 @@ impl<'a> Player<'a> {
         self.left(explained).any(|at| of_it(at) && points.contains(&self.steps[at].line.point()))
     }
 
-    /// Whether its consumer says nothing of this delivery any more. A verdict has no tag: it may be about any that the process has.
+    /// Whether no consumer says anything of this delivery any more. A verdict, which has no tag, comes before what has one: who was
+    /// cut off had still to say how it was handled, so its verdict is known by then.
     fn is_over(&self, explained: &Explained, held: Delivered) -> bool {
-        let may_be_of_it = |at: usize| {
-            self.processes[at] == held.process
-                && (self.tags[at] == held.tag || self.steps[at].line.point() == "decided")
-        };
-        !self.left(explained).any(may_be_of_it)
+        let of_it = |at: usize| (self.processes[at], self.tags[at]) == (held.process, held.tag);
+        !self.left(explained).any(of_it)
     }
 
     /// The places that are not the same ([`Place::canonical`]).
@@ -169,8 +179,19 @@ impl<'a> Player<'a> {
         self.left(explained).any(|at| is_it(self.steps[at].line))
     }
 
+    /// After this action, if the model allows it here.
     pub fn take(&self, place: &Place, action: Action) -> Option<Place> {
-        place.take(self.setup, action)
+        if self.allows(&place.world, action) { place.after(self.setup, action) } else { None }
+    }
+
+    fn allows(&self, world: &World, action: Action) -> bool {
+        let mut allowed = self.allowed.borrow_mut();
+        if allowed.world.as_ref() != Some(world) {
+            allowed.actions.clear();
+            self.setup.actions(world, &mut allowed.actions);
+            allowed.world = Some(world.clone());
+        }
+        allowed.actions.contains(&action)
     }
 
     /// Where this line may lead.

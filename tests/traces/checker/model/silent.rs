@@ -5,7 +5,7 @@
 use super::super::journey::Explained;
 use super::player::{Place, Player};
 use crate::actions::Action;
-use crate::setup::{Kind, Setup};
+use crate::setup::Kind;
 use crate::state::{CONSUMERS, Hand, PAIR, Stage};
 
 /// Where the model may go by itself from here.
@@ -25,13 +25,13 @@ pub fn steps(player: &Player<'_>, explained: &Explained, place: &Place) -> Vec<P
     for k in 0..PAIR {
         actions.extend(of_relay(player, explained, place, k));
         if request.hand[k] == Hand::Failed {
-            found.extend(counted(player.setup, place, k));
+            found.extend(counted(player, place, k));
         }
     }
     for k in 0..CONSUMERS {
         actions.extend(of_consumer(player, explained, place, k));
     }
-    found.extend(actions.into_iter().filter_map(|action| place.take(player.setup, action)));
+    found.extend(actions.into_iter().filter_map(|action| player.take(place, action)));
     found
 }
 
@@ -65,7 +65,7 @@ fn of_consumer(player: &Player<'_>, explained: &Explained, place: &Place, k: usi
 }
 
 /// A failed try is counted, the reply is lost, and the relay counts it again: in the model the try between is lost at once.
-fn counted(setup: &Setup, place: &Place, k: usize) -> Option<Place> {
+fn counted(player: &Player<'_>, place: &Place, k: usize) -> Option<Place> {
     let again = [Action::Relay(place.at, k), Action::Fault(Kind::PublishLost, place.at, k), Action::Relay(place.at, k)];
-    again.into_iter().try_fold(place.clone(), |place, action| place.take(setup, action))
+    again.into_iter().try_fold(place.clone(), |place, action| player.take(&place, action))
 }
