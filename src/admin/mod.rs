@@ -33,6 +33,7 @@ mod server;
 mod server_probes;
 mod sign_in;
 mod state;
+mod units;
 mod webhooks;
 
 pub use openapi::document;

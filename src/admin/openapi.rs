@@ -2,7 +2,7 @@
 
 use super::{
     acts, audits, dlq, drops, failed_requests, order_export, order_steps, orders, pipeline, process, refunds, routes,
-    sale_changes, sale_creation, sales, webhooks,
+    sale_changes, sale_creation, sales, units, webhooks,
 };
 use crate::http::openapi::{ADMIN_TOKEN, ProblemBody, ProblemCodes, ProblemResponse};
 use actix_web::http::Method;
@@ -13,9 +13,9 @@ use utoipa::OpenApi;
     info(title = "seckill admin", description = "What operators see of a flash-sale order system, and do to it."),
     paths(
         sales::list, sale_creation::create, sales::show, sale_changes::edit, sale_changes::reschedule,
-        sale_changes::hide, sale_changes::publish, sale_changes::clone_sale, sales::warm, sales::pause, sales::resume, sales::top_up, sales::reclaim,
+        sale_changes::hide, sale_changes::publish, sale_changes::clone_sale, sales::warm, sales::pause, sales::resume, sales::top_up, units::withdraw, sales::reclaim,
         sales::rebuild, sales::close, drops::list, drops::create, drops::show, drops::edit, drops::warm, drops::pause, drops::resume, drops::hide,
-        drops::publish, drops::close, orders::find, order_export::export, orders::show, order_steps::paid, order_steps::paying,
+        drops::publish, units::move_units, drops::close, orders::find, order_export::export, orders::show, order_steps::paid, order_steps::paying,
         order_steps::cancel, order_steps::refunded, refunds::list, audits::audit, audits::runs, acts::list, dlq::list, dlq::replay, dlq::give_up,
         failed_requests::list, webhooks::overview, webhooks::list, webhooks::show, webhooks::replay, pipeline::pipeline, process::document, process::whoami
     ),

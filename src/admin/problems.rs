@@ -1,5 +1,6 @@
 //! Errors of the stores and of the work below, as problems of the admin API.
 
+use crate::domain::grant_names::reserved;
 use crate::http::bad_form::BadForm;
 use crate::http::problem::{Kind, Problem};
 use crate::p5_reconcile::ReconcileError;
@@ -28,15 +29,26 @@ impl From<SaleError> for Problem {
                 Kind::Conflict,
                 format!("活动 {id} 未售出的库存少于失败请求应退回的；没有回收，请运行 seckill audit --sale {id}"),
             ),
+            SaleError::WithdrawalConflict(name, field) => {
+                (Kind::Conflict, format!("名为 {name} 的下架已存在，且 {field} 不同；请换一个名称"))
+            }
+            SaleError::OtherDrop(from, to) => {
+                (Kind::Unprocessable, format!("库存只能在同一组合活动内移动，活动 {from} 与 {to} 不属于同一组合活动"))
+            }
+            SaleError::UnsoldDisagree(id) => (
+                Kind::Conflict,
+                format!(
+                    "活动 {id} 在数据库中的未售库存少于 Redis 交出的数量；下架保持未完成，请运行 seckill audit --sale {id}"
+                ),
+            ),
             SaleError::Status(id, status) => {
                 (Kind::Conflict, format!("活动 {id} 现为 {}，未做任何更改", status.code()))
             }
             SaleError::Unknown(id) => (Kind::SaleNotFound, format!("没有活动 {id}")),
             SaleError::TooMuch(id) => (Kind::Unprocessable, format!("活动 {id} 的库存将超过上限")),
-            SaleError::GrantReserved(grant) => (
-                Kind::Unprocessable,
-                format!("授量名 {grant} 由系统使用；请勿以 first、reclaim-、void-、cancel-、return- 或 rebuild- 开头"),
-            ),
+            SaleError::GrantReserved(grant) => {
+                (Kind::Unprocessable, format!("授量名 {grant} 由系统使用；请勿以 {} 开头", reserved("、", " 或 ")))
+            }
             SaleError::Db(error) => return error.into(),
         };
         kind.because_both(english, chinese)
@@ -57,6 +69,9 @@ impl From<SaleControlError> for Problem {
             ),
             SaleControlError::Closed(id) => (Kind::Conflict, format!("活动 {id} 已关闭，不能再打开；请新建活动")),
             SaleControlError::NotWarmed(id) => (Kind::Conflict, format!("活动 {id} 尚未预热；请先预热")),
+            SaleControlError::Draft(id) => {
+                (Kind::Conflict, format!("活动 {id} 是草稿，尚无库存在售；请关闭它，并以较少库存新建活动"))
+            }
             SaleControlError::KeysLost(id) => {
                 (Kind::Conflict, format!("Redis 丢失了活动 {id} 的数据；由数据库重建之前保持关闭"))
             }

@@ -7,7 +7,7 @@
 use super::calls::{CallFirst, Needed};
 use super::{
     acts, audits, dlq, drops, failed_requests, order_export, order_steps, orders, pipeline, process, refunds,
-    sale_changes, sale_creation, sales, webhooks,
+    sale_changes, sale_creation, sales, units, webhooks,
 };
 use crate::http::language::Language;
 use crate::http::problem::Kind;
@@ -65,6 +65,7 @@ pub(super) fn table() -> Vec<(&'static str, Vec<JudgedRoute>)> {
         ("/sales/{sale_id}/publish", vec![post(sale_changes::publish)]),
         ("/sales/{sale_id}/clone", vec![post(sale_changes::clone_sale)]),
         ("/sales/{sale_id}/top-up", vec![post(sales::top_up)]),
+        ("/sales/{sale_id}/withdraw", vec![post(units::withdraw)]),
         ("/sales/{sale_id}/reclaim", vec![post(sales::reclaim)]),
         ("/sales/{sale_id}/rebuild", vec![post(sales::rebuild)]),
         ("/sales/{sale_id}/close", vec![post(sales::close)]),
@@ -77,6 +78,7 @@ pub(super) fn table() -> Vec<(&'static str, Vec<JudgedRoute>)> {
         ("/drops/{drop_id}/resume", vec![post(drops::resume)]),
         ("/drops/{drop_id}/hide", vec![post(drops::hide)]),
         ("/drops/{drop_id}/publish", vec![post(drops::publish)]),
+        ("/drops/{drop_id}/move", vec![post(units::move_units)]),
         ("/drops/{drop_id}/close", vec![post(drops::close)]),
         ("/orders", vec![get(orders::find)]),
         ("/orders/export", vec![get(order_export::export)]),

@@ -118,6 +118,7 @@ fn print(audits: &[SaleAudit], suspects: &[Vec<Suspect>], consistent: bool) {
         [
             "sale",
             "granted",
+            "withdrawn",
             "redis left",
             "accepted",
             "ordered",
@@ -166,7 +167,7 @@ fn print(audits: &[SaleAudit], suspects: &[Vec<Suspect>], consistent: bool) {
     });
 }
 
-fn row(audit: &SaleAudit) -> [String; 14] {
+fn row(audit: &SaleAudit) -> [String; 15] {
     let counted = audit.counted;
     let verdict = match (audit.consistent(), counted.correction) {
         (true, 0) => "ok".to_owned(),
@@ -176,6 +177,7 @@ fn row(audit: &SaleAudit) -> [String; 14] {
     };
     let units = [
         counted.granted,
+        counted.withdrawn,
         counted.redis_stock + counted.in_transit,
         counted.accepted,
         counted.ordered,
@@ -188,8 +190,11 @@ fn row(audit: &SaleAudit) -> [String; 14] {
         counted.grants_open,
         counted.database_stock,
     ];
-    let [granted, left, accepted, ordered, failed, flight, parked, lost, gaps, held, to_give, stock] =
+    let [granted, withdrawn, left, accepted, ordered, failed, flight, parked, lost, gaps, held, to_give, stock] =
         units.map(|units| units.to_string());
     let sale = audit.sale_id.to_string();
-    [sale, granted, left, accepted, ordered, failed, flight, parked, lost, gaps, held, to_give, stock, verdict]
+    [
+        sale, granted, withdrawn, left, accepted, ordered, failed, flight, parked, lost, gaps, held, to_give, stock,
+        verdict,
+    ]
 }

@@ -1,13 +1,15 @@
 //! `seckill drop …`: creates, shows and steers drops, sales that belong together.
 
 use crate::cli::failure::Failure;
+use crate::cli::sale::operator::{may_repeat, named};
+use crate::cli::sale::{some_units, withdrawal_name};
 use crate::cli::{context, output};
 use crate::config::Layers;
 use crate::domain::drops::SalesDrop;
 use crate::domain::ids::{DropId, SaleId};
 use crate::domain::sale::Sale;
 use crate::http::times::shown_time;
-use crate::sales::forms::{DropEditForm, NewDropForm};
+use crate::sales::forms::{DropEditForm, MoveForm, NewDropForm};
 use crate::sales::{DropCreated, DropVerb, SaleControl};
 use serde_json::json;
 use std::io::Read;
@@ -65,6 +67,18 @@ pub(super) enum DropCommand {
     Hide { id: DropId },
     /// Show its hidden sales to buyers
     Publish { id: DropId },
+    /// Move unsold units from one of its sales to another
+    ///
+    /// Fewer than UNITS move when fewer are unsold, or when buyers are quicker; the answer says how many did.
+    Move {
+        from: SaleId,
+        to: SaleId,
+        #[arg(value_parser = some_units, allow_negative_numbers = true)]
+        units: u32,
+        /// Name of this move; repeating a call with the same name moves nothing more. Left out: made up, and printed before it acts
+        #[arg(long, value_name = "NAME", value_parser = withdrawal_name)]
+        name: Option<String>,
+    },
     /// End all its sales for good; what was accepted still lands
     Close { id: DropId },
 }
@@ -76,6 +90,7 @@ enum DropWork {
     Show { id: DropId, json: bool },
     Edit { id: DropId, form: DropEditForm },
     Each { id: DropId, verb: DropVerb, done: &'static str },
+    Move(MoveForm),
     Close(DropId),
 }
 
@@ -95,6 +110,12 @@ impl DropWork {
             DropCommand::Resume { id } => each(id, DropVerb::Resume, "resumed"),
             DropCommand::Hide { id } => each(id, DropVerb::Hide, "hidden"),
             DropCommand::Publish { id } => each(id, DropVerb::Publish, "published"),
+            DropCommand::Move { from, to, units, name } => {
+                if from == to {
+                    return Err(Failure::Usage("expected two sales: units move from one to another".to_owned()));
+                }
+                Self::Move(MoveForm { from, to, units, name: named(name) })
+            }
             DropCommand::Close { id } => Self::Close(id),
         })
     }
@@ -210,6 +231,12 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: DropCommand) 
             output::line(&format!("edited {id}"));
         }
         DropWork::Each { id, verb, done } => each(&id, verb, done).await?,
+        DropWork::Move(form) => {
+            let moved =
+                control.move_in_drop(&actor, None, &form).await.map_err(|error| may_repeat(error, &form.name))?;
+            let (taken, asked, name) = (moved.taken, moved.asked, moved.name);
+            output::line(&format!("{taken} of {asked} units moved from {} to {} (move {name})", form.from, form.to));
+        }
         DropWork::Close(id) => {
             for sale in control.close_drop(&actor, &id).await? {
                 output::line(&format!("closed {sale}; what was accepted still lands"));

@@ -8,8 +8,12 @@ use serde::Serialize;
 /// The terms of the sheet, counted by one audit. Redis' side is summed over shards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct BalanceSheet {
-    /// Units ever released, by `sales.granted`.
+    /// Units ever released and not withdrawn, by `sales.granted`.
     pub granted: i64,
+    /// Units that were taken off sale, by the journal; a move has them in its other sale.
+    pub withdrawn: i64,
+    /// The same by the withdrawals on record.
+    pub(crate) withdrawals: i64,
     /// Units of grants that Redis has been given in this epoch.
     pub granted_in_redis: i64,
     /// Units of grants that Redis has not been given yet.
@@ -117,6 +121,7 @@ impl BalanceSheet {
                 right: self.database_stock + self.ordered,
             },
             Equation { name: "database stock = sum of stock_flow", left: self.database_stock, right: self.flow },
+            Equation { name: "units withdrawn = withdrawals on record", left: self.withdrawn, right: self.withdrawals },
             Equation { name: "orders without an outcome = none", left: self.without_outcome, right: 0 },
             Equation {
                 name: "units given back = expired + cancelled orders",
@@ -216,13 +221,13 @@ mod tests {
         #[test]
         fn an_honest_run_balances_and_any_single_lost_or_doubled_unit_shows(
             granted in 0i64..1_000, accepted in 0i64..1_000, ordered in 0i64..1_000, failed in 0i64..1_000,
-            field in 0usize..17, off in prop_oneof![Just(-1i64), Just(1)],
+            field in 0usize..18, off in prop_oneof![Just(-1i64), Just(1)],
         ) {
             let accepted = accepted.min(granted);
             let ordered = ordered.min(accepted);
             let failed = failed.min(accepted - ordered);
             let life = LifeCounts { expired: 5, cancelled: 2, paid_orders: 3, payments_applied: 3, ..LifeCounts::default() };
-            let honest = BalanceSheet { returned: 7, life, ..sheet(granted, accepted, ordered, failed) };
+            let honest = BalanceSheet { returned: 7, life, withdrawn: 4, withdrawals: 4, ..sheet(granted, accepted, ordered, failed) };
             prop_assert!(honest.consistent());
             let mut wrong = honest;
             match field {
@@ -242,6 +247,7 @@ mod tests {
                 13 => wrong.life.expired += off,
                 14 => wrong.life.payments_applied += off,
                 15 => wrong.life.payments_unmatched += off,
+                16 => wrong.withdrawn += off,
                 _ => wrong.granted_in_redis += off,
             }
             prop_assert!(!wrong.consistent());

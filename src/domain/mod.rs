@@ -8,6 +8,7 @@ pub(crate) mod currency;
 pub(crate) mod decimal;
 pub mod drops;
 pub mod fault;
+pub(crate) mod grant_names;
 pub mod ids;
 pub(crate) mod instant;
 pub mod ledger;

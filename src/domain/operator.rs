@@ -149,6 +149,10 @@ pub enum Operation {
     SaleClone,
     /// Given more units.
     SaleTopUp,
+    /// Unsold units taken off sale.
+    SaleWithdraw,
+    /// Unsold units moved to another sale of the drop.
+    DropMove,
     /// Units of final failures sold again.
     SaleReclaim,
     /// Ended for good.
@@ -192,6 +196,8 @@ impl Operation {
             Self::SalePublish => "sale.publish",
             Self::SaleClone => "sale.clone",
             Self::SaleTopUp => "sale.top_up",
+            Self::SaleWithdraw => "sale.withdraw",
+            Self::DropMove => "drop.move",
             Self::SaleReclaim => "sale.reclaim",
             Self::SaleClose => "sale.close",
             Self::SaleRebuild => "sale.rebuild",

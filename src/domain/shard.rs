@@ -29,6 +29,27 @@ pub fn share(units: i64, shard: u16, shards: u16) -> i64 {
     units / shards + i64::from(shard < units % shards)
 }
 
+/// How many of `units` each bucket gives, so that those which are left are as even as whole units allow: the fullest ones give first.
+/// All of them together give `units`, or everything where they have fewer. Buckets below 0 count as empty.
+#[must_use]
+pub(crate) fn taken_evenly(buckets: &[i64], units: i64) -> Vec<i64> {
+    let above = |level: i64| -> i64 { buckets.iter().map(|bucket| (bucket - level).max(0)).sum() };
+    // The lowest level above which there are no more units than wanted; `low` has more, or is below 0.
+    let (mut low, mut level) = (-1, buckets.iter().copied().max().unwrap_or(0).max(0));
+    while level - low > 1 {
+        let middle = low + (level - low) / 2;
+        if above(middle) <= units { level = middle } else { low = middle }
+    }
+    let mut rest = units - above(level);
+    let mut given = Vec::with_capacity(buckets.len());
+    for bucket in buckets {
+        let one_more = i64::from(rest > 0 && level > 0 && *bucket >= level);
+        rest -= one_more;
+        given.push((bucket - level).max(0) + one_more);
+    }
+    given
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -40,6 +61,26 @@ mod tests {
             let shares: Vec<i64> = (0..shards).map(|shard| share(units, shard, shards)).collect();
             prop_assert_eq!(shares.iter().sum::<i64>(), units);
             prop_assert!(shares.iter().max().unwrap() - shares.iter().min().unwrap() <= 1);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_taken_leaves_the_buckets_even(
+            buckets in proptest::collection::vec(-2i64..50, 0..9), units in 0i64..300,
+        ) {
+            let given = taken_evenly(&buckets, units);
+            let there: i64 = buckets.iter().map(|bucket| bucket.max(&0)).sum();
+            prop_assert_eq!(given.iter().sum::<i64>(), units.min(there));
+            let left: Vec<i64> = buckets.iter().zip(&given).map(|(bucket, given)| bucket.max(&0) - given).collect();
+            let highest = left.iter().zip(&given).filter(|(_, given)| **given > 0).map(|(left, _)| *left).max();
+            prop_assert!(left.iter().all(|left| *left >= 0));
+            // What gave is not left with fewer than one below the fullest; what did not give may have been emptier.
+            let fullest = left.iter().copied().max().unwrap_or(0);
+            prop_assert!(highest.is_none_or(|highest| highest <= fullest));
+            for (left, given) in left.iter().zip(&given) {
+                prop_assert!(*given == 0 || *left + 1 >= fullest, "{:?} gave {:?}", buckets, given);
+            }
         }
     }
 

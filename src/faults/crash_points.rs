@@ -88,6 +88,12 @@ coded! {
         SaleChanged = "F43",
         /// A clone is in the database, with its first grant; its act is not recorded.
         CloneWritten = "F39",
+        /// A withdrawal is on record, Redis has given none of its units.
+        WithdrawalBegun = "F45",
+        /// A shard has given its units, the next one, or the database, does not know of them.
+        WithdrawalTaken = "F46",
+        /// The units are out of the database; those that another sale gets are not in Redis.
+        WithdrawalEnded = "F47",
         /// P6: deliveries wait again, the act that they were replayed by is not recorded.
         WebhookReplayed = "F44",
         /// P2: units are out of one bucket, in a transfer record, not in the other.

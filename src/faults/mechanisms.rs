@@ -79,6 +79,8 @@ coded! {
         CancelRefunds = "cancel_refunds",
         /// Redis takes a grant once, by its id.
         GrantOnce = "grant_once",
+        /// Redis takes the units of a withdrawal once, by its name.
+        WithdrawOnce = "withdraw_once",
         /// Frozen keys take no grant.
         GrantNotFrozen = "grant_not_frozen",
         /// Who gives grants reads the sale's epoch before the list.

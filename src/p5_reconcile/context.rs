@@ -11,7 +11,9 @@ use crate::orders::persist::Persister;
 use crate::orders::rows::{OrderRows, RegisterRows, RequestRows};
 use crate::sales::SaleHandles;
 use crate::sales::grants::{GrantError, SaleAndGrantRows};
+use crate::sales::rows::error::SaleError;
 use crate::sales::rows::{ActRows, ArchivedRows};
+use crate::sales::withdrawals::WithdrawalError;
 use crate::store::mysql::DbError;
 use crate::store::rabbit::RabbitConfig;
 #[cfg(feature = "faults")]
@@ -161,6 +163,16 @@ impl MayBeOutage for ReconcileError {
             Self::Redis(error) => error.is_outage(),
             Self::Database(error) => error.is_outage(),
             Self::OtherShards(..) | Self::Moved => false,
+        }
+    }
+}
+
+impl From<WithdrawalError> for ReconcileError {
+    fn from(error: WithdrawalError) -> Self {
+        match error {
+            WithdrawalError::Redis(error) => error.into(),
+            WithdrawalError::Sale(SaleError::Db(error)) => error.into(),
+            WithdrawalError::Sale(refusal) => Self::Database(DbError::Other(refusal.to_string())),
         }
     }
 }

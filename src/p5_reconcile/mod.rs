@@ -6,7 +6,7 @@
 //! A crash at any line leaves a repair that is done or not done: each is one transaction guarded by `request_outcome`, and the next
 //! round reads everything again. Two rounds at once do no harm.
 //!
-//! Order of the parts, each using only earlier ones: `audit_stage` and `context` (servers and limits), `pages` and `ledger_lookup` (reading), `dlq`,
+//! Order of the parts, each using only earlier ones: `audit_stage` and `context` (servers and limits), `pages` and `ledger_lookup` (reading), `open_units`, `dlq`,
 //! `audit`, `compensation`, `rebuild`, then the phase's `worker` with `gauges`, `turns`, `audit_memories` and `settled_sales`. Operators' commands also use
 //! `request_history` and `archive`; tests of the model use `single_steps`.
 
@@ -20,6 +20,7 @@ mod context;
 pub mod dlq;
 mod gauges;
 mod ledger_lookup;
+mod open_units;
 mod pages;
 mod rebuild;
 mod request_history;

@@ -13,6 +13,7 @@ use super::compensation::{compensate, finish_transfers, freeze_when_sold_twice, 
 use super::context::{ReconcileContext, ReconcileError};
 use super::dlq::{MqDlqContents, clean_mq_dlq, copy_relay_dlq};
 use super::gauges::{measure_backlog, measure_ended};
+use super::open_units;
 use super::rebuild::{QuiescenceTimer, RebuildOptions, broken_epoch, rebuild};
 use super::settled_sales::SettledSales;
 use super::turns::Turns;
@@ -23,7 +24,6 @@ use crate::domain::policy::PurchasePolicy;
 use crate::domain::sale::{Sale, SaleStatus};
 use crate::faults::left_out;
 use crate::runtime::{Worker, now_ms};
-use crate::sales::grants;
 use crate::store::mysql::leader_election::LeaderElection;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
@@ -225,10 +225,7 @@ impl Reconcile {
         let context = self.context.clone();
         context.check_shards(&sale.sale_id).await?;
         let retention_ms = self.retention_ms();
-        // A frozen sale is given its grants by the rebuild.
-        if !left_out!(OthersGive) {
-            grants::apply_open(&context.rows.giving, &context.redis.of_sale(), context.shards, &sale.sale_id).await?;
-        }
+        let none_open = open_units::finish(&context, &sale.sale_id).await?;
         finish_transfers(&context.redis.transfers, context.shards, sale).await?;
         let (started_at_ms, window) = (now_ms(), AuditOptions::from(Window::Ms(self.settings.window_ms)));
         let audit = self.audit(sale, window.with_mq_dlq(mq_dlq).collecting(retention_ms)).await?;
@@ -237,7 +234,7 @@ impl Reconcile {
         freeze_when_sold_twice(&context, sale, &audit).await?;
         let closed = sale.status == SaleStatus::Closed;
         // Closed, consistent, and gone from Redis: nothing changes without a row in the database.
-        let is_over = closed && audit.consistent() && audit.examined_count == 0;
+        let is_over = closed && none_open && audit.consistent() && audit.examined_count == 0;
         show_figures(&audit, is_over);
         self.reporter.write(&context.rows.findings, &audit, started_at_ms).await?;
         let repaired = self.repair(sale, &audit).await?;

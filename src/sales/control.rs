@@ -14,6 +14,7 @@ use super::contention::again_after_contention;
 use super::control_error::SaleControlError;
 use super::grants::{self as open_grants, GrantError, GrantProgress};
 use super::handles::SaleHandles;
+use crate::domain::grant_names::FIRST_GRANT;
 use crate::domain::ids::SaleId;
 use crate::domain::sale::{MetaState, Sale, SaleStatus};
 use crate::domain::shard::share;
@@ -21,7 +22,7 @@ use crate::faults::{crash_point, left_out};
 use crate::sales::grants::SaleAndGrantRows;
 use crate::sales::rows::acts::off_record;
 use crate::sales::rows::error::SaleError;
-use crate::sales::rows::grants::{self, Reclaimed};
+use crate::sales::rows::grants::Reclaimed;
 use crate::sales::rows::{ActRows, ArchivedRows};
 use crate::store::redis::{Activation, RedisFault};
 
@@ -107,7 +108,7 @@ impl SaleControl {
     async fn first_time(&self, sale: &Sale) -> Result<(), SaleControlError> {
         let id = &sale.sale_id;
         // `sale create` wrote it together with the sale.
-        let Some(first) = self.rows.grants.get(id, grants::FIRST_GRANT).await? else {
+        let Some(first) = self.rows.grants.get(id, FIRST_GRANT).await? else {
             return Err(SaleControlError::NotWarmed(id.clone()));
         };
         for shard in 0..self.shards {
@@ -144,7 +145,7 @@ impl SaleControl {
     }
 
     /// Gives Redis every grant the database has and Redis was not given yet.
-    async fn apply_grants(&self, id: &SaleId) -> Result<(), SaleControlError> {
+    pub(super) async fn apply_grants(&self, id: &SaleId) -> Result<(), SaleControlError> {
         match open_grants::apply_open(&self.rows, &self.redis, self.shards, id).await {
             Ok(GrantProgress::Done(_) | GrantProgress::NotSelling) => Ok(()),
             Ok(GrantProgress::Frozen) => Err(SaleControlError::Frozen(id.clone())),
@@ -247,6 +248,9 @@ impl SaleControl {
             | SaleError::GrantConflict(_)
             | SaleError::GrantReserved(_)
             | SaleError::BooksDisagree(_)
+            | SaleError::UnsoldDisagree(_)
+            | SaleError::WithdrawalConflict(..)
+            | SaleError::OtherDrop(..)
             | SaleError::TooMuch(_)
             | SaleError::Status(_, SaleStatus::Warmed | SaleStatus::Paused)
             | SaleError::Db(_)) => other.into(),

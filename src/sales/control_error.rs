@@ -26,6 +26,9 @@ pub enum SaleControlError {
     /// It has to be warmed first.
     #[error("sale {0} has not been warmed; run seckill sale warm {0} first")]
     NotWarmed(SaleId),
+    /// Nothing of a draft is on sale.
+    #[error("sale {0} is a draft: nothing of it is on sale; close it, and create another one with fewer units")]
+    Draft(SaleId),
     /// Redis lost keys of a sale that was warmed.
     #[error("redis has lost keys of sale {0}; it stays closed until it is rebuilt from the database")]
     KeysLost(SaleId),
@@ -68,13 +71,14 @@ impl SaleControlError {
             | Self::NotFollowed(..)
             | Self::Redis(_)
             | Self::Database(_)
-            | Self::Sale(SaleError::Db(_))
+            | Self::Sale(SaleError::Db(_) | SaleError::UnsoldDisagree(_))
             | Self::NotRecorded(_) => true,
             Self::NoSuchSale(_)
             | Self::NoSuchDrop(_)
             | Self::OfDrop(..)
             | Self::Closed(_)
             | Self::NotWarmed(_)
+            | Self::Draft(_)
             | Self::OtherShards(..)
             | Self::Refused(_)
             | Self::Sale(
@@ -83,6 +87,8 @@ impl SaleControlError {
                 | SaleError::Archived(_)
                 | SaleError::GrantConflict(_)
                 | SaleError::BooksDisagree(_)
+                | SaleError::WithdrawalConflict(..)
+                | SaleError::OtherDrop(..)
                 | SaleError::Status(..)
                 | SaleError::Unknown(_)
                 | SaleError::TooMuch(_)

@@ -50,7 +50,7 @@ impl DropVerb {
 
 impl SaleControl {
     /// A drop.
-    async fn known_drop(&self, id: &DropId) -> Result<SalesDrop, SaleControlError> {
+    pub(super) async fn known_drop(&self, id: &DropId) -> Result<SalesDrop, SaleControlError> {
         self.rows.sales.drop_of(id).await?.ok_or_else(|| SaleControlError::NoSuchDrop(id.clone()))
     }
 

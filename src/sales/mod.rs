@@ -16,6 +16,8 @@ mod handles;
 mod recorded;
 pub mod rows;
 mod sale_change;
+mod withdraw;
+pub(crate) mod withdrawals;
 
 pub use control::SaleControl;
 pub use control_error::SaleControlError;
@@ -26,3 +28,4 @@ pub(crate) use handles::SaleHandles;
 pub(crate) use recorded::SaleAct;
 pub use sale_change::ChangeRefusal;
 pub(crate) use sale_change::SaleChange;
+pub use withdraw::UnitsTaken;

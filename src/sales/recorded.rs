@@ -85,7 +85,10 @@ const fn code_of(error: &SaleControlError) -> &'static str {
         SaleControlError::Sale(SaleError::Archived(_)) => "ARCHIVED",
         SaleControlError::Sale(SaleError::GrantConflict(_)) => "GRANT_CONFLICT",
         SaleControlError::Sale(SaleError::GrantReserved(_)) => "GRANT_RESERVED",
-        SaleControlError::Sale(SaleError::BooksDisagree(_)) => "BOOKS_DISAGREE",
+        SaleControlError::Sale(SaleError::WithdrawalConflict(..)) => "WITHDRAWAL_CONFLICT",
+        SaleControlError::Sale(SaleError::OtherDrop(..)) => "OTHER_DROP",
+        SaleControlError::Draft(_) => "DRAFT",
+        SaleControlError::Sale(SaleError::BooksDisagree(_) | SaleError::UnsoldDisagree(_)) => "BOOKS_DISAGREE",
         SaleControlError::Sale(SaleError::TooMuch(_)) => "TOO_MUCH",
         SaleControlError::Sale(SaleError::Status(..)) => "STATUS",
     }

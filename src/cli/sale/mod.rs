@@ -2,19 +2,19 @@
 
 mod archive;
 mod change;
-mod operator;
+pub(super) mod operator;
 mod show;
 
 use crate::cli::failure::Failure;
 use crate::cli::{context, output};
 use crate::config::Layers;
+use crate::domain::grant_names::NAME_BYTES_MAX;
 use crate::domain::ids::SaleId;
 use crate::domain::operator::Operation;
 use crate::domain::sale::Sale;
 use crate::http::times::shown_time;
 use crate::runtime::now_ms;
-use crate::sales::forms::{CloneForm, NewSaleForm, RescheduleForm, SaleEditForm};
-use crate::sales::rows::grants::NAME_BYTES_MAX;
+use crate::sales::forms::{CloneForm, NewSaleForm, RescheduleForm, SaleEditForm, name_is_usable};
 use operator::SaleOperator;
 use std::path::{Path, PathBuf};
 
@@ -94,6 +94,17 @@ pub(super) enum SaleCommand {
         #[arg(long, value_name = "NAME", value_parser = grant_name)]
         grant: Option<String>,
     },
+    /// Take unsold units off sale; what buyers have stays theirs
+    ///
+    /// Fewer than UNITS leave when fewer are unsold, or when buyers are quicker; the answer says how many did.
+    Withdraw {
+        id: SaleId,
+        #[arg(value_parser = some_units, allow_negative_numbers = true)]
+        units: u32,
+        /// Name of this withdrawal; repeating a call with the same name takes nothing more. Left out: made up, and printed before it acts
+        #[arg(long, value_name = "NAME", value_parser = withdrawal_name)]
+        name: Option<String>,
+    },
     /// Sell the units of final failures and of written-off gaps again, each once (it never happens by itself)
     Reclaim { id: SaleId },
     /// Rebuild the keys of a sale in Redis from the database (when the audit says UNBALANCED)
@@ -119,9 +130,18 @@ pub(super) enum SaleCommand {
 
 /// Units are only added.
 fn more_units(text: &str) -> Result<u32, String> {
-    let expected =
-        "expected 1 or more: units are only added. To sell fewer, pause the sale, or close it and clone it with fewer";
+    let expected = "expected 1 or more: units are only added; sale withdraw takes unsold ones off sale";
     text.parse().ok().filter(|units| *units > 0).ok_or_else(|| expected.to_owned())
+}
+
+/// Units that leave a sale.
+pub(super) fn some_units(text: &str) -> Result<u32, String> {
+    text.parse().ok().filter(|units| *units > 0).ok_or_else(|| "expected a whole number from 1".to_owned())
+}
+
+/// The name of a withdrawal or a move.
+pub(super) fn withdrawal_name(name: &str) -> Result<String, String> {
+    name_is_usable(name).map(|()| name.to_owned()).map_err(|bad| format!("expected {}", bad.expected))
 }
 
 pub(super) async fn run(layers: &Layers, data_dir: &Path, command: SaleCommand) -> Result<u8, Failure> {
@@ -155,6 +175,7 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: SaleCommand) 
             output::line(&format!("resumed {id}"));
         }
         SaleCommand::TopUp { id, units, grant } => operator.top_up(&id, units, grant).await?,
+        SaleCommand::Withdraw { id, units, name } => operator.withdraw(&id, units, name).await?,
         SaleCommand::Reclaim { id } => operator.reclaim(&id).await?,
         SaleCommand::Rebuild { id } => {
             operator.change(Operation::SaleRebuild, &id, control.freeze(&id)).await?;

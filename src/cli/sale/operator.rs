@@ -7,9 +7,26 @@ use crate::cli::failure::Failure;
 use crate::cli::output;
 use crate::domain::ids::SaleId;
 use crate::domain::operator::{Actor, Operation};
-use crate::sales::forms::NewSaleForm;
+use crate::sales::forms::{NewSaleForm, WithdrawForm};
 use crate::sales::{SaleAct, SaleControl, SaleControlError};
 use serde_json::Value;
+
+/// The name of a withdrawal or a move; one that is made up is printed before anything is done, for it must outlive a command that dies.
+pub(in crate::cli) fn named(name: Option<String>) -> String {
+    name.unwrap_or_else(|| {
+        let name = format!("cli-{:016x}", rand::random::<u64>());
+        output::remark(&format!("if this fails, repeat it with --name {name} and nothing is taken twice"));
+        name
+    })
+}
+
+/// Some errors come when units have left already: without the name a repeat would take as many once more.
+pub(in crate::cli) fn may_repeat(error: SaleControlError, name: &str) -> Failure {
+    match error.leaves_open() {
+        true => Failure::Failed(format!("{error}; repeat it with --name {name} and nothing is taken twice")),
+        false => error.into(),
+    }
+}
 
 /// An operator who changes sales; every change is recorded.
 pub(super) struct SaleOperator {
@@ -58,6 +75,19 @@ impl SaleOperator {
             ),
             None => format!("{id} has no units of final failures that are not on sale again"),
         });
+        Ok(())
+    }
+
+    pub(super) async fn withdraw(&self, id: &SaleId, units: u32, name: Option<String>) -> Result<(), Failure> {
+        let form = WithdrawForm { units, name: named(name) };
+        let failed = |error: SaleControlError| may_repeat(error, &form.name);
+        let withdrawing = self.control.withdraw(id, &form);
+        let asked = serde_json::json!(form);
+        let taken = self.record(Operation::SaleWithdraw, id, asked, withdrawing).await.map_err(failed)?;
+        output::line(&format!(
+            "{} of {} units are off sale in {id} (withdrawal {})",
+            taken.taken, taken.asked, taken.name
+        ));
         Ok(())
     }
 

@@ -44,6 +44,9 @@ pub enum ArchiveError {
         "money of sale {0} has to go back ({1} payments); send it back and say so first, see seckill order refunds --sale {0}"
     )]
     RefundsNeeded(SaleId, i64),
+    /// Units of it are still to leave it, or to come to it.
+    #[error("a withdrawal or a move of units of sale {0} has not ended; p5 ends it within a round, try again then")]
+    Withdrawing(SaleId),
     /// The files and the database differ.
     #[error(
         "{table} of sale {sale_id}: {filed:?} in {file}, {counted:?} in the database; one of them was changed, delete the folder and export again"

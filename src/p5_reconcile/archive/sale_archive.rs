@@ -59,6 +59,9 @@ impl Archive {
                 return Err(ArchiveError::InRedis(id()));
             }
         }
+        if self.context.rows.giving.grants.is_withdrawing(&self.sale_id).await.map_err(ReconcileError::from)? {
+            return Err(ArchiveError::Withdrawing(id()));
+        }
         (self.on_progress)("auditing");
         let audit = audit_sale(&self.context, sale, Window::Now).await?;
         if !audit.consistent() {

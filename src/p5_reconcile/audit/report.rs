@@ -146,6 +146,7 @@ fn figures(audit: &SaleAudit) -> SaleFigures {
     let counted = audit.counted;
     let units = vec![
         ("granted", counted.granted),
+        ("withdrawn", counted.withdrawn),
         ("granted_in_redis", counted.granted_in_redis),
         ("grants_open", counted.grants_open),
         ("redis_stock", counted.redis_stock),

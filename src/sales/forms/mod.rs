@@ -4,8 +4,10 @@ mod changes;
 mod drop_edit;
 mod new_drop;
 mod new_sale;
+mod units;
 
 pub(crate) use changes::{CloneForm, OrNone, RescheduleForm, SaleEditForm};
 pub(crate) use drop_edit::DropEditForm;
 pub(crate) use new_drop::{BadDrop, NewDropForm};
 pub(crate) use new_sale::{NewSaleForm, PAY_GRACE_S};
+pub(crate) use units::{MoveForm, WithdrawForm, name_is_usable};

@@ -1,5 +1,6 @@
 //! Why the database did not create or change a sale: what commands, the admin API and the warm-up pass on.
 
+use crate::domain::grant_names::reserved;
 use crate::domain::ids::{DropId, SaleId};
 use crate::domain::sale::SaleStatus;
 use crate::store::mysql::fault::DbError;
@@ -24,7 +25,8 @@ pub enum SaleError {
     GrantConflict(String),
     /// The grant's name is one of those that the system gives.
     #[error(
-        "grant {0} has a name that the system gives itself; do not begin it with first, reclaim-, void-, cancel-, return- or rebuild-"
+        "grant {0} has a name that the system gives itself; do not begin it with {names}",
+        names = reserved(", ", " or ")
     )]
     GrantReserved(String),
     /// Units are to be offered again that the database does not have.
@@ -32,6 +34,17 @@ pub enum SaleError {
         "sale {0} has fewer unsold units than its failures would give back; nothing was offered, see seckill audit --sale {0}"
     )]
     BooksDisagree(SaleId),
+    /// The name of a withdrawal was used, and this field was another one then.
+    #[error("a withdrawal named {0} exists already with another value of {1}; choose another name")]
+    WithdrawalConflict(String, &'static str),
+    /// Units move within a drop only.
+    #[error("units move between sales of one drop, and {0} and {1} are not")]
+    OtherDrop(SaleId, SaleId),
+    /// Redis had unsold units that the database does not have.
+    #[error(
+        "sale {0} has fewer unsold units in the database than redis gave; the withdrawal stays open, see seckill audit --sale {0}"
+    )]
+    UnsoldDisagree(SaleId),
     /// The grant would pass [`crate::domain::sale::STOCK_MAX`].
     #[error("sale {0} would have more units than a sale may have")]
     TooMuch(SaleId),

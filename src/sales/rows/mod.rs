@@ -8,6 +8,7 @@ pub mod error;
 pub mod grants;
 mod lists;
 
+use crate::domain::grant_names::FIRST_GRANT;
 use crate::domain::ids::SaleId;
 use crate::domain::order_life::PaymentTerms;
 use crate::domain::policy::PurchasePolicy;
@@ -26,7 +27,6 @@ pub use archived::ArchivedRows;
 use chrono::NaiveDateTime;
 use diesel::prelude::*;
 use diesel_async::{AsyncConnection, RunQueryDsl};
-use grants::FIRST_GRANT;
 pub use grants::GrantRows;
 
 mysql_handle! {

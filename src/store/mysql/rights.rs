@@ -6,7 +6,7 @@ use diesel::sql_types::Text;
 use diesel_async::{RunQueryDsl, SimpleAsyncConnection};
 
 /// Tables, each with a column for the UPDATE that is not done.
-const TABLES: [(&str, &str); 16] = [
+const TABLES: [(&str, &str); 17] = [
     ("sales", "stock"),
     ("orders", "quantity"),
     ("purchases", "quantity"),
@@ -17,6 +17,7 @@ const TABLES: [(&str, &str); 16] = [
     ("failed_request", "status"),
     ("stock_flow", "delta"),
     ("stock_grants", "quantity"),
+    ("stock_withdrawals", "taken"),
     ("audit_runs", "run_id"),
     ("audit_findings", "run_id"),
     // The only column of it that is ever changed.

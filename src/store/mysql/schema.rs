@@ -139,6 +139,18 @@ diesel::table! {
 }
 
 diesel::table! {
+    stock_withdrawals (sale_id, name) {
+        sale_id -> Binary,
+        name -> Binary,
+        asked -> BigInt,
+        moves_to -> Nullable<Binary>,
+        taken -> Nullable<BigInt>,
+        created_at -> Datetime,
+        ended_at -> Nullable<Datetime>,
+    }
+}
+
+diesel::table! {
     payments (payment_id) {
         payment_id -> Binary,
         request_id -> Unsigned<BigInt>,

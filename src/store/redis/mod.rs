@@ -27,6 +27,7 @@ mod scripts;
 mod stock;
 mod terms;
 mod transfers;
+mod withdrawals;
 mod write_health;
 
 pub(crate) use boot_fence::BootFence;
@@ -52,6 +53,7 @@ pub(crate) use sale_keys::{SaleKeys, ShardCount};
 pub(crate) use stock::ReservedGroup;
 pub use stock::{Stock, TokensOfGroup};
 pub use transfers::{Between, Bucket, Given, Taken, Transfer, Transfers};
+pub use withdrawals::Withdrawn;
 pub(crate) use write_health::WriteStops;
 
 use crate::config::Redis;

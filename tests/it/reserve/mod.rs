@@ -12,3 +12,4 @@ mod shard_sales;
 mod shards;
 mod transfers;
 mod window;
+mod withdrawals;

@@ -2,7 +2,7 @@
 
 use crate::support::basics::resp::{RawRedis, Reply};
 use crate::support::world::outbox_kinds::{LIST, STREAM, orders_of, sent};
-use crate::support::world::parts::reserve_model::{Ask, EPOCH, Model, Step};
+use crate::support::world::parts::reserve_model::{Ask, EPOCH, Model, Step, step};
 use crate::support::world::parts::script_model::{redis_sale, request_id, reserve, user_id};
 use crate::support::world::{World, run};
 use proptest::prelude::*;
@@ -13,42 +13,9 @@ use seckill::domain::ids::{DropId, RequestId, SaleId};
 use seckill::domain::message;
 use seckill::domain::reserve::Reserved;
 use seckill::domain::sale::{MetaState, Sale, SaleDoor};
-use seckill::store::redis::{Granted, LocatedEntry, SentEntry};
+use seckill::store::redis::{Granted, LocatedEntry, SentEntry, Withdrawn};
 use std::collections::{BTreeSet, HashMap};
 use std::num::NonZeroU32;
-
-/// Buyers in a row; then one of them may come again, or another one with his request id, or he with another request.
-fn crowd() -> impl Strategy<Value = Step> {
-    let twin = proptest::option::weighted(0.5, (any::<proptest::sample::Index>(), any::<(bool, bool)>(), 200u64..210));
-    (24u64..400, 0u8..250, 1u8..150, twin).prop_map(|(id, user, count, twin)| {
-        let ask = |no: u8| Ask { id: id + u64::from(no), user: user.wrapping_add(no), quantity: 1 };
-        let mut group: Vec<Ask> = (0..count).map(ask).collect();
-        if let Some((at, (same_id, same_user), other)) = twin {
-            let mut twin = group[at.index(group.len())];
-            twin.id = if same_id { twin.id } else { other };
-            twin.user = if same_user { twin.user } else { twin.user.wrapping_add(1) };
-            group.push(twin);
-        }
-        Step::Crowd(group)
-    })
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    let ask = (0u64..24, 0u8..10, 1u32..5).prop_map(|(id, user, quantity)| Ask { id, user, quantity });
-    let group = proptest::collection::vec(ask, 1..12);
-    let epoch = prop_oneof![9 => Just(EPOCH), 1 => Just(EPOCH + 1)];
-    let states = [MetaState::Open, MetaState::Paused, MetaState::Closed, MetaState::Frozen, MetaState::Loaded];
-    prop_oneof![
-        8 => (group, epoch).prop_map(|(group, epoch)| Step::Group(group, epoch)),
-        4 => crowd(),
-        1 => proptest::sample::select(states.to_vec()).prop_map(Step::State),
-        1 => Just(Step::State(MetaState::Open)),
-        2 => proptest::sample::select(vec![SaleDoor::Open, SaleDoor::Token]).prop_map(Step::Door),
-        1 => (1u32..6).prop_map(Step::Grant),
-        1 => (1usize..9).prop_map(Step::Relay),
-        1 => Just(Step::Emptied),
-    ]
-}
 
 struct Bench<'a> {
     world: &'a World,
@@ -91,6 +58,7 @@ impl Bench<'_> {
                     self.model.granted += u64::from(*units);
                 }
             }
+            Step::Withdraw(units) => self.withdraw(no, *units).await?,
             Step::Relay(count) => {
                 let read = store.outbox.new_entries(0, "relay-1", *count).await.unwrap();
                 let sent: Vec<SentEntry> = read.iter().map(sent).collect();
@@ -113,6 +81,21 @@ impl Bench<'_> {
             }
         }
         self.compare(&mut redis).await
+    }
+
+    async fn withdraw(&mut self, no: usize, units: u32) -> Result<(), TestCaseError> {
+        let is_frozen = self.model.state == MetaState::Frozen;
+        let taken = if is_frozen { 0 } else { self.model.stock.min(u64::from(units)) };
+        let expected = if is_frozen { Withdrawn::Frozen } else { Withdrawn::Units(taken.try_into().unwrap()) };
+        // What a repeat asks for does not matter.
+        for asked in [i64::from(units), 1_000] {
+            let keys = &self.world.servers.redis.sale_keys;
+            let withdrawn = keys.withdraw(&self.sale, (0, EPOCH), (&format!("w{no}"), asked)).await.unwrap();
+            prop_assert_eq!(withdrawn, expected, "step {}", no);
+        }
+        self.model.stock -= taken;
+        self.model.granted -= taken;
+        Ok(())
     }
 
     async fn group(&mut self, no: usize, group: &[Ask], epoch: u32) -> Result<(), TestCaseError> {

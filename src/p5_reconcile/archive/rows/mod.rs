@@ -6,10 +6,12 @@
 //! only: their rows stay. What buyers have in a drop goes with the last of its sales: it is the sum of the exported orders.
 
 mod line;
+mod sections;
 mod tables;
 
+pub(crate) use sections::Section;
+pub(crate) use tables::ArchiveTable;
 pub use tables::TABLES;
-pub(crate) use tables::{ArchiveTable, Section};
 
 use crate::domain::drops::SalesDrop;
 use crate::domain::ids::SaleId;

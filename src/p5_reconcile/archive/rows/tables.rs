@@ -1,7 +1,4 @@
-//! Where the rows of a sale lie, and along which index they are walked. Each walk is a few sections; each section has a key that
-//! grows, so that a page begins where the last one ended, however many rows are there.
-
-use crate::p5_reconcile::rows::books::Series;
+//! Where the rows of a sale lie, and along which index they are walked (`sections`).
 
 /// One table with rows of a sale.
 #[derive(Debug)]
@@ -54,7 +51,7 @@ use As::{Hex, Is, Text, Utf8};
 
 /// Every table, in the order in which its rows are removed: what refers to something before that. `sales` is the last one. Payments
 /// stay: a provider may report one again, and one that is reported during the removal may have to go back.
-pub const TABLES: [ArchiveTable; 10] = [
+pub const TABLES: [ArchiveTable; 11] = [
     ArchiveTable {
         name: "orders",
         spine: "request_outcome r",
@@ -140,6 +137,20 @@ pub const TABLES: [ArchiveTable; 10] = [
         ],
         units: Some("quantity"),
         ..plain("stock_grants", "stock_grants t", "t.grant_id")
+    },
+    ArchiveTable {
+        text: true,
+        columns: &[
+            ("sale_id", Utf8),
+            ("name", Utf8),
+            ("asked", Is),
+            ("moves_to", Utf8),
+            ("taken", Is),
+            ("created_at", Text),
+            ("ended_at", Text),
+        ],
+        units: Some("taken"),
+        ..plain("stock_withdrawals", "stock_withdrawals t", "t.name")
     },
     ArchiveTable {
         columns: &[
@@ -239,15 +250,6 @@ const fn plain(name: &'static str, from: &'static str, key: &'static str) -> Arc
     ArchiveTable { name, spine, from, of: "t", sections, key, text: false, columns: &[], units: None, stays }
 }
 
-/// A part of a walk.
-#[derive(Debug, Clone)]
-pub(crate) struct Section {
-    pub(crate) filter: String,
-    pub(crate) key: String,
-    /// The columns of the index in front of the key.
-    pub(crate) order: String,
-}
-
 impl ArchiveTable {
     /// The names of its columns.
     pub fn columns(&self) -> impl Iterator<Item = &'static str> {
@@ -258,36 +260,5 @@ impl ArchiveTable {
     #[must_use]
     pub(crate) fn file(&self) -> String {
         format!("{}.jsonl", self.name)
-    }
-
-    /// The parts of the walk over a sale that has these series.
-    #[must_use]
-    pub(crate) fn sections(&self, series: &[Series]) -> Vec<Section> {
-        let (of, key) = (self.of, self.key.to_owned());
-        match self.sections {
-            Sections::Whole => vec![Section { filter: "TRUE".to_owned(), key, order: "t.sale_id".to_owned() }],
-            Sections::ByStatus => ["open", "failed_final", "resolved"]
-                .iter()
-                .map(|status| {
-                    let filter = format!("t.status >= '{status}' AND t.status <= '{status}'");
-                    Section { filter, key: key.clone(), order: "t.sale_id, t.status".to_owned() }
-                })
-                .collect(),
-            Sections::BySeries => series
-                .iter()
-                .flat_map(|Series { epoch, shard }| {
-                    let filter = format!(
-                        "{of}.shard >= {shard} AND {of}.shard <= {shard} AND {of}.epoch >= {epoch} AND {of}.epoch <= {epoch}"
-                    );
-                    let order = format!("{of}.sale_id, {of}.shard, {of}.epoch");
-                    let unnumbered = Section {
-                        filter: format!("{filter} AND {of}.number IS NULL"),
-                        key: format!("{of}.request_id"),
-                        order: format!("{order}, {of}.number"),
-                    };
-                    [Section { filter, key: key.clone(), order }, unnumbered]
-                })
-                .collect(),
-        }
     }
 }

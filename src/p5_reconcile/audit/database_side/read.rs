@@ -30,7 +30,8 @@ pub(crate) async fn read_before(reader: DatabaseReader<'_>) -> Result<DatabaseBe
     let known = context.rows.books.known(&sale.sale_id).await?;
     let of_epoch = context.rows.giving.grants.of_epoch(&sale.sale_id, sale.epoch).await?;
     let marked = of_epoch.into_iter().filter(|grant| grant.applied_at_ms.is_some()).collect();
-    Ok(DatabaseBefore { known, marked })
+    let withdrawn = context.rows.books.withdrawn(&sale.sale_id).await?;
+    Ok(DatabaseBefore { known, marked, withdrawn })
 }
 
 /// Reads the rest, in one snapshot.
@@ -84,11 +85,13 @@ impl DatabaseReader<'_> {
         Ok(ages)
     }
 
-    /// The grants of the epoch; `None` when they are too many to be compared one by one.
+    /// The open withdrawals, of whose units Redis may have given a part, then the grants of the epoch, among which a withdrawal is that
+    /// ended since; `None` when they are too many to be compared one by one.
     pub(crate) async fn grants(self) -> Result<Option<Vec<grants::GrantMark>>, ReconcileError> {
+        let open = self.context.rows.giving.grants.open_withdrawals(&self.sale.sale_id, 0).await?;
         let known = self.context.rows.giving.grants.of_epoch(&self.sale.sale_id, self.sale.epoch).await?;
         let too_many = i64::try_from(known.len()).is_ok_and(|count| count >= grants::OF_EPOCH_MAX);
-        Ok((!too_many).then_some(known))
+        Ok((!too_many).then(|| open.iter().map(grants::Withdrawal::as_grant).chain(known).collect()))
     }
 
     /// The units that buyers own, compared.

@@ -17,6 +17,8 @@ pub(crate) struct DatabaseBefore {
     pub known: Vec<KnownSeries>,
     /// Grants of the epoch that Redis was known to have.
     pub marked: Vec<GrantMark>,
+    /// Units of the withdrawals that had ended.
+    pub withdrawn: i64,
 }
 
 /// What the database has of the sale.
@@ -29,7 +31,7 @@ pub(crate) struct DatabaseSide {
     pub decided: Option<HashMap<RequestId, RequestOutcome>>,
     /// How long ago the first number above each run of missing ones got its outcome, milliseconds; `None`: not read.
     pub ages: Option<BTreeMap<Series, Vec<Option<i64>>>>,
-    /// The grants of the epoch, read after those of Redis; `None`: not read, or too many to be compared one by one.
+    /// The grants of the epoch and the open withdrawals, read after those of Redis; `None`: not read, or too many to be compared one by one.
     pub grants: Option<Vec<GrantMark>>,
     /// The units that buyers own.
     pub owned: OwnedUnitsSide,

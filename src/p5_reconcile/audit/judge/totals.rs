@@ -44,6 +44,8 @@ pub(super) fn sheet(case: &SaleCase<'_>, open: &SortedRequests, numbers: &Number
         if books.grants_known { books.grants - of_redis.granted_in_redis } else { books.grants_unapplied };
     BalanceSheet {
         granted: books.granted,
+        withdrawn: books.flow.withdrawn,
+        withdrawals: books.withdrawn,
         grants_open,
         granted_in_epoch: books.grants,
         accepted,

@@ -20,6 +20,8 @@ pub struct JournalSum {
     pub cancelled: i64,
     /// The part of it that orders brought back which ended unpaid.
     pub expired: i64,
+    /// Units that withdrawals took out of it.
+    pub withdrawn: i64,
 }
 
 impl JournalSum {
@@ -33,7 +35,7 @@ impl JournalSum {
         let to = if later.last > self.to { later.last } else { self.to };
         let (sum, cancelled, expired) =
             (self.sum + later.sum, self.cancelled + later.cancelled, self.expired + later.expired);
-        Self { to, sum, cancelled, expired }
+        Self { to, sum, cancelled, expired, withdrawn: self.withdrawn + later.withdrawn }
     }
 }
 
@@ -56,6 +58,8 @@ struct JournalRow {
     cancelled: i64,
     #[diesel(sql_type = BigInt)]
     expired: i64,
+    #[diesel(sql_type = BigInt)]
+    withdrawn: i64,
     #[diesel(sql_type = Nullable<Unsigned<BigInt>>)]
     young_from: Option<u64>,
 }
@@ -73,6 +77,7 @@ pub(crate) async fn journal(conn: &mut Conn, sale: &[u8], before: JournalSum) ->
         sum: all.sum - young.sum,
         cancelled: all.cancelled - young.cancelled,
         expired: all.expired - young.expired,
+        withdrawn: all.withdrawn - young.withdrawn,
     };
     Ok(Journal { all, settled })
 }
@@ -82,6 +87,7 @@ async fn rows(conn: &mut Conn, sale: &[u8], after: u64) -> Result<JournalRow, Db
         "/* books::journal */ SELECT COALESCE(MAX(flow_id), 0) AS last, CAST(COALESCE(SUM(delta), 0) AS SIGNED) AS sum, \
          CAST(COALESCE(SUM(IF(kind = 'cancel', delta, 0)), 0) AS SIGNED) AS cancelled, \
          CAST(COALESCE(SUM(IF(kind = 'expire', delta, 0)), 0) AS SIGNED) AS expired, \
+         CAST(COALESCE(SUM(IF(kind = 'grant' AND delta < 0, -delta, 0)), 0) AS SIGNED) AS withdrawn, \
          MIN(IF(created_at >= NOW(3) - INTERVAL {YOUNG_S} SECOND, flow_id, NULL)) AS young_from \
          FROM stock_flow FORCE INDEX (ix_flow_sale) WHERE sale_id >= ? AND sale_id <= ? AND flow_id > ?"
     );

@@ -12,6 +12,7 @@ pub mod life;
 pub mod movement;
 pub mod series;
 pub mod void;
+mod withdrawn;
 
 use crate::p5_reconcile::rows::BookRows;
 pub use closing::Closed;
@@ -47,6 +48,8 @@ pub struct Books {
     pub flow: JournalSum,
     /// The part of it that need not be read again.
     pub flow_settled: JournalSum,
+    /// Units of all withdrawals that have ended.
+    pub withdrawn: i64,
     /// Grants of the epoch, with the grant of its rebuild.
     pub grants: i64,
     /// The part of them that need not be read again.
@@ -220,6 +223,7 @@ async fn in_snapshot(conn: &mut Conn, sale: &[u8], query: BooksQuery<'_>) -> Res
         epoch,
         flow: journal.all,
         flow_settled: journal.settled,
+        withdrawn: withdrawn::withdrawn(conn, sale).await?,
         grants: given.units,
         grants_settled: given.settled,
         grants_unapplied: given.unapplied,

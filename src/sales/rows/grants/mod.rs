@@ -4,9 +4,13 @@
 //! [`mark_applied`] closes it.
 
 mod reclaim;
+mod withdrawals;
 
 pub use reclaim::Reclaimed;
+pub use withdrawals::Withdrawal;
+pub(crate) use withdrawals::WithdrawalEnd;
 
+use crate::domain::grant_names::is_reserved;
 use crate::domain::ids::SaleId;
 use crate::domain::order_life::ReturnedPurchase;
 use crate::domain::sale::{STOCK_MAX, SaleStatus};
@@ -26,18 +30,12 @@ mysql_handle! {
     GrantRows
 }
 
-/// The grant a sale is created with; the first warm-up applies it.
-pub(crate) const FIRST_GRANT: &str = "first";
-/// Longest name of a grant, bytes: its column's.
-pub(crate) const NAME_BYTES_MAX: usize = 64;
 /// Most grants a listing returns.
 const GRANTS_MAX: i64 = 1000;
 /// Most open grants read at a time: each may name the buyers of a batch.
 const UNAPPLIED_MAX: i64 = 100;
 /// Most grants of one epoch that are compared one by one.
 pub(crate) const OF_EPOCH_MAX: i64 = 10_000;
-/// Names that grants of the system begin with.
-const RESERVED: [&str; 6] = [FIRST_GRANT, "reclaim-", "void-", "cancel-", "return-", "rebuild-"];
 /// Whether a grant has units of an order that ended, which came back into `sales.stock`; in SQL. Other grants of its kind offer units
 /// that never left it.
 pub(crate) const IS_RETURN: &str = "(kind = 'reclaim' AND (grant_id LIKE 'cancel-%' OR grant_id LIKE 'return-%'))";
@@ -53,7 +51,7 @@ pub struct Grant {
     pub grant_id: String,
     /// New units, or units sold again.
     pub kind: GrantKind,
-    /// Number of units.
+    /// Number of units; below 0 those of a withdrawal.
     pub quantity: i64,
     /// When Redis was known to have it, Unix milliseconds by the database's clock.
     #[diesel(column_name = applied_at, deserialize_as = MaybeUnixMs)]
@@ -137,7 +135,7 @@ impl GrantRows {
     pub async fn top_up(&self, sale_id: &SaleId, grant_id: &str, quantity: u32) -> Result<bool, SaleError> {
         let sale = sale_id.as_str().as_bytes();
         let quantity = i64::from(quantity);
-        if RESERVED.iter().any(|prefix| grant_id.starts_with(prefix)) {
+        if is_reserved(grant_id) {
             return Err(SaleError::GrantReserved(grant_id.to_owned()));
         }
         let moved = self

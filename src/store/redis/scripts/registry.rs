@@ -66,4 +66,5 @@ scripts! {
     TRANSFER_TAKE = "transfer_take.lua";
     TRIM = "trim.lua";
     UNLOCK = "unlock.lua";
+    WITHDRAW = "withdraw.lua";
 }

@@ -39,6 +39,7 @@ pub(super) fn left_out(slot: &str) -> Option<String> {
     let other_rules = [
         (Mechanism::ReplayCheck, "local record = nil"),
         (Mechanism::GivenOnce, "local before = false"),
+        (Mechanism::WithdrawOnce, "local before = false"),
         (Mechanism::DropCounted, "for other in string.gmatch('', '[^ ]+') do"),
     ];
     let rule = other_rules.into_iter().find(|(of, _)| of == mechanism).map_or("", |(_, rule)| rule);

@@ -1,5 +1,6 @@
 //! The reserve script as a few lines of Rust: what it must answer and leave behind.
 
+use proptest::prelude::*;
 use seckill::domain::reserve::Reserved;
 use seckill::domain::sale::{MetaState, SaleDoor};
 use std::collections::HashMap;
@@ -35,6 +36,8 @@ pub enum Step {
     Door(SaleDoor),
     /// Units are added.
     Grant(u32),
+    /// Unsold units are taken off sale.
+    Withdraw(u32),
     /// The relay removes this number of entries.
     Relay(usize),
     /// Somebody deletes every entry by hand.
@@ -133,4 +136,39 @@ impl Model {
         self.ledger.insert(ask.id, (ask.user, ask.quantity, self.number));
         Reserved::Accepted
     }
+}
+
+/// Buyers in a row; then one of them may come again, or another one with his request id, or he with another request.
+fn crowd() -> impl Strategy<Value = Step> {
+    let twin = proptest::option::weighted(0.5, (any::<proptest::sample::Index>(), any::<(bool, bool)>(), 200u64..210));
+    (24u64..400, 0u8..250, 1u8..150, twin).prop_map(|(id, user, count, twin)| {
+        let ask = |no: u8| Ask { id: id + u64::from(no), user: user.wrapping_add(no), quantity: 1 };
+        let mut group: Vec<Ask> = (0..count).map(ask).collect();
+        if let Some((at, (same_id, same_user), other)) = twin {
+            let mut twin = group[at.index(group.len())];
+            twin.id = if same_id { twin.id } else { other };
+            twin.user = if same_user { twin.user } else { twin.user.wrapping_add(1) };
+            group.push(twin);
+        }
+        Step::Crowd(group)
+    })
+}
+
+/// One step of a sequence.
+pub fn step() -> impl Strategy<Value = Step> {
+    let ask = (0u64..24, 0u8..10, 1u32..5).prop_map(|(id, user, quantity)| Ask { id, user, quantity });
+    let group = proptest::collection::vec(ask, 1..12);
+    let epoch = prop_oneof![9 => Just(EPOCH), 1 => Just(EPOCH + 1)];
+    let states = [MetaState::Open, MetaState::Paused, MetaState::Closed, MetaState::Frozen, MetaState::Loaded];
+    prop_oneof![
+        8 => (group, epoch).prop_map(|(group, epoch)| Step::Group(group, epoch)),
+        4 => crowd(),
+        1 => proptest::sample::select(states.to_vec()).prop_map(Step::State),
+        1 => Just(Step::State(MetaState::Open)),
+        2 => proptest::sample::select(vec![SaleDoor::Open, SaleDoor::Token]).prop_map(Step::Door),
+        1 => (1u32..6).prop_map(Step::Grant),
+        1 => (0u32..6).prop_map(Step::Withdraw),
+        1 => (1usize..9).prop_map(Step::Relay),
+        1 => Just(Step::Emptied),
+    ]
 }

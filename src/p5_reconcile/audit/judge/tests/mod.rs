@@ -8,6 +8,7 @@ mod cases_open;
 mod cases_shards;
 mod cases_transfers;
 mod cases_units;
+mod cases_withdrawals;
 mod questions;
 mod scene;
 mod servers;
@@ -64,6 +65,7 @@ fn all_cases() -> impl Iterator<Item = &'static JudgeCase> {
     let parts = [
         cases_units::CASES,
         cases_grants::CASES,
+        cases_withdrawals::CASES,
         cases_numbers::CASES,
         cases_open::CASES,
         cases_shards::CASES,

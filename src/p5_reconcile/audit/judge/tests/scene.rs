@@ -190,6 +190,27 @@ impl AuditScene {
         self.shards[0].stock += units;
     }
 
+    /// A withdrawal of at most this many units is on record.
+    pub(super) fn begin_withdrawal(&mut self, name: &str, units: i64) {
+        let asked = GrantMark { grant_id: name.into(), quantity: -units, applied_at_ms: None };
+        self.database.open_withdrawals.push(asked);
+    }
+
+    /// A shard gives units to a withdrawal.
+    pub(super) fn withdraw(&mut self, shard: usize, name: &str, units: i64) {
+        self.shards[shard].given.insert(name.into(), -units);
+        self.shards[shard].stock -= units;
+    }
+
+    /// The database ends a withdrawal.
+    pub(super) fn end_withdrawal(&mut self, name: &str, units: i64) {
+        self.database.open_withdrawals.retain(|open| open.grant_id != name);
+        self.grant(name, -units);
+        self.database.grants.last_mut().expect("a grant").applied_at_ms = Some(2);
+        let database = &mut self.database;
+        (database.withdrawn, database.withdrawals) = (database.withdrawn + units, database.withdrawals + units);
+    }
+
     /// An order is cancelled: its units are a grant that Redis does not have yet.
     pub(super) fn cancel(&mut self, id: RequestId) {
         let units = self.database.units_of(id);

@@ -106,6 +106,12 @@ pub(super) struct SceneDatabase {
     pub cancelled: i64,
     /// Of that, units of orders that ended unpaid.
     pub expired: i64,
+    /// Units of withdrawals, by the journal.
+    pub withdrawn: i64,
+    /// The same, by their own rows.
+    pub withdrawals: i64,
+    /// Withdrawals that have not ended, as the grants they may come to.
+    pub open_withdrawals: Vec<GrantMark>,
     pub decided: Vec<SceneOutcome>,
     pub grants: Vec<GrantMark>,
     pub grants_known: bool,
@@ -129,6 +135,9 @@ impl Default for SceneDatabase {
             flow: 0,
             cancelled: 0,
             expired: 0,
+            withdrawn: 0,
+            withdrawals: 0,
+            open_withdrawals: Vec::new(),
             decided: Vec::new(),
             grants: Vec::new(),
             grants_known: true,

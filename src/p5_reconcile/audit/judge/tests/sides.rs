@@ -108,7 +108,8 @@ impl AuditScene {
             }
             OpenQuestion::Grants => {
                 sides.redis.grants = Some(self.grants_in_redis());
-                sides.database.grants = Some(self.database.grants.clone());
+                let known = self.database.open_withdrawals.iter().chain(&self.database.grants);
+                sides.database.grants = Some(known.cloned().collect());
             }
             OpenQuestion::Transfers { buckets } => {
                 let mut transfers = self.transfers.clone();
@@ -163,7 +164,11 @@ impl AuditScene {
             known.number = known.number.max(number);
         }
         let marked = self.database.grants.iter().filter(|grant| grant.applied_at_ms.is_some()).cloned();
-        DatabaseBefore { known: known.into_values().collect(), marked: marked.collect() }
+        DatabaseBefore {
+            known: known.into_values().collect(),
+            marked: marked.collect(),
+            withdrawn: self.database.withdrawals,
+        }
     }
 
     fn redis_now(&self) -> RedisSide {
@@ -209,7 +214,13 @@ impl AuditScene {
         }
         let series = wanted(&before, &redis, self.sale.epoch);
         let series = series.iter().map(|of| (of.series, self.counted(of.series, of.to, of.above))).collect();
-        let flow = JournalSum { to: 0, sum: database.flow, cancelled: database.cancelled, expired: database.expired };
+        let flow = JournalSum {
+            to: 0,
+            sum: database.flow,
+            cancelled: database.cancelled,
+            expired: database.expired,
+            withdrawn: database.withdrawn,
+        };
         let unapplied = database.grants.iter().filter(|grant| grant.applied_at_ms.is_none());
         let books = Books {
             granted: database.granted,
@@ -217,6 +228,7 @@ impl AuditScene {
             epoch: database.epoch,
             flow,
             flow_settled: flow,
+            withdrawn: database.withdrawals,
             grants: database.grants.iter().map(|grant| grant.quantity).sum(),
             grants_settled: GrantsSum::default(),
             grants_unapplied: unapplied.map(|grant| grant.quantity).sum(),

@@ -1,0 +1,2 @@
+-- Forgets what was taken off sale; for development databases only.
+DROP TABLE stock_withdrawals;
