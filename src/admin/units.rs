@@ -47,7 +47,7 @@ pub(super) async fn withdraw(
     form.check()?;
     let actor = call.actor(by.as_deref())?;
     let act = SaleAct { actor: &actor, operation: Operation::SaleWithdraw, sale_id: id, asked: json!(form) };
-    let taken = control.on_record(act, control.withdraw(id, &form)).await?;
+    let taken = control.on_record(act, control.withdraw(id, &form.name, form.units)).await?;
     admin.changed(id, "units withdrawn").await;
     let mut sale = json!(control.detail(id).await?);
     sale["withdrawn"] = json!(taken);

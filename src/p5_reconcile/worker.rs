@@ -225,7 +225,7 @@ impl Reconcile {
         let context = self.context.clone();
         context.check_shards(&sale.sale_id).await?;
         let retention_ms = self.retention_ms();
-        let none_open = open_units::finish(&context, &sale.sale_id).await?;
+        let none_open = open_units::finish(&context, sale).await?;
         finish_transfers(&context.redis.transfers, context.shards, sale).await?;
         let (started_at_ms, window) = (now_ms(), AuditOptions::from(Window::Ms(self.settings.window_ms)));
         let audit = self.audit(sale, window.with_mq_dlq(mq_dlq).collecting(retention_ms)).await?;

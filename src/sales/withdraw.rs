@@ -6,7 +6,7 @@
 use super::contention::again_after_contention;
 use super::control::SaleControl;
 use super::control_error::SaleControlError;
-use super::forms::{MoveForm, WithdrawForm};
+use super::forms::MoveForm;
 use super::recorded::SaleAct;
 use super::withdrawals::{WithdrawalError, WithdrawalProgress, finish};
 use crate::domain::ids::{DropId, SaleId};
@@ -30,12 +30,13 @@ pub struct UnitsTaken {
 }
 
 impl SaleControl {
-    /// Takes unsold units off sale, once for each name; returns what left, also when it left before.
+    /// Takes up to `units` unsold units (1 or more) off sale, once for each name (1 to 55 bytes); returns what left, also when it left
+    /// before.
     ///
     /// # Errors
     /// [`SaleControlError`]; after one that leaves open whether it was done, repeating with the same name is safe, and P5 does so.
-    pub(crate) async fn withdraw(&self, id: &SaleId, form: &WithdrawForm) -> Result<UnitsTaken, SaleControlError> {
-        let (name, asked) = (form.name.clone(), form.units.into());
+    pub async fn withdraw(&self, id: &SaleId, name: &str, units: u32) -> Result<UnitsTaken, SaleControlError> {
+        let (name, asked) = (name.to_owned(), units.into());
         let wanted = Withdrawal { sale_id: id.clone(), name, asked, moves_to: None, taken: None };
         again_after_contention(|| self.withdraw_once(&wanted)).await
     }

@@ -134,7 +134,7 @@ async fn take(
     Ok(Taken::All(withdrawal.asked - wanted))
 }
 
-/// Finishes the open withdrawals of a sale that another process has left. Returns whether none is open any more.
+/// Finishes the open withdrawals of a sale that another process has left. Those of a sale that is to be rebuilt stay open.
 ///
 /// # Errors
 /// Those that concern more than one withdrawal; of one that the books do not allow the log says so, and it stays open.
@@ -143,19 +143,15 @@ pub(crate) async fn finish_open(
     redis: &SaleHandles,
     shards: u16,
     id: &SaleId,
-) -> Result<bool, WithdrawalError> {
-    let mut all_done = true;
+) -> Result<(), WithdrawalError> {
     for withdrawal in rows.grants.open_withdrawals(id, OPEN_AFTER_S).await? {
-        let done = match finish(rows, redis, shards, &withdrawal).await {
-            Ok(WithdrawalProgress::Done(_)) => true,
-            Ok(WithdrawalProgress::Frozen | WithdrawalProgress::KeysLost) => false,
+        match finish(rows, redis, shards, &withdrawal).await {
+            Ok(_progress) => {}
             Err(WithdrawalError::Sale(refusal)) if !matches!(refusal, SaleError::Db(_)) => {
                 tracing::warn!(sale = %id, withdrawal = %withdrawal.name, %refusal, "the withdrawal cannot be finished");
-                false
             }
             Err(error) => return Err(error),
-        };
-        all_done &= done;
+        }
     }
-    Ok(all_done)
+    Ok(())
 }

@@ -1,4 +1,4 @@
-//! Operators at work under the faults, through the admin API: they add units, pause and resume, cancel orders, offer failed units again and
+//! Operators at work under the faults, through the admin API: they add units and take some off sale, pause and resume, cancel orders, offer failed units again and
 //! ask for audits by hand.
 //!
 //! Input: admin ports, sales, a seed. Output: `operators.jsonl`, a line for each call and its answer, which the checker holds against the
@@ -20,7 +20,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 
 /// What operators do, each in a task of its own.
-pub const DUTIES: [&str; 5] = ["top_up", "pause", "cancel", "reclaim", "audit"];
+pub const DUTIES: [&str; 6] = ["top_up", "pause", "cancel", "reclaim", "audit", "withdraw"];
 /// Between two acts of one operator, milliseconds.
 const BETWEEN_MS: std::ops::RangeInclusive<u64> = 600..=2_400;
 /// How long a sale stays paused.
@@ -41,7 +41,7 @@ pub struct Operators {
 /// What they share.
 struct Office {
     backend: Backend,
-    /// All sales, and those in which units are added and orders cancelled.
+    /// All sales, and those in which units come and go and orders are cancelled.
     sales: Vec<String>,
     own: Vec<String>,
     http: reqwest::Client,
@@ -95,7 +95,7 @@ impl Office {
     }
 
     async fn act(&self, duty: &'static str, number: u64, random: &mut StdRng) {
-        let sale = any(random, if matches!(duty, "top_up" | "cancel") { &self.own } else { &self.sales });
+        let sale = any(random, if matches!(duty, "top_up" | "cancel" | "withdraw") { &self.own } else { &self.sales });
         let act = Act { name: duty, sale, about: None, units: None };
         match duty {
             "top_up" => {
@@ -103,6 +103,12 @@ impl Office {
                 let body = json!({ "units": units, "grant": grant, "by": "chaos" });
                 let act = Act { about: Some(grant), units: Some(units), ..act };
                 self.until_definite(&act, (Method::POST, &format!("sales/{sale}/top-up")), &body).await;
+            }
+            "withdraw" => {
+                let (units, name) = (random.random_range(1..=UNITS_MAX), format!("off-{number}"));
+                let body = json!({ "units": units, "name": name, "by": "chaos" });
+                let act = Act { about: Some(name), units: Some(units), ..act };
+                self.until_definite(&act, (Method::POST, &format!("sales/{sale}/withdraw")), &body).await;
             }
             "pause" => {
                 self.until_definite(&act, (Method::POST, &format!("sales/{sale}/pause")), &json!({})).await;
@@ -174,6 +180,7 @@ impl Office {
         let line = json!({
             "act": act.name, "sale": act.sale, "about": act.about, "units": act.units, "invoke_ms": invoke_ms,
             "complete_ms": now_ms(), "result": result, "detail": body["detail"], "findings": findings,
+            "taken": body["withdrawn"]["taken"],
         });
         writeln!(self.file.lock().expect("not poisoned"), "{line}").expect("written");
         result != "unknown"

@@ -50,6 +50,21 @@ fn a_reclaim_that_takes_every_failure_offers_units_that_never_were() {
     });
 }
 
+/// A process that withdraws dies between Redis and the database, and another one goes on.
+#[test]
+fn a_withdrawal_that_redis_takes_twice_shows_in_the_books() {
+    harms_without(Mechanism::WithdrawOnce, async |_| {
+        let world = World::with(&[], &[]).await;
+        let sale = world.sale("withdrawn", 10, None).await;
+        let died = world.cli_with_faults("F46=return", &["sale", "withdraw", "withdrawn", "3", "--name", "n"]);
+        assert_eq!(died.code, None, "{died:?}");
+        world.sale_control().withdraw(&sale, "n", 3).await.unwrap();
+        let found = found(&world, &sale).await;
+        world.stop().await;
+        found
+    });
+}
+
 /// A world whose sale of ten units is being rebuilt, and who rebuilds it is held. Grants are given by operators and P5.
 async fn held_at(hold: Hold, name: &str) -> (World, SaleId, seckill::faults::Armed, ExtraRoles) {
     let world = with_queues(&[Api], QUICK).await;

@@ -81,7 +81,7 @@ impl SaleOperator {
     pub(super) async fn withdraw(&self, id: &SaleId, units: u32, name: Option<String>) -> Result<(), Failure> {
         let form = WithdrawForm { units, name: named(name) };
         let failed = |error: SaleControlError| may_repeat(error, &form.name);
-        let withdrawing = self.control.withdraw(id, &form);
+        let withdrawing = self.control.withdraw(id, &form.name, form.units);
         let asked = serde_json::json!(form);
         let taken = self.record(Operation::SaleWithdraw, id, asked, withdrawing).await.map_err(failed)?;
         output::line(&format!(

@@ -21,7 +21,7 @@
 //! | C11 | an order is paid and its units came back, units came back twice or not at all, or a payment is lost or answered in two ways |
 //! | C12 | an outcome, a state or another version of an order, or money that has to go back was never published to downstream systems |
 //! | C13 | the product's audit reported something beside the crowd that no other rule finds, but a leak, which may be mended since |
-//! | C14 | an operator's act is not on record as it was answered, units were added unasked, or a paused sale accepted a purchase |
+//! | C14 | an operator's act is not on record as it was answered, units were added or withdrawn unasked, or a paused sale accepted a purchase |
 //! | C15 | the shop did not get an event by webhook |
 //!
 //! C12 is checked where a run listens to the events. C9, the drain time, is measured by the caller (`drain.json`) and only reported.

@@ -80,7 +80,7 @@ lines! {
     /// A call of an operator.
     Act {
         act: String, sale: String, about: Option<String>, units: Option<i64>, invoke_ms: u64, complete_ms: u64, result: String,
-        findings: Vec<String>,
+        findings: Vec<String>, #[serde(default)] taken: Option<i64>,
     }
     /// A fault that destroyed messages of the broker: when it began and when it was over, Unix milliseconds.
     Destroyed { began_ms: i64, healed_ms: i64, }

@@ -118,15 +118,16 @@ impl Deployment {
         loop {
             let overdue = "SELECT CAST(COUNT(*) AS CHAR) AS line FROM orders WHERE state = 'UNPAID'";
             let open = "SELECT CAST(COUNT(*) AS CHAR) AS line FROM stock_grants WHERE applied_at IS NULL";
+            let leaving = "SELECT CAST(COUNT(*) AS CHAR) AS line FROM stock_withdrawals WHERE taken IS NULL";
             let mut left = Vec::new();
-            for query in [overdue, open] {
+            for query in [overdue, open, leaving] {
                 left.push(one_line(&self.urls().mysql, query).await);
             }
             if left.iter().all(|left| left.as_deref() == Ok("0")) {
                 return Ok(());
             }
             if Instant::now() > deadline {
-                return Err(format!("unpaid orders, open grants: {left:?}"));
+                return Err(format!("unpaid orders, open grants, open withdrawals: {left:?}"));
             }
             time_passes(AUDIT_EVERY_MS).await;
         }

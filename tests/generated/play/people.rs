@@ -8,7 +8,7 @@ use seckill::orders::rows::CancelRequest;
 use seckill::p5_reconcile::dlq::{DlqAction, DlqSelection, DlqService};
 
 /// What the database has of a sale.
-const TABLES: [&str; 9] = [
+const TABLES: [&str; 10] = [
     "sales",
     "orders",
     "purchases",
@@ -16,6 +16,7 @@ const TABLES: [&str; 9] = [
     "failed_request",
     "stock_flow",
     "stock_grants",
+    "stock_withdrawals",
     "sale_epochs",
     "closed_findings",
 ];

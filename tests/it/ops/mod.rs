@@ -24,3 +24,4 @@ mod sale_races;
 mod tls_files;
 mod vanished_hosts;
 mod which_system;
+mod withdrawals;

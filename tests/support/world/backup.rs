@@ -3,7 +3,7 @@
 use super::World;
 
 /// In an order that no key minds.
-const TABLES: [&str; 10] = [
+const TABLES: [&str; 11] = [
     "sales",
     "orders",
     "purchases",
@@ -11,6 +11,7 @@ const TABLES: [&str; 10] = [
     "failed_request",
     "stock_flow",
     "stock_grants",
+    "stock_withdrawals",
     "outcome_event",
     "sale_epochs",
     "closed_findings",

@@ -87,6 +87,8 @@ export const orderWords = {
   'act-sale.pause': ['Pause', '暂停'],
   'act-sale.resume': ['Resume', '恢复'],
   'act-sale.top_up': ['Top up', '追加库存'],
+  'act-sale.withdraw': ['Withdraw units', '下架库存'],
+  'act-drop.move': ['Move units', '移动库存'],
   'act-sale.reclaim': ['Reclaim', '回收库存'],
   'act-sale.close': ['Close', '关闭'],
   'act-sale.rebuild': ['Rebuild', '重建'],

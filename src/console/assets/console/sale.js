@@ -15,17 +15,27 @@ const SHEET_MS = 120_000;
 /** Terms and start stay from this long before the start. */
 const START_SETTLED_MS = 30_000;
 
-function topUp(id, done) {
+/** A dialog that asks for units; `work` gets their number and a name. */
+function unitsDialog(id, verb, work) {
   const units = h('input', { type: 'number', min: 1, step: 1, value: 100, required: true, inputmode: 'numeric' });
-  const grant = `console-${Date.now().toString(36)}-${Math.floor(Math.random() * 2 ** 32).toString(36)}`;
+  const name = `console-${Date.now().toString(36)}-${Math.floor(Math.random() * 2 ** 32).toString(36)}`;
   return confirm({
-    title: t('top-up-title', { sale: id }),
-    body: h('div', { class: 'stackable' }, h('p', {}, t('top-up-words')), field('units', t('units'), units), h('p', { class: 'quiet small' }, t('grant-name'), ' ', h('code', {}, grant))),
-    action: t('top-up'),
-    // One name for one dialog: pressing again after a lost answer adds nothing twice.
-    work: async () => done(await post(`/sales/${encodeURIComponent(id)}/top-up`, { units: Number(units.value), grant }), t('topped-up', { n: units.value })),
+    title: t(`${verb}-title`, { sale: id }),
+    body: h('div', { class: 'stackable' }, h('p', {}, t(`${verb}-words`)), field('units', t('units'), units), h('p', { class: 'quiet small' }, t('grant-name'), ' ', h('code', {}, name))),
+    action: t(verb),
+    // One name for one dialog: pressing again after a lost answer moves nothing twice.
+    work: () => work(Number(units.value), name),
   });
 }
+
+const topUp = (id, done) => unitsDialog(id, 'top-up', async (units, grant) => {
+  done(await post(`/sales/${encodeURIComponent(id)}/top-up`, { units, grant }), t('topped-up', { n: units }));
+});
+
+const withdraw = (id, done) => unitsDialog(id, 'withdraw', async (units, name) => {
+  const answer = await post(`/sales/${encodeURIComponent(id)}/withdraw`, { units, name });
+  done(answer, t('withdrawn', { n: count(answer.withdrawn.taken) }));
+});
 
 const closeForGood = (id, done) => confirmByName({
   id, title: t('close-title', { sale: id }), words: t('close-words'), action: t('close'),
@@ -63,11 +73,12 @@ function buttons(id, sale, done) {
     publish: button('publish', ask('publish', 'published'), 'primary'),
     clone: button('clone', () => cloneSale(sale)),
     'top-up': button('top-up', () => topUp(id, done)),
+    withdraw: button('withdraw', () => withdraw(id, done)),
     reclaim: button('reclaim', reclaim),
     rebuild: button('rebuild', ask('rebuild', 'rebuilding')),
     close: button('close', () => closeForGood(id, done), 'danger'),
   };
-  const [next, rest] = { draft: ['warm', ['top-up', 'close']], warmed: ['pause', ['top-up', 'reclaim', 'rebuild', 'close']], paused: ['resume', ['top-up', 'reclaim', 'rebuild', 'close']], closed: [null, []] }[sale.status];
+  const [next, rest] = { draft: ['warm', ['top-up', 'close']], warmed: ['pause', ['top-up', 'withdraw', 'reclaim', 'rebuild', 'close']], paused: ['resume', ['top-up', 'withdraw', 'reclaim', 'rebuild', 'close']], closed: [null, []] }[sale.status];
   return [next, ...lifeOf(sale), ...rest].filter(Boolean).map((name) => all[name]);
 }
 

@@ -6,7 +6,7 @@ import { count, has, t, time } from './words.js';
 
 /** The codes that the command line, the metrics and the runbook use. */
 const CODES = { LEAK: 'P5-RC1', OVER_SELL: 'P5-RC2', ORPHAN: 'P5-RC3', GAP: 'P5-RC4' };
-const NAMES = ['granted', 'granted_in_redis', 'grants_open', 'redis_stock', 'in_transit', 'accepted', 'accepted_ordered', 'accepted_failed', 'in_flight', 'parked', 'leaked', 'gaps', 'gaps_held', 'written_off', 'failed_held', 'refused', 'correction', 'landed_since', 'database_stock', 'ordered', 'without_outcome', 'flow', 'returned', 'unpaid', 'paid', 'expired', 'cancelled', 'paid_orders', 'payments_applied', 'payments_unmatched'];
+const NAMES = ['granted', 'withdrawn', 'withdrawals', 'granted_in_redis', 'grants_open', 'redis_stock', 'in_transit', 'accepted', 'accepted_ordered', 'accepted_failed', 'in_flight', 'parked', 'leaked', 'gaps', 'gaps_held', 'written_off', 'failed_held', 'refused', 'correction', 'landed_since', 'database_stock', 'ordered', 'without_outcome', 'flow', 'returned', 'unpaid', 'paid', 'expired', 'cancelled', 'paid_orders', 'payments_applied', 'payments_unmatched'];
 const BUYERS_SHOWN = 100;
 
 function table(caption, columns, rows) {

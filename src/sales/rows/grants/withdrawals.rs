@@ -2,7 +2,7 @@
 //!
 //! Input: how many, under which name; then what Redis gave. Output: first the open row, then in one transaction the units out of
 //! `sales`, with a grant of less than nothing, and the grant of the sale that gets them. A crash in between leaves the open row:
-//! [`GrantRows::open_withdrawals`] finds it, and whoever ends it first decides.
+//! [`GrantRows::open_withdrawals`] finds it, and the process that ends it first decides.
 
 use super::{GrantMark, GrantRows, insert, mark};
 use crate::domain::grant_names::{MOVE, WITHDRAWAL};

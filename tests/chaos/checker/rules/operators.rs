@@ -1,4 +1,4 @@
-//! C14: what an operator was answered is so. Units are added once under each name and never without being asked for, a cancelled order
+//! C14: what an operator was answered is so. Units are added or withdrawn once under each name and never without being asked for, a cancelled order
 //! is cancelled, and a sale that is paused accepts no buyer.
 
 use super::super::Found;
@@ -9,9 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 /// What the names of the operators' grants begin with.
 const ADDED: &str = "more-";
 
+/// What the grants of the operators' withdrawals begin with.
+const WITHDRAWN: &str = "withdraw-";
+
 /// Checks C14.
 pub fn check(index: &Index<'_>, found: &mut Found) {
     added(index, found);
+    withdrawn(index, found);
     for act in index.input.acts.iter().filter(|act| act.act == "cancel" && act.result == "done") {
         let rid = act.about.as_deref().unwrap_or_default();
         let state = index.orders.get(rid).and_then(|order| order.state.as_deref()).unwrap_or("none");
@@ -41,6 +45,32 @@ fn added(index: &Index<'_>, found: &mut Found) {
     }
     for (sale, grant) in on_record.keys().filter(|name| !asked.contains(*name)) {
         found.add("C14", format!("sale {sale}: grant {grant} is on record, and no operator asked for it"));
+    }
+}
+
+/// Withdrawals, by sale and name: on record is what was answered, and nothing that no operator asked for.
+fn withdrawn(index: &Index<'_>, found: &mut Found) {
+    let acts = || index.input.acts.iter().filter(|act| act.act == "withdraw");
+    let name = |act: &Act| format!("{WITHDRAWN}{}", act.about.as_deref().unwrap_or_default());
+    let on_record = |sale: &str, grant: &str| -> i64 {
+        let grants = index.input.grants.iter().filter(|of| of.sale_id == sale && of.grant_id == grant);
+        grants.map(|grant| -grant.quantity).sum()
+    };
+    for act in acts().filter(|act| act.result == "done") {
+        let (sale, grant, taken) = (&act.sale, name(act), act.taken.unwrap_or(0));
+        let there = on_record(sale, &grant);
+        if there != taken || taken > act.units.unwrap_or(0) {
+            let asked = act.units.unwrap_or(0);
+            found.add(
+                "C14",
+                format!("sale {sale}: an operator withdrew {taken} of {asked} as {grant}, on record is {there}"),
+            );
+        }
+    }
+    let unasked = index.input.grants.iter().filter(|grant| grant.grant_id.starts_with(WITHDRAWN));
+    for grant in unasked.filter(|grant| !acts().any(|act| act.sale == grant.sale_id && name(act) == grant.grant_id)) {
+        let (sale, grant) = (&grant.sale_id, &grant.grant_id);
+        found.add("C14", format!("sale {sale}: withdrawal {grant} is on record, and no operator asked for it"));
     }
 }
 

@@ -1,6 +1,6 @@
 //! C14, and what an audit by hand reported, C13.
 
-use super::super::read::{Act, Flow, Grant, Payment};
+use super::super::read::{Act, Flow, Grant, Payment, Units};
 use super::sample_run::SampleRun;
 use super::{broken, verdict};
 
@@ -15,7 +15,7 @@ fn act(run: &mut SampleRun, act: &str, (sale, about, units): (&str, Option<&str>
     let (invoke_ms, complete_ms) = (run.next_ms(), run.next_ms());
     let (about, result) = (about.map(Into::into), "done".into());
     let (act, sale) = (act.into(), sale.into());
-    run.input.acts.push(Act { act, sale, about, units, invoke_ms, complete_ms, result, findings: vec![] });
+    run.input.acts.push(Act { act, sale, about, units, invoke_ms, complete_ms, result, findings: vec![], taken: None });
 }
 
 fn manage(run: &mut SampleRun) {
@@ -58,6 +58,39 @@ fn c14_units_that_were_added_twice_not_at_all_or_unasked() {
     });
     wrong("no operator asked for it", |run| run.input.acts.retain(|act| act.act != "top_up"));
     wrong("on record is []", |run| act(run, "top_up", ("many", Some("more-2"), Some(1))));
+}
+
+#[test]
+fn c14_units_that_left_twice_not_at_all_or_unasked() {
+    let withdraws = |run: &mut SampleRun| {
+        act(run, "withdraw", ("many", Some("off-1"), Some(3)));
+        run.input.acts.last_mut().unwrap().taken = Some(2);
+        (run.sale_of("many").granted, run.sale_of("many").stock) =
+            (run.sale_of("many").granted - 2, run.sale_of("many").stock - 2);
+        let (sale_id, grant_id, kind) = ("many".to_owned(), "withdraw-off-1".to_owned(), "grant".to_owned());
+        let applied_at = Some("t".to_owned());
+        run.input.flow.push(Flow { sale_id: sale_id.clone(), delta: -2, kind: kind.clone() });
+        let units = "-2".to_owned();
+        run.input.redis_grants.push(Units { sale: sale_id.clone(), shard: 0, id: grant_id.clone(), units });
+        let bucket = run.input.stock.iter_mut().find(|stock| stock.sale == sale_id).unwrap();
+        bucket.value = (bucket.value.parse::<i64>().unwrap() - 2).to_string();
+        run.input.grants.push(Grant { sale_id, grant_id, kind, quantity: -2, epoch: 1, applied_at });
+    };
+    let mut right = SampleRun::correct();
+    withdraws(&mut right);
+    assert_eq!(verdict(&right).violations, []);
+    wrong("an operator withdrew 1 of 3 as withdraw-off-1, on record is 2", |run| {
+        withdraws(run);
+        run.input.acts.iter_mut().find(|act| act.act == "withdraw").unwrap().taken = Some(1);
+    });
+    wrong("withdrawal withdraw-off-1 is on record, and no operator asked for it", |run| {
+        withdraws(run);
+        run.input.acts.retain(|act| act.act != "withdraw");
+    });
+    wrong("an operator withdrew 4 of 3", |run| {
+        withdraws(run);
+        run.input.acts.iter_mut().find(|act| act.act == "withdraw").unwrap().taken = Some(4);
+    });
 }
 
 #[test]
