@@ -13,6 +13,7 @@ pub mod ids;
 pub(crate) mod instant;
 pub mod ledger;
 pub mod message;
+mod operation;
 pub mod operator;
 pub mod order_life;
 pub mod outcome;

@@ -79,11 +79,7 @@ impl SaleControl {
     async fn withdraw_once(&self, wanted: &Withdrawal) -> Result<UnitsTaken, SaleControlError> {
         let id = &wanted.sale_id;
         self.sale_of_ours(id).await?;
-        let begun = self.rows.grants.begin_withdrawal(wanted).await.map_err(|error| match error {
-            SaleError::Status(id, SaleStatus::Closed) => SaleControlError::Closed(id),
-            SaleError::Status(id, SaleStatus::Draft) => SaleControlError::Draft(id),
-            other => other.into(),
-        })?;
+        let begun = self.rows.grants.begin_withdrawal(wanted).await.map_err(refused)?;
         crash_point!(WithdrawalBegun);
         match finish(&self.rows, &self.redis, self.shards, &begun).await {
             Ok(WithdrawalProgress::Done(taken)) => Ok(UnitsTaken { name: begun.name, asked: begun.asked, taken }),
@@ -92,5 +88,26 @@ impl SaleControl {
             Err(WithdrawalError::Redis(error)) => Err(error.into()),
             Err(WithdrawalError::Sale(error)) => Err(error.into()),
         }
+    }
+}
+
+/// A sale that has nothing on sale says so in its own words.
+fn refused(error: SaleError) -> SaleControlError {
+    match &error {
+        SaleError::Status(id, SaleStatus::Closed) => SaleControlError::Closed(id.clone()),
+        SaleError::Status(id, SaleStatus::Draft) => SaleControlError::Draft(id.clone()),
+        SaleError::Status(_, SaleStatus::Warmed | SaleStatus::Paused)
+        | SaleError::Exists(_)
+        | SaleError::DropExists(_)
+        | SaleError::Archived(_)
+        | SaleError::Unknown(_)
+        | SaleError::GrantConflict(_)
+        | SaleError::GrantReserved(_)
+        | SaleError::BooksDisagree(_)
+        | SaleError::UnsoldDisagree(_)
+        | SaleError::WithdrawalConflict(..)
+        | SaleError::OtherDrop(..)
+        | SaleError::TooMuch(_)
+        | SaleError::Db(_) => error.into(),
     }
 }

@@ -60,7 +60,7 @@ fn a_withdrawal_takes_what_it_says_once_and_never_more_than_is_unsold() {
 #[test]
 fn what_cannot_be_withdrawn_is_said_and_changes_nothing() {
     run(async {
-        let world = World::with(&[Api], &[]).await;
+        let world = World::with(&[], &[]).await;
         let sale = world.sale("there", 10, None).await;
         world.draft("draft", 10, |_| ()).await;
         world.sale("closed", 10, None).await;
