@@ -10,7 +10,7 @@ use super::state::Admin;
 use crate::domain::operator::Operation;
 use crate::http::extract::{DropInPath, SaleInPath};
 use crate::sales::forms::{MoveForm, WithdrawForm};
-use crate::sales::{DropDetail, SaleAct, UnitsTaken};
+use crate::sales::{DropDetail, SaleAct, UnitsMoved};
 use actix_web::web;
 use serde::Serialize;
 use serde_json::json;
@@ -22,7 +22,7 @@ type MoveBody = ActBody<MoveForm>;
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct MoveDone {
     /// Units that left the one sale and are the other one's now.
-    moved: UnitsTaken,
+    moved: UnitsMoved,
     drop: DropDetail,
 }
 

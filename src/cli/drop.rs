@@ -236,6 +236,9 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: DropCommand) 
                 control.move_in_drop(&actor, None, &form).await.map_err(|error| may_repeat(error, &form.name))?;
             let (taken, asked, name) = (moved.taken, moved.asked, moved.name);
             output::line(&format!("{taken} of {asked} units moved from {} to {} (move {name})", form.from, form.to));
+            if moved.target_closed {
+                output::remark(&format!("{} was closed meanwhile: they are in its books, and not on sale", form.to));
+            }
         }
         DropWork::Close(id) => {
             for sale in control.close_drop(&actor, &id).await? {

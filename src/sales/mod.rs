@@ -28,4 +28,5 @@ pub(crate) use handles::SaleHandles;
 pub(crate) use recorded::SaleAct;
 pub use sale_change::ChangeRefusal;
 pub(crate) use sale_change::SaleChange;
+pub(crate) use withdraw::UnitsMoved;
 pub use withdraw::UnitsTaken;

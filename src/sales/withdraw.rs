@@ -29,6 +29,19 @@ pub struct UnitsTaken {
     pub taken: i64,
 }
 
+/// Units that left a sale for another one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+pub(crate) struct UnitsMoved {
+    /// The name of the move.
+    pub(crate) name: String,
+    /// Most units that were to move.
+    pub(crate) asked: i64,
+    /// Units that moved: fewer where fewer were unsold.
+    pub(crate) taken: i64,
+    /// Whether the sale that got them is closed by now: they are in its books, unsold, and not on sale.
+    pub(crate) target_closed: bool,
+}
+
 impl SaleControl {
     /// Takes up to `units` unsold units (1 or more) off sale, once for each name (1 to 55 bytes); returns what left, also when it left
     /// before.
@@ -50,7 +63,7 @@ impl SaleControl {
         actor: &Actor,
         drop: Option<&DropId>,
         form: &MoveForm,
-    ) -> Result<UnitsTaken, SaleControlError> {
+    ) -> Result<UnitsMoved, SaleControlError> {
         let moving = async {
             if let Some(drop) = drop {
                 let sales = self.known_drop(drop).await?.sale_ids;
@@ -65,15 +78,16 @@ impl SaleControl {
     }
 
     /// Once for each name; returns what left, also when it left before. What a target gets that was closed since counts as its own, unsold.
-    async fn move_units(&self, form: &MoveForm) -> Result<UnitsTaken, SaleControlError> {
+    async fn move_units(&self, form: &MoveForm) -> Result<UnitsMoved, SaleControlError> {
         let MoveForm { from, to, units, name } = form;
         let (name, moves_to) = (name.clone(), Some(to.clone()));
         let wanted = Withdrawal { sale_id: from.clone(), name, asked: i64::from(*units), moves_to, taken: None };
         self.sale_of_ours(to).await?;
-        let taken = again_after_contention(|| self.withdraw_once(&wanted)).await?;
+        let UnitsTaken { name, asked, taken } = again_after_contention(|| self.withdraw_once(&wanted)).await?;
         self.redis.sale_cache.forget(to).await?;
         again_after_contention(|| self.apply_grants(to)).await?;
-        Ok(taken)
+        let target_closed = self.sale_of_ours(to).await?.status == SaleStatus::Closed;
+        Ok(UnitsMoved { name, asked, taken, target_closed })
     }
 
     async fn withdraw_once(&self, wanted: &Withdrawal) -> Result<UnitsTaken, SaleControlError> {

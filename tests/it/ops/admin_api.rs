@@ -120,7 +120,7 @@ fn a_sale_is_created_steered_and_closed() {
         assert!(
             audit.json["equations"]
                 .as_array()
-                .is_some_and(|all| all.len() == 9 && all.iter().all(|e| e["difference"] == 0))
+                .is_some_and(|all| all.len() == 10 && all.iter().all(|e| e["difference"] == 0))
         );
         let series =
             json!([{ "epoch": 1, "shard": 0, "number": 1, "outcomes": 1, "undecided": 0, "gaps": [], "closed": 0 }]);

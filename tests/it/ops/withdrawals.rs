@@ -96,13 +96,13 @@ fn what_cannot_be_withdrawn_is_said_and_changes_nothing() {
 fn four_buckets_give_no_more_than_was_asked_for_however_many_finish_it_while_buyers_buy() {
     run(async {
         let world = World::with(&[Api, Relay, Consumer], &["redis.shards=4"]).await;
-        let sale = world.sale("crowded", 200, None).await;
+        let sale = world.sale("crowded", 400, None).await;
         let withdraw = async |name: &'static str, units| {
             let (control, sale) = (world.sale_control(), sale.clone());
             tokio::spawn(async move { control.withdraw(&sale, name, units).await.unwrap() })
         };
-        let mut left = 200;
-        for (name, units) in [("a", 50), ("b", 60), ("c", 100)] {
+        let mut left = 400;
+        for (name, units) in [("a", 100), ("b", 100), ("c", 80)] {
             let all = [withdraw(name, units).await, withdraw(name, units).await, withdraw(name, units).await];
             drop(world.sell(&sale, 20).await);
             let mut taken = Vec::new();
@@ -115,7 +115,7 @@ fn four_buckets_give_no_more_than_was_asked_for_however_many_finish_it_while_buy
         }
         let audit = world.settled(&sale).await;
         assert!(audit.consistent(), "{audit:#?}");
-        assert_eq!(audit.counted.withdrawn, 200 - left);
+        assert_eq!(audit.counted.withdrawn, 400 - left);
         world.finish().await;
     });
 }
@@ -237,6 +237,8 @@ fn a_move_within_a_drop_that_was_closed_since_ends_in_the_books() {
         world.cli(&["drop", "close", "drop"]).exits(0);
         world.start_roles(&[Reconcile]).await;
         eventually("p5 finished it", async || world.open_withdrawals().await == 0).await;
+        let said = world.cli(&["drop", "move", "a", "b", "4", "--name", "m"]).exits(0);
+        assert!(said.err.contains("b was closed meanwhile"), "{said:?}");
         let granted = async |sale: &SaleId| world.units(sale).await.1;
         assert!(matches!((granted(&sales[0]).await, granted(&sales[1]).await), (6, 14) | (10, 10)));
         world.finish().await;

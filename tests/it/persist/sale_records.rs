@@ -29,7 +29,7 @@ fn migrations_run_once_by_any_number_of_processes_and_the_server_is_checked() {
             })
             .collect();
         let ran = futures::future::join_all(racers).await;
-        assert_eq!(ran.into_iter().map(Result::unwrap).sum::<usize>(), 46);
+        assert_eq!(ran.into_iter().map(Result::unwrap).sum::<usize>(), 48);
         assert!(migrate::migrate(&url).await.unwrap().is_empty());
         let db = Db::connect(config(url)).unwrap();
         let checks = checks::checks(&db).await.unwrap();
@@ -144,7 +144,7 @@ fn a_sale_round_trips_and_its_grants_are_idempotent() {
         let books = books_of(&db, "s").await;
         // The first grant was made in epoch 1, the other one in epoch 3, which no rebuild opened.
         assert_eq!((books.granted, books.grants, books.grants_unapplied, books.grants_known), (15, 5, 5, false));
-        for name in ["first", "cancel-7", "reclaim-x", "rebuild-2", "return-1", "void-1-0-2"] {
+        for name in ["first", "cancel-7", "reclaim-x", "rebuild-2", "return-1", "void-1-0-2", "withdraw-n", "move-n"] {
             let reserved = tables(&db).grants.top_up(&sale_id("s"), name, 5).await;
             assert_eq!(reserved, Err(SaleError::GrantReserved(name.to_owned())));
         }

@@ -90,7 +90,8 @@ impl DatabaseReader<'_> {
     pub(crate) async fn grants(self) -> Result<Option<Vec<grants::GrantMark>>, ReconcileError> {
         let open = self.context.rows.giving.grants.open_withdrawals(&self.sale.sale_id, 0).await?;
         let known = self.context.rows.giving.grants.of_epoch(&self.sale.sale_id, self.sale.epoch).await?;
-        let too_many = i64::try_from(known.len()).is_ok_and(|count| count >= grants::OF_EPOCH_MAX);
+        let too_many = i64::try_from(known.len()).is_ok_and(|count| count >= grants::OF_EPOCH_MAX)
+            || i64::try_from(open.len()).is_ok_and(|count| count >= grants::OPEN_MAX);
         Ok((!too_many).then(|| open.iter().map(grants::Withdrawal::as_grant).chain(known).collect()))
     }
 

@@ -8,7 +8,7 @@ mod withdrawals;
 
 pub use reclaim::Reclaimed;
 pub use withdrawals::Withdrawal;
-pub(crate) use withdrawals::WithdrawalEnd;
+pub(crate) use withdrawals::{OPEN_MAX, WithdrawalEnd};
 
 use crate::domain::grant_names::is_reserved;
 use crate::domain::ids::SaleId;

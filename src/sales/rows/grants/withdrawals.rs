@@ -22,7 +22,7 @@ use diesel_async::{AsyncConnection, RunQueryDsl};
 use std::collections::BTreeMap;
 
 /// Most open withdrawals of a sale that are read at a time.
-const OPEN_MAX: i64 = 100;
+pub(crate) const OPEN_MAX: i64 = 100;
 
 /// A row of `stock_withdrawals`.
 #[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable)]
@@ -118,8 +118,7 @@ impl GrantRows {
     ///
     /// # Errors
     /// [`SaleError::WithdrawalConflict`] when its name was used with another value, [`SaleError::GrantConflict`] when a grant has it;
-    /// [`SaleError::Status`] of the sale that is no draft's or closed one's to do it, [`SaleError::OtherDrop`], [`SaleError::TooMuch`],
-    /// [`SaleError::Unknown`]. Nothing is written then.
+    /// [`SaleError::Status`] of a draft or a closed sale, [`SaleError::OtherDrop`], [`SaleError::TooMuch`], [`SaleError::Unknown`]. Nothing is written then.
     pub(crate) async fn begin_withdrawal(&self, wanted: &Withdrawal) -> Result<Withdrawal, SaleError> {
         let mut is_new = false;
         let begun = self
