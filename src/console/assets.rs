@@ -186,7 +186,7 @@ mod tests {
         let sheet = CONSOLE.iter().find(|asset| asset.name == "sheet.js").map_or("", |asset| asset.text);
         let known = |key: String| assert!(entries(dictionary).iter().any(|(entry, _)| *entry == key), "{key}");
         let counted = BalanceSheet { in_redis: true, bridged: true, ..BalanceSheet::default() };
-        assert_eq!(counted.equations().len(), 9);
+        assert_eq!(counted.equations().len(), 10);
         for equation in counted.equations() {
             known(format!("eq-{}", equation.name));
         }
