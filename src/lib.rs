@@ -38,6 +38,7 @@ pub mod admin;
 pub mod allocator;
 pub mod bench_program;
 pub mod build_info;
+pub mod buyers;
 pub mod cli;
 pub mod config;
 pub mod console;

@@ -6,6 +6,7 @@
 mod act_body;
 mod acts;
 mod audits;
+mod blocks;
 mod cached;
 mod calls;
 mod denied;

@@ -1,5 +1,6 @@
 //! Errors of the stores and of the work below, as problems of the admin API.
 
+use crate::buyers::rows::{BLOCKS_MAX, BlockError};
 use crate::domain::grant_names::reserved;
 use crate::http::bad_form::BadForm;
 use crate::http::problem::{Kind, Problem};
@@ -14,6 +15,17 @@ use crate::store::mysql::DbError;
 impl From<DbError> for Problem {
     fn from(error: DbError) -> Self {
         Kind::Unavailable.because_both(error.to_string(), format!("数据库没有完成：{error}"))
+    }
+}
+
+impl From<BlockError> for Problem {
+    fn from(error: BlockError) -> Self {
+        let english = error.to_string();
+        match error {
+            BlockError::TooMany => Kind::Conflict
+                .because_both(english, format!("已有 {BLOCKS_MAX} 名买家被限制，不能再增加；请先解除一些")),
+            BlockError::Db(error) => error.into(),
+        }
     }
 }
 

@@ -6,7 +6,7 @@
 
 use super::calls::{CallFirst, Needed};
 use super::{
-    acts, audits, dlq, drops, failed_requests, order_export, order_steps, orders, pipeline, process, refunds,
+    acts, audits, blocks, dlq, drops, failed_requests, order_export, order_steps, orders, pipeline, process, refunds,
     sale_changes, sale_creation, sales, units, webhooks,
 };
 use crate::http::language::Language;
@@ -90,6 +90,8 @@ pub(super) fn table() -> Vec<(&'static str, Vec<JudgedRoute>)> {
         ("/refunds", vec![get(refunds::list)]),
         ("/audits", vec![get(audits::runs)]),
         ("/acts", vec![get(acts::list)]),
+        ("/blocks", vec![get(blocks::list), post(blocks::add)]),
+        ("/blocks/remove", vec![post(blocks::remove)]),
         ("/dlq", vec![get(dlq::list)]),
         ("/dlq/replay", vec![post(dlq::replay)]),
         ("/dlq/give-up", vec![post(dlq::give_up)]),

@@ -6,6 +6,7 @@
 mod act;
 mod audit;
 mod bench;
+mod block;
 pub mod context;
 mod dev;
 mod dlq;
@@ -116,6 +117,9 @@ enum CliCommand {
     /// Findings of the audit that cannot be repaired: close them, with a reason
     #[command(subcommand)]
     Finding(finding::FindingCommand),
+    /// Buyers who may not buy: block them, let them buy again, list them
+    #[command(subcommand)]
+    Block(block::BlockCommand),
     /// What people did to sales, orders and dead-letter queues, and how it ended
     #[command(subcommand)]
     Act(act::ActCommand),
@@ -209,6 +213,7 @@ async fn dispatch(cli: SeckillCli) -> Result<u8, Failure> {
         Some(CliCommand::Dlq(command)) => dlq::run(&layers, &data_dir, command).await,
         Some(CliCommand::Webhook(command)) => webhook::run(&layers, &data_dir, command).await,
         Some(CliCommand::Finding(command)) => finding::run(&layers, &data_dir, command).await,
+        Some(CliCommand::Block(command)) => block::run(&layers, &data_dir, command).await,
         Some(CliCommand::Act(command)) => act::run(&layers, &data_dir, command).await,
         Some(CliCommand::Doctor(args)) => doctor::run(&layers, &data_dir, &args).await,
         Some(CliCommand::Bench(args)) => bench::run(&layers, &data_dir, None, &args),

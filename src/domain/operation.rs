@@ -53,6 +53,10 @@ pub enum Operation {
     DlqGiveUp,
     /// Deliveries of webhooks were sent again.
     WebhookReplay,
+    /// A buyer may not buy any more.
+    BuyerBlock,
+    /// A blocked buyer may buy again.
+    BuyerUnblock,
 }
 
 impl Operation {
@@ -85,6 +89,8 @@ impl Operation {
             Self::DlqReplay => "dlq.replay",
             Self::DlqGiveUp => "dlq.give_up",
             Self::WebhookReplay => "webhook.replay",
+            Self::BuyerBlock => "buyer.block",
+            Self::BuyerUnblock => "buyer.unblock",
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What people do to the system, as it is written down: who, what, to what, and how it ended. Values only. A name that was typed
 //! proves nothing; [`Actor::id`] is what was proved, [`Actor::name`] what a person reads.
 
-use super::ids::SaleId;
+use super::ids::{SaleId, UserId};
 pub use super::operation::Operation;
 use serde_json::Value;
 
@@ -136,6 +136,8 @@ pub enum ActTarget {
     Request(String),
     /// An entry of a dead-letter queue that names no request.
     Entry(String),
+    /// A buyer.
+    Buyer(UserId),
 }
 
 impl ActTarget {
@@ -146,6 +148,7 @@ impl ActTarget {
             Self::Sale(id) => ("sale", id.as_str()),
             Self::Request(id) => ("request", id),
             Self::Entry(name) => ("entry", name),
+            Self::Buyer(id) => ("buyer", id.as_str()),
         }
     }
 }
@@ -201,7 +204,7 @@ impl OperatorAct {
     pub fn new(actor: &Actor, operation: Operation, target: ActTarget) -> Self {
         let sale_id = match &target {
             ActTarget::Sale(id) => Some(id.clone()),
-            ActTarget::Request(_) | ActTarget::Entry(_) => None,
+            ActTarget::Request(_) | ActTarget::Entry(_) | ActTarget::Buyer(_) => None,
         };
         Self {
             actor: actor.clone(),

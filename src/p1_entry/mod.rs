@@ -5,6 +5,7 @@
 
 pub mod access_tokens;
 pub mod auto_warm;
+pub(crate) mod block_list;
 pub mod catalog;
 mod forgery_budget;
 pub mod http;

@@ -11,6 +11,7 @@ use crate::http::public_port::accept_queue_max;
 use crate::http::{BoundPort, ExtraRoutes};
 use crate::p1_entry::access_tokens::{Authenticator, KeyHealth};
 use crate::p1_entry::auto_warm::AutoWarm;
+use crate::p1_entry::block_list::{BlockList, BlockListRefresher};
 use crate::p1_entry::catalog::{Catalog, CatalogHandles};
 use crate::p1_entry::http::{self, PublicApi, RequestBounds, Waiters};
 use crate::p1_entry::key_set::KeySetRefresher;
@@ -89,21 +90,28 @@ pub(super) async fn run(context: RoleContext, endpoint: PublicEndpoint) -> Resul
     let fence = Fence::new(fence_handles(redis), read.clone(), guard.clone(), shards);
     let ids = RequestIds::start(redis.leases.clone(), owner.clone(), stopper.clone());
     let filter = SaleIdFilter::default();
-    let overload = Overload::new(entry.in_flight_max);
+    let (overload, blocks) = (Overload::new(entry.in_flight_max), BlockList::default());
     let catalog = Catalog::new(catalog_handles(redis), rows.sales.clone(), filter.clone(), &settings, &owner);
     let rooms = WaitingRooms::start(redis.rooms.clone(), overload.clone(), entry);
     let limits = Arc::new(RateLimits::start(entry, redis.rates.clone(), shards));
     let tokens = Arc::new(PurchaseTokens::new(entry.token_secrets_in_use(), entry.token_ttl_s));
     let ledger_reads = LedgerReads::start(ledger_handles(redis, fence.clone()), &settings.p5_reconcile);
     let reserve = Reserve::new(reserve_handles(redis), fence, shards, &settings.p2_reserve);
-    let admission = Admission::new(tokens.clone(), limits.clone(), guard.clone(), overload.clone());
+    let admission = Admission::new(tokens.clone(), limits.clone(), guard.clone(), overload.clone(), blocks.clone());
     let replays = Replays::new(ledger_reads.clone(), shards);
     let refresher = endpoint.auth.refresher(&settings.auth, &stopper);
     let public = Arc::new(PublicApi {
         auth: endpoint.auth,
         purchasing: Purchasing::new(catalog.clone(), admission, replays, reserve, ids.clone()),
-        token_issuer: PurchaseTokenIssuer::new(catalog.clone(), rooms.clone(), limits.clone(), ids.clone(), tokens),
-        rooms: RoomEntrance::new(catalog.clone(), limits.clone(), rooms.clone()),
+        token_issuer: PurchaseTokenIssuer::new(
+            catalog.clone(),
+            rooms.clone(),
+            limits.clone(),
+            ids.clone(),
+            tokens,
+            blocks.clone(),
+        ),
+        rooms: RoomEntrance::new(catalog.clone(), limits.clone(), rooms.clone(), blocks.clone()),
         statuses: Statuses::start(ledger_reads.clone(), read, filter.clone(), shards, &stopper),
         my_orders: MyOrders::start(servers.fulfil_context(&settings), catalog.clone(), ledger_reads, limits),
         sales: SaleList::new(rows.sales.clone(), catalog.clone()),
@@ -119,6 +127,7 @@ pub(super) async fn run(context: RoleContext, endpoint: PublicEndpoint) -> Resul
     }
     tasks.worker(guard.clone(), PollInterval::idle_ms(1_000));
     tasks.worker(SaleIdFilterRefresher::new(rows.sales.clone(), filter), PollInterval::idle_ms(250));
+    tasks.worker(BlockListRefresher::new(rows.blocks.clone(), blocks), PollInterval::idle_ms(250));
     tasks.worker(RoomReleaser::new(rooms, catalog), RoomReleaser::PACE);
     let monitor = OverloadMonitor::new(overload, backlog, rows.requests.clone(), shards, entry);
     tasks.worker(monitor, PollInterval::idle_ms(100));

@@ -3,6 +3,7 @@
 //! Input: the settings. Output: [`Servers`], or the key that cannot be used. A crash leaves nothing.
 
 use super::RoleError;
+use crate::buyers::blocks::BlockRows;
 use crate::config::{P5Reconcile, ServerUrl, Settings};
 use crate::events::rows::{OrderEventRows, OutcomeEventRows};
 use crate::events::webhooks::rows::{Subscriptions, WebhookRows};
@@ -47,6 +48,8 @@ pub struct DatabaseRows {
     pub archived: ArchivedRows,
     /// The record of what operators did.
     pub acts: ActRows,
+    /// Buyers who may not buy.
+    pub(crate) blocks: BlockRows,
     /// Writes accepted requests.
     pub persister: Persister,
     /// Orders and their payments.
@@ -80,6 +83,7 @@ impl DatabaseRows {
             grants: GrantRows::new(db.clone()),
             archived: ArchivedRows::new(db.clone()),
             acts: ActRows::new(db.clone()),
+            blocks: BlockRows::new(db.clone()),
             persister: Persister::new(db.clone(), subscriptions.clone()),
             orders: OrderRows::new(db.clone(), subscriptions),
             requests: RequestRows::new(db.clone()),

@@ -68,6 +68,7 @@ states! {
         Ended = "P1-S6", "ENDED", "the window is over, or the sale was closed";
         Paused = "P1-S7", "PAUSED", "stopped by an operator, or frozen after data loss";
         Overloaded = "P1-S8", "OVERLOADED", "a bound on queues or backlog is reached: retry later";
+        Blocked = "P1-Q2", "BLOCKED", "an operator has blocked the buyer";
     }
 }
 

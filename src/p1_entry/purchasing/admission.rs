@@ -7,6 +7,7 @@ use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::sale::SaleDoor;
 use crate::domain::states::{P1Entry, State};
 use crate::http::problem::{Kind, Problem};
+use crate::p1_entry::block_list::BlockList;
 use crate::p1_entry::catalog::SaleView;
 use crate::p1_entry::overload::Overload;
 use crate::p1_entry::purchase_tokens::{PurchaseTokens, TokenFault};
@@ -22,6 +23,7 @@ pub(crate) struct Admission {
     limits: Arc<RateLimits>,
     guard: DurabilityGuard,
     overload: Overload,
+    blocks: BlockList,
 }
 
 /// One attempt to buy.
@@ -63,8 +65,8 @@ type AdmissionCheck = fn(&Admission, &Attempt<'_>) -> Option<Refusal>;
 
 impl Admission {
     /// The checks that ask no server, in their order.
-    const CHECKS: [AdmissionCheck; 4] =
-        [Self::sale_is_closed, Self::redis_is_unsafe, Self::token_is_missing, Self::sold_out];
+    const CHECKS: [AdmissionCheck; 5] =
+        [Self::buyer_is_blocked, Self::sale_is_closed, Self::redis_is_unsafe, Self::token_is_missing, Self::sold_out];
 
     /// Puts the parts together.
     #[must_use]
@@ -73,8 +75,9 @@ impl Admission {
         limits: Arc<RateLimits>,
         guard: DurabilityGuard,
         overload: Overload,
+        blocks: BlockList,
     ) -> Self {
-        Self { tokens, limits, guard, overload }
+        Self { tokens, limits, guard, overload, blocks }
     }
 
     /// The request that the token stands for which was sent as `Idempotency-Key`.
@@ -114,6 +117,11 @@ impl Admission {
         }
         self.limits.take(attempt.user).await.map_err(Refusal::Final)?;
         overloaded.map_or(Ok(()), |problem| Err(Refusal::UnlessReplayed(problem)))
+    }
+
+    /// What was accepted before the block stays accepted.
+    fn buyer_is_blocked(&self, attempt: &Attempt<'_>) -> Option<Refusal> {
+        self.blocks.refusal(attempt.user, attempt.now_ms).map(Refusal::UnlessReplayed)
     }
 
     /// Before its start, after its end, paused, or not loaded.

@@ -7,6 +7,7 @@ use super::admission::sold_out;
 use super::sale_state;
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::http::problem::{Kind, Problem};
+use crate::p1_entry::block_list::BlockList;
 use crate::p1_entry::catalog::Catalog;
 use crate::p1_entry::purchase_tokens::PurchaseTokens;
 use crate::p1_entry::rate_limits::RateLimits;
@@ -32,6 +33,7 @@ pub struct PurchaseTokenIssuer {
     limits: Arc<RateLimits>,
     ids: RequestIds,
     tokens: Arc<PurchaseTokens>,
+    blocks: BlockList,
 }
 
 impl PurchaseTokenIssuer {
@@ -43,8 +45,9 @@ impl PurchaseTokenIssuer {
         limits: Arc<RateLimits>,
         ids: RequestIds,
         tokens: Arc<PurchaseTokens>,
+        blocks: BlockList,
     ) -> Self {
-        Self { catalog, rooms, limits, ids, tokens }
+        Self { catalog, rooms, limits, ids, tokens, blocks }
     }
 
     /// A token for one purchase of this buyer in this sale. `ticket` is that of a place in the sale's waiting room.
@@ -59,7 +62,8 @@ impl PurchaseTokenIssuer {
     ) -> Result<NewPurchaseToken, Problem> {
         let view = self.catalog.view(sale).await?;
         let now_ms = now_ms();
-        if let Some(problem) = sale_state::refusal(&view, now_ms) {
+        let refusal = self.blocks.refusal(user, now_ms).or_else(|| sale_state::refusal(&view, now_ms));
+        if let Some(problem) = refusal {
             return Err(problem);
         }
         if view.sold_out.is_some() {

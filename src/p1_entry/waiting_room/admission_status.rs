@@ -8,6 +8,7 @@ use crate::domain::ids::{SaleId, UserId};
 use crate::domain::room::{ReleaseProgress, come_back_s};
 use crate::domain::states::{P1Entry, State};
 use crate::http::problem::{Kind, Problem};
+use crate::p1_entry::block_list::BlockList;
 use crate::p1_entry::catalog::{Catalog, SaleView};
 use crate::p1_entry::rate_limits::RateLimits;
 use crate::runtime::now_ms;
@@ -36,18 +37,22 @@ pub struct RoomEntrance {
     catalog: Catalog,
     limits: Arc<RateLimits>,
     rooms: WaitingRooms,
+    blocks: BlockList,
 }
 
 impl RoomEntrance {
     /// Puts the parts together.
     #[must_use]
-    pub(crate) const fn new(catalog: Catalog, limits: Arc<RateLimits>, rooms: WaitingRooms) -> Self {
-        Self { catalog, limits, rooms }
+    pub(crate) const fn new(catalog: Catalog, limits: Arc<RateLimits>, rooms: WaitingRooms, blocks: BlockList) -> Self {
+        Self { catalog, limits, rooms, blocks }
     }
 
     /// Takes a place in the room of a sale; coming again changes nothing.
     pub(crate) async fn enter(&self, user: &UserId, sale: &SaleId) -> Result<AdmissionStatus, Problem> {
         let view = self.with_room(sale).await?;
+        if let Some(problem) = self.blocks.refusal(user, now_ms()) {
+            return Err(problem);
+        }
         self.limits.take(user).await?;
         let known = self.rooms.state_of(&view).await?;
         let asked = self.rooms.arrivals.ask(Arrival { view: view.clone(), user: user.clone() }).await;
@@ -112,7 +117,8 @@ impl RoomEntrance {
             | P1Entry::Loading
             | P1Entry::SoldOut
             | P1Entry::NotFound
-            | P1Entry::Overloaded => None,
+            | P1Entry::Overloaded
+            | P1Entry::Blocked => None,
         };
         over.map_or(Ok(view), |(state, kind)| {
             count(State::P1(state), 1);

@@ -12,6 +12,7 @@ const TABLES: [(&str, &str); 17] = [
     ("purchases", "quantity"),
     ("drops", "version"),
     ("drop_purchases", "quantity"),
+    ("blocked_buyers", "reason"),
     ("request_outcome", "number"),
     ("outcome_event", "request_id"),
     ("failed_request", "status"),

@@ -2,6 +2,7 @@
 
 mod access;
 mod bad_input;
+mod blocks;
 mod buyer_ids;
 mod catalog;
 mod clock_steps;

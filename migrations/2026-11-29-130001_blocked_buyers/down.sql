@@ -1,0 +1,2 @@
+-- Lets every blocked buyer buy again; for development databases only.
+DROP TABLE blocked_buyers;
