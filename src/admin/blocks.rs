@@ -4,7 +4,7 @@ use super::act_body::ActBody;
 use super::calls::{OperateCall, ViewCall};
 use super::json_api::{AdminAnswer, JsonBody, ReadProblems, WriteProblems, answer, unexpected_query};
 use super::state::Admin;
-use crate::buyers::blocks::{Block, PAGE_MAX};
+use crate::buyers::rows::{Block, PAGE_MAX};
 use crate::buyers::forms::{self, BlockForm};
 use crate::domain::ids::UserId;
 use crate::http::problem::Kind;

@@ -2,7 +2,7 @@
 
 use super::failure::Failure;
 use super::{context, output};
-use crate::buyers::blocks::{Block, PAGE_MAX};
+use crate::buyers::rows::{Block, PAGE_MAX};
 use crate::buyers::forms::{self, BlockForm};
 use crate::config::Layers;
 use crate::http::times::shown_time;

@@ -4,7 +4,7 @@
 //! block holds in every process within two seconds while the database answers. While it does not, no block can be added, and what is
 //! known holds; a process that was started meanwhile knows none until the database is back. A crash leaves nothing.
 
-use crate::buyers::blocks::{Block, BlockRows, PAGE_MAX};
+use crate::buyers::rows::{Block, BlockRows, PAGE_MAX};
 use crate::domain::fault::{Fault, Progress};
 use crate::domain::ids::UserId;
 use crate::domain::states::{P1Entry, State};

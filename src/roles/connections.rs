@@ -3,7 +3,7 @@
 //! Input: the settings. Output: [`Servers`], or the key that cannot be used. A crash leaves nothing.
 
 use super::RoleError;
-use crate::buyers::blocks::BlockRows;
+use crate::buyers::rows::BlockRows;
 use crate::config::{P5Reconcile, ServerUrl, Settings};
 use crate::events::rows::{OrderEventRows, OutcomeEventRows};
 use crate::events::webhooks::rows::{Subscriptions, WebhookRows};
