@@ -3,5 +3,5 @@
 //! Input: an operator's wish. Output: rows, which each api process reads into its memory (`p1_entry::block_list`). An act and its
 //! change are one transaction: a crash leaves both or neither.
 
-pub mod rows;
 pub(crate) mod forms;
+pub mod rows;

@@ -2,8 +2,8 @@
 
 use super::failure::Failure;
 use super::{context, output};
-use crate::buyers::rows::{Block, PAGE_MAX};
 use crate::buyers::forms::{self, BlockForm};
+use crate::buyers::rows::{Block, PAGE_MAX};
 use crate::config::Layers;
 use crate::http::times::shown_time;
 use crate::roles::Servers;
