@@ -90,5 +90,5 @@ fn show(found: &[Block], limit: i64, json: bool) {
         }),
     );
     let is_full = i64::try_from(found.len()).is_ok_and(|count| count == limit);
-    output::more("after", named().last().filter(|_| is_full).map(|(buyer, _)| buyer));
+    output::more("after", named().next_back().filter(|_| is_full).map(|(buyer, _)| buyer));
 }

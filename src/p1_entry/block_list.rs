@@ -9,6 +9,7 @@ use crate::domain::fault::{Fault, Progress};
 use crate::domain::ids::UserId;
 use crate::domain::states::{P1Entry, State};
 use crate::http::problem::{Kind, Problem};
+use crate::p1_entry::rate_limits::RateLimits;
 use crate::runtime::Worker;
 use crate::store::mysql::DbError;
 use crate::telemetry::count;
@@ -68,6 +69,13 @@ impl BlockList {
         self.any.store(!until_ms.is_empty(), Ordering::Relaxed);
         metrics::gauge!("seckill_p1_entry_blocked_buyers_count").set(until_ms.len() as f64);
     }
+}
+
+/// What is asked about each buyer who wants to buy: blocked, or too fast.
+#[derive(Clone)]
+pub(crate) struct BuyerChecks {
+    pub(crate) blocks: BlockList,
+    pub(crate) limits: Arc<RateLimits>,
 }
 
 /// Refreshes the list from the database. Part of the api role.

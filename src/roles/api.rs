@@ -3,6 +3,7 @@
 //! Input: the settings, handles on the servers, a bound port. Output: a public server that listens once it is safe to
 //! sell. A crash leaves only what these phases leave.
 
+use super::connections::DatabaseRows;
 use super::tasks::RoleTasks;
 use super::{ApiOptions, CONNECT_GRACE, RoleContext, RoleError, bind_public};
 use crate::config::{Settings, api_complaints};
@@ -11,7 +12,7 @@ use crate::http::public_port::accept_queue_max;
 use crate::http::{BoundPort, ExtraRoutes};
 use crate::p1_entry::access_tokens::{Authenticator, KeyHealth};
 use crate::p1_entry::auto_warm::AutoWarm;
-use crate::p1_entry::block_list::{BlockList, BlockListRefresher};
+use crate::p1_entry::block_list::{BlockList, BlockListRefresher, BuyerChecks};
 use crate::p1_entry::catalog::{Catalog, CatalogHandles};
 use crate::p1_entry::http::{self, PublicApi, RequestBounds, Waiters};
 use crate::p1_entry::key_set::KeySetRefresher;
@@ -89,29 +90,23 @@ pub(super) async fn run(context: RoleContext, endpoint: PublicEndpoint) -> Resul
     let read = (rows.sales.clone(), rows.requests.clone());
     let fence = Fence::new(fence_handles(redis), read.clone(), guard.clone(), shards);
     let ids = RequestIds::start(redis.leases.clone(), owner.clone(), stopper.clone());
-    let filter = SaleIdFilter::default();
-    let (overload, blocks) = (Overload::new(entry.in_flight_max), BlockList::default());
+    let (filter, blocks, overload) =
+        (SaleIdFilter::default(), BlockList::default(), Overload::new(entry.in_flight_max));
     let catalog = Catalog::new(catalog_handles(redis), rows.sales.clone(), filter.clone(), &settings, &owner);
     let rooms = WaitingRooms::start(redis.rooms.clone(), overload.clone(), entry);
     let limits = Arc::new(RateLimits::start(entry, redis.rates.clone(), shards));
     let tokens = Arc::new(PurchaseTokens::new(entry.token_secrets_in_use(), entry.token_ttl_s));
     let ledger_reads = LedgerReads::start(ledger_handles(redis, fence.clone()), &settings.p5_reconcile);
     let reserve = Reserve::new(reserve_handles(redis), fence, shards, &settings.p2_reserve);
-    let admission = Admission::new(tokens.clone(), limits.clone(), guard.clone(), overload.clone(), blocks.clone());
+    let buyers = BuyerChecks { blocks: blocks.clone(), limits: limits.clone() };
     let replays = Replays::new(ledger_reads.clone(), shards);
+    let admission = Admission::new(tokens.clone(), buyers.clone(), guard.clone(), overload.clone());
     let refresher = endpoint.auth.refresher(&settings.auth, &stopper);
     let public = Arc::new(PublicApi {
         auth: endpoint.auth,
         purchasing: Purchasing::new(catalog.clone(), admission, replays, reserve, ids.clone()),
-        token_issuer: PurchaseTokenIssuer::new(
-            catalog.clone(),
-            rooms.clone(),
-            limits.clone(),
-            ids.clone(),
-            tokens,
-            blocks.clone(),
-        ),
-        rooms: RoomEntrance::new(catalog.clone(), limits.clone(), rooms.clone(), blocks.clone()),
+        token_issuer: PurchaseTokenIssuer::new(catalog.clone(), rooms.clone(), buyers.clone(), ids.clone(), tokens),
+        rooms: RoomEntrance::new(catalog.clone(), buyers, rooms.clone()),
         statuses: Statuses::start(ledger_reads.clone(), read, filter.clone(), shards, &stopper),
         my_orders: MyOrders::start(servers.fulfil_context(&settings), catalog.clone(), ledger_reads, limits),
         sales: SaleList::new(rows.sales.clone(), catalog.clone()),
@@ -121,16 +116,13 @@ pub(super) async fn run(context: RoleContext, endpoint: PublicEndpoint) -> Resul
         bounds: RequestBounds::new(&settings),
     });
     let backlog = OverloadHandles { outbox: redis.outbox.clone(), ledger: redis.ledger.clone() };
-
-    if let Some(refresher) = refresher {
-        tasks.worker(refresher, KeySetRefresher::PACE);
-    }
-    tasks.worker(guard.clone(), PollInterval::idle_ms(1_000));
-    tasks.worker(SaleIdFilterRefresher::new(rows.sales.clone(), filter), PollInterval::idle_ms(250));
-    tasks.worker(BlockListRefresher::new(rows.blocks.clone(), blocks), PollInterval::idle_ms(250));
-    tasks.worker(RoomReleaser::new(rooms, catalog), RoomReleaser::PACE);
     let monitor = OverloadMonitor::new(overload, backlog, rows.requests.clone(), shards, entry);
+
+    refresher.into_iter().for_each(|refresher| tasks.worker(refresher, KeySetRefresher::PACE));
+    tasks.worker(guard.clone(), PollInterval::idle_ms(1_000));
     tasks.worker(monitor, PollInterval::idle_ms(100));
+    tasks.worker(RoomReleaser::new(rooms, catalog), RoomReleaser::PACE);
+    read_from_database(&mut tasks, rows, filter, blocks);
     let (control, election) = (servers.sale_control(&settings), servers.election(LedWork::WarmUp));
     tasks.worker(AutoWarm::new(control, election, settings.p5_reconcile.warm_ahead_ms), PollInterval::idle_ms(1_000));
 
@@ -149,6 +141,12 @@ pub(super) async fn run(context: RoleContext, endpoint: PublicEndpoint) -> Resul
     });
     tasks.until_ended().await;
     Ok(())
+}
+
+/// Keeps what the process remembers of the database up to date.
+fn read_from_database(tasks: &mut RoleTasks, rows: &DatabaseRows, filter: SaleIdFilter, blocks: BlockList) {
+    tasks.worker(SaleIdFilterRefresher::new(rows.sales.clone(), filter), PollInterval::idle_ms(250));
+    tasks.worker(BlockListRefresher::new(rows.blocks.clone(), blocks), PollInterval::idle_ms(250));
 }
 
 /// The system cuts a longer accept queue without a word.

@@ -7,11 +7,10 @@ use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::sale::SaleDoor;
 use crate::domain::states::{P1Entry, State};
 use crate::http::problem::{Kind, Problem};
-use crate::p1_entry::block_list::BlockList;
+use crate::p1_entry::block_list::BuyerChecks;
 use crate::p1_entry::catalog::SaleView;
 use crate::p1_entry::overload::Overload;
 use crate::p1_entry::purchase_tokens::{PurchaseTokens, TokenFault};
-use crate::p1_entry::rate_limits::RateLimits;
 use crate::p1_entry::status::status_url;
 use crate::p2_reserve::DurabilityGuard;
 use crate::telemetry::count;
@@ -20,10 +19,9 @@ use std::sync::Arc;
 /// Checks attempts to buy. One a process.
 pub(crate) struct Admission {
     tokens: Arc<PurchaseTokens>,
-    limits: Arc<RateLimits>,
+    buyers: BuyerChecks,
     guard: DurabilityGuard,
     overload: Overload,
-    blocks: BlockList,
 }
 
 /// One attempt to buy.
@@ -72,12 +70,11 @@ impl Admission {
     #[must_use]
     pub(crate) const fn new(
         tokens: Arc<PurchaseTokens>,
-        limits: Arc<RateLimits>,
+        buyers: BuyerChecks,
         guard: DurabilityGuard,
         overload: Overload,
-        blocks: BlockList,
     ) -> Self {
-        Self { tokens, limits, guard, overload, blocks }
+        Self { tokens, buyers, guard, overload }
     }
 
     /// The request that the token stands for which was sent as `Idempotency-Key`.
@@ -115,13 +112,13 @@ impl Admission {
         if let (Some(problem), None) = (&overloaded, &attempt.token) {
             return Err(Refusal::Final(problem.clone()));
         }
-        self.limits.take(attempt.user).await.map_err(Refusal::Final)?;
+        self.buyers.limits.take(attempt.user).await.map_err(Refusal::Final)?;
         overloaded.map_or(Ok(()), |problem| Err(Refusal::UnlessReplayed(problem)))
     }
 
     /// What was accepted before the block stays accepted.
     fn buyer_is_blocked(&self, attempt: &Attempt<'_>) -> Option<Refusal> {
-        self.blocks.refusal(attempt.user, attempt.now_ms).map(Refusal::UnlessReplayed)
+        self.buyers.blocks.refusal(attempt.user, attempt.now_ms).map(Refusal::UnlessReplayed)
     }
 
     /// Before its start, after its end, paused, or not loaded.

@@ -7,10 +7,9 @@ use super::admission::sold_out;
 use super::sale_state;
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::http::problem::{Kind, Problem};
-use crate::p1_entry::block_list::BlockList;
+use crate::p1_entry::block_list::BuyerChecks;
 use crate::p1_entry::catalog::Catalog;
 use crate::p1_entry::purchase_tokens::PurchaseTokens;
-use crate::p1_entry::rate_limits::RateLimits;
 use crate::p1_entry::request_ids::RequestIds;
 use crate::p1_entry::waiting_room::WaitingRooms;
 use crate::runtime::now_ms;
@@ -30,10 +29,9 @@ pub(crate) struct NewPurchaseToken {
 pub struct PurchaseTokenIssuer {
     catalog: Catalog,
     rooms: WaitingRooms,
-    limits: Arc<RateLimits>,
+    buyers: BuyerChecks,
     ids: RequestIds,
     tokens: Arc<PurchaseTokens>,
-    blocks: BlockList,
 }
 
 impl PurchaseTokenIssuer {
@@ -42,12 +40,11 @@ impl PurchaseTokenIssuer {
     pub(crate) const fn new(
         catalog: Catalog,
         rooms: WaitingRooms,
-        limits: Arc<RateLimits>,
+        buyers: BuyerChecks,
         ids: RequestIds,
         tokens: Arc<PurchaseTokens>,
-        blocks: BlockList,
     ) -> Self {
-        Self { catalog, rooms, limits, ids, tokens, blocks }
+        Self { catalog, rooms, buyers, ids, tokens }
     }
 
     /// A token for one purchase of this buyer in this sale. `ticket` is that of a place in the sale's waiting room.
@@ -62,7 +59,7 @@ impl PurchaseTokenIssuer {
     ) -> Result<NewPurchaseToken, Problem> {
         let view = self.catalog.view(sale).await?;
         let now_ms = now_ms();
-        let refusal = self.blocks.refusal(user, now_ms).or_else(|| sale_state::refusal(&view, now_ms));
+        let refusal = self.buyers.blocks.refusal(user, now_ms).or_else(|| sale_state::refusal(&view, now_ms));
         if let Some(problem) = refusal {
             return Err(problem);
         }
@@ -72,7 +69,7 @@ impl PurchaseTokenIssuer {
         if view.sale.waiting_room {
             Box::pin(self.rooms.admit(&view, user, ticket)).await?;
         }
-        self.limits.take(user).await?;
+        self.buyers.limits.take(user).await?;
         let request_id = self.ids.next()?;
         let signed = self.tokens.issue(request_id, user, sale, now_ms);
         let (token, expires_at_s) = signed.ok_or(Problem::from(Kind::Internal))?;

@@ -8,9 +8,8 @@ use crate::domain::ids::{SaleId, UserId};
 use crate::domain::room::{ReleaseProgress, come_back_s};
 use crate::domain::states::{P1Entry, State};
 use crate::http::problem::{Kind, Problem};
-use crate::p1_entry::block_list::BlockList;
+use crate::p1_entry::block_list::BuyerChecks;
 use crate::p1_entry::catalog::{Catalog, SaleView};
-use crate::p1_entry::rate_limits::RateLimits;
 use crate::runtime::now_ms;
 use crate::store::redis::RoomPlace;
 use crate::telemetry::count;
@@ -35,25 +34,24 @@ pub(crate) struct AdmissionStatus {
 /// Where buyers take places and ask for them. One a process.
 pub struct RoomEntrance {
     catalog: Catalog,
-    limits: Arc<RateLimits>,
+    buyers: BuyerChecks,
     rooms: WaitingRooms,
-    blocks: BlockList,
 }
 
 impl RoomEntrance {
     /// Puts the parts together.
     #[must_use]
-    pub(crate) const fn new(catalog: Catalog, limits: Arc<RateLimits>, rooms: WaitingRooms, blocks: BlockList) -> Self {
-        Self { catalog, limits, rooms, blocks }
+    pub(crate) const fn new(catalog: Catalog, buyers: BuyerChecks, rooms: WaitingRooms) -> Self {
+        Self { catalog, buyers, rooms }
     }
 
     /// Takes a place in the room of a sale; coming again changes nothing.
     pub(crate) async fn enter(&self, user: &UserId, sale: &SaleId) -> Result<AdmissionStatus, Problem> {
         let view = self.with_room(sale).await?;
-        if let Some(problem) = self.blocks.refusal(user, now_ms()) {
+        if let Some(problem) = self.buyers.blocks.refusal(user, now_ms()) {
             return Err(problem);
         }
-        self.limits.take(user).await?;
+        self.buyers.limits.take(user).await?;
         let known = self.rooms.state_of(&view).await?;
         let asked = self.rooms.arrivals.ask(Arrival { view: view.clone(), user: user.clone() }).await;
         let entered = asked.map_err(|busy| Kind::Unavailable.because(busy.to_string()))?;

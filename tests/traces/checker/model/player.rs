@@ -189,7 +189,7 @@ impl<'a> Player<'a> {
         if allowed.world.as_ref() != Some(world) {
             allowed.actions.clear();
             self.setup.actions(world, &mut allowed.actions);
-            allowed.world = Some(world.clone());
+            allowed.world = Some(*world);
         }
         allowed.actions.contains(&action)
     }
