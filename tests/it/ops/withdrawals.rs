@@ -97,13 +97,13 @@ fn four_buckets_give_no_more_than_was_asked_for_however_many_finish_it_while_buy
     run(async {
         let world = World::with(&[Api, Relay, Consumer], &["redis.shards=4"]).await;
         let sale = world.sale("crowded", 400, None).await;
-        let withdraw = async |name: &'static str, units| {
+        let withdraw = |name: &'static str, units| {
             let (control, sale) = (world.sale_control(), sale.clone());
             tokio::spawn(async move { control.withdraw(&sale, name, units).await.unwrap() })
         };
         let mut left = 400;
         for (name, units) in [("a", 100), ("b", 100), ("c", 80)] {
-            let all = [withdraw(name, units).await, withdraw(name, units).await, withdraw(name, units).await];
+            let all = [withdraw(name, units), withdraw(name, units), withdraw(name, units)];
             drop(world.sell(&sale, 20).await);
             let mut taken = Vec::new();
             for one in all {
