@@ -3,6 +3,7 @@
 //! A change and its act are one transaction. A process that reads what changed within some seconds misses nothing as long as no
 //! transaction takes longer to commit: the time in the row is that of its statement.
 
+use self::schema::blocked_buyers;
 use crate::domain::ids::UserId;
 use crate::domain::operator::{ActTarget, Actor, Operation, OperatorAct};
 use crate::sales::rows::acts;
@@ -11,13 +12,26 @@ use crate::store::mysql::columns::{MaybeUnixMs, UnixMs};
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::mysql_handle;
 use crate::store::mysql::pool::Conn;
-use crate::store::mysql::schema::blocked_buyers;
 use diesel::dsl::sql;
 use diesel::prelude::*;
 use diesel::sql_types::{Bool, Datetime, Nullable};
 use diesel_async::{AsyncConnection, RunQueryDsl};
 use serde::Serialize;
 use serde_json::json;
+
+#[allow(missing_docs, reason = "the migration says what each column is")]
+mod schema {
+    diesel::table! {
+        blocked_buyers (user_id) {
+            user_id -> Binary,
+            reason -> Varchar,
+            ends_at -> Nullable<Datetime>,
+            blocked_at -> Datetime,
+            lifted_at -> Nullable<Datetime>,
+            changed_at -> Datetime,
+        }
+    }
+}
 
 mysql_handle! {
     /// Buyers who may not buy.

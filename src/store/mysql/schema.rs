@@ -41,17 +41,6 @@ diesel::table! {
 }
 
 diesel::table! {
-    blocked_buyers (user_id) {
-        user_id -> Binary,
-        reason -> Varchar,
-        ends_at -> Nullable<Datetime>,
-        blocked_at -> Datetime,
-        lifted_at -> Nullable<Datetime>,
-        changed_at -> Datetime,
-    }
-}
-
-diesel::table! {
     orders (request_id) {
         request_id -> Unsigned<BigInt>,
         sale_id -> Binary,
