@@ -29,7 +29,7 @@ pub(crate) enum WithdrawalProgress {
     Done(i64),
     /// Redis has the sale frozen: the rebuild comes first.
     Frozen,
-    /// Redis lost keys of the sale, or has another epoch of it: the rebuild comes first.
+    /// Redis lost keys of the sale, went back in time, or has another epoch of it: the rebuild comes first.
     KeysLost,
 }
 
@@ -74,7 +74,7 @@ pub(crate) async fn finish(
             break;
         }
         tried = Some(sale.epoch);
-        let taken = match take(redis, shards, &sale, withdrawal).await? {
+        let taken = match take(rows, redis, (&sale, shards), withdrawal).await? {
             Taken::All(taken) => taken,
             // A rebuild may have moved on since the sale was read.
             Taken::Stopped(progress) => {
@@ -99,9 +99,9 @@ pub(crate) async fn finish(
 
 /// Takes the units from the shards.
 async fn take(
+    rows: &SaleAndGrantRows,
     redis: &SaleHandles,
-    shards: u16,
-    sale: &Sale,
+    (sale, shards): (&Sale, u16),
     withdrawal: &Withdrawal,
 ) -> Result<Taken, WithdrawalError> {
     let (id, grant_id) = (&sale.sale_id, withdrawal.grant_id());
@@ -117,12 +117,14 @@ async fn take(
     for (shard, planned) in (0..shards).zip(plan) {
         left_to_later -= planned;
         let most = (wanted - left_to_later).max(0);
-        match redis.sale_keys.withdraw(id, (shard, sale.epoch), (&grant_id, most)).await? {
+        let number = rows.requests.highest_number(id, shard, sale.epoch).await?;
+        match redis.sale_keys.withdraw(id, (shard, sale.epoch, number), (&grant_id, most)).await? {
             Withdrawn::Units(units) => wanted -= units,
             Withdrawn::Frozen => return Ok(Taken::Stopped(WithdrawalProgress::Frozen)),
             // Nothing of a closed sale is on sale, and no rebuild comes: what Redis has lost of it stays in the books as unsold.
-            Withdrawn::KeysMissing | Withdrawn::OtherEpoch if sale.status == SaleStatus::Closed => {}
-            Withdrawn::KeysMissing | Withdrawn::OtherEpoch => {
+            Withdrawn::KeysMissing | Withdrawn::OtherEpoch | Withdrawn::Rewound
+                if sale.status == SaleStatus::Closed => {}
+            Withdrawn::KeysMissing | Withdrawn::OtherEpoch | Withdrawn::Rewound => {
                 return Ok(Taken::Stopped(WithdrawalProgress::KeysLost));
             }
         }

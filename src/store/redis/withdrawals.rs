@@ -21,14 +21,17 @@ pub enum Withdrawn {
     OtherEpoch,
     /// The sale is frozen; its rebuild sets the stock.
     Frozen,
+    /// The shard has accepted less than the database knows of: it went back in time, and nothing was taken.
+    Rewound,
 }
 
 impl SaleKeys {
-    /// Takes up to `withdrawal.1` unsold units (0 or more) from one shard, once for each grant id `withdrawal.0`. Repeating is safe.
+    /// Takes up to `withdrawal.1` unsold units (0 or more) from one shard, once for each grant id `withdrawal.0`. `number` is the
+    /// highest acceptance number that the database had of this epoch and shard before the call. Repeating is safe.
     pub async fn withdraw(
         &self,
         sale: &SaleId,
-        (shard, epoch): (u16, u32),
+        (shard, epoch, number): (u16, u32, u64),
         withdrawal: (&str, i64),
     ) -> Result<Withdrawn, RedisFault> {
         let keys = vec![
@@ -36,7 +39,8 @@ impl SaleKeys {
             self.redis.keys.stock(shard, sale),
             self.redis.keys.grants(shard, sale),
         ];
-        let args = vec![Value::Integer(epoch.into()), text(withdrawal.0), Value::Integer(withdrawal.1.max(0))];
+        let (units, number) = (Value::Integer(withdrawal.1.max(0)), text(&number.to_string()));
+        let args = vec![Value::Integer(epoch.into()), text(withdrawal.0), units, number];
         match integer(&self.redis.script_replicated(&WITHDRAW, keys, args).await?)? {
             units @ 0.. => {
                 trace_point!(Granted {
@@ -52,6 +56,7 @@ impl SaleKeys {
             -1 => Ok(Withdrawn::KeysMissing),
             -2 => Ok(Withdrawn::OtherEpoch),
             -3 => Ok(Withdrawn::Frozen),
+            -4 => Ok(Withdrawn::Rewound),
             other => Err(RedisFault::Contract(format!("withdraw answered {other}"))),
         }
     }

@@ -90,7 +90,7 @@ impl Bench<'_> {
         // What a repeat asks for does not matter.
         for asked in [i64::from(units), 1_000] {
             let keys = &self.world.servers.redis.sale_keys;
-            let withdrawn = keys.withdraw(&self.sale, (0, EPOCH), (&format!("w{no}"), asked)).await.unwrap();
+            let withdrawn = keys.withdraw(&self.sale, (0, EPOCH, 0), (&format!("w{no}"), asked)).await.unwrap();
             prop_assert_eq!(withdrawn, expected, "step {}", no);
         }
         self.model.stock -= taken;

@@ -14,7 +14,7 @@ fn units_leave_a_bucket_once_for_each_name_and_never_more_than_there_are() {
         let (store, mut redis) = (&world.servers.redis, RawRedis::of(&world).await);
         let sale = redis_sale("withdrawn", 5);
         let withdraw = async |epoch, name: &str, units| {
-            store.sale_keys.withdraw(&sale.sale_id, (0, epoch), (name, units)).await.unwrap()
+            store.sale_keys.withdraw(&sale.sale_id, (0, epoch, 0), (name, units)).await.unwrap()
         };
         let counted = async || {
             let counted = store.sale_keys.count(&sale.sale_id, 0).await.unwrap().unwrap();
@@ -34,10 +34,14 @@ fn units_leave_a_bucket_once_for_each_name_and_never_more_than_there_are() {
         store.sale_keys.set_state(&sale.sale_id, 0, MetaState::Frozen, &[MetaState::Loaded]).await.unwrap();
         assert_eq!((withdraw(EPOCH, "withdraw-d", 1).await, counted().await), (Withdrawn::Frozen, (5, 5, 5)));
 
-        // A stock that is no number: refused, and nothing has happened.
+        // Less was accepted than the database knows of: what looks unsold may be sold.
         store.sale_keys.set_state(&sale.sale_id, 0, MetaState::Open, &[MetaState::Frozen]).await.unwrap();
+        let rewound = store.sale_keys.withdraw(&sale.sale_id, (0, EPOCH, 1), ("withdraw-e", 1)).await.unwrap();
+        assert_eq!((rewound, counted().await), (Withdrawn::Rewound, (5, 5, 5)));
+
+        // A stock that is no number: refused, and nothing has happened.
         redis.call(&["SET", &store.keys.stock(0, &sale.sale_id), "x"]).await;
-        assert!(store.sale_keys.withdraw(&sale.sale_id, (0, EPOCH), ("withdraw-e", 1)).await.is_err());
+        assert!(store.sale_keys.withdraw(&sale.sale_id, (0, EPOCH, 0), ("withdraw-e", 1)).await.is_err());
         assert_eq!(redis.call(&["HLEN", &store.keys.grants(0, &sale.sale_id)]).await.int(), 5);
         world.stop().await;
     });
@@ -56,7 +60,8 @@ fn the_kept_sum_of_many_grants_stays_true() {
         let meta = store.keys.meta(0, &sale.sale_id);
         let kept = async |redis: &mut RawRedis| redis.call(&["HGET", &meta, "granted"]).await.text();
         assert!(kept(&mut redis).await.starts_with("131 270 "));
-        let withdraw = async |name: &str| store.sale_keys.withdraw(&sale.sale_id, (0, EPOCH), (name, 7)).await.unwrap();
+        let withdraw =
+            async |name: &str| store.sale_keys.withdraw(&sale.sale_id, (0, EPOCH, 0), (name, 7)).await.unwrap();
         assert_eq!(
             (withdraw("withdraw-a").await, withdraw("withdraw-a").await),
             (Withdrawn::Units(7), Withdrawn::Units(7))
