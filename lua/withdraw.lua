@@ -11,7 +11,7 @@
 -- less than nothing, so every count of grants is right without knowing of withdrawals. It is there for 0 units as well: a repeat must
 -- not find units that came in between. Never from frozen keys: their rebuild sets the stock by the database's, which has these units.
 --
--- Never from a shard that went back in time: what looks unsold there may be sold, and only the reserve script stands behind the boot
+-- Never from a shard that went back in time: what seems unsold there may be sold, and only the reserve script stands behind the boot
 -- fence. So the fence's comparison is made here, in the same step.
 --
 -- Of many grants the meta keeps the sum (grant.lua). A sum that is true stays true here; another one is left to the next grant.

@@ -15,7 +15,6 @@ use super::DurabilityGuard;
 use crate::domain::ids::SaleId;
 use crate::domain::sale::Sale;
 use crate::faults::left_out;
-use crate::orders::rows::RequestRows;
 use crate::runtime::now_ms;
 use crate::sales::rows::SaleRows;
 use crate::store::mysql::DbError;
@@ -71,7 +70,6 @@ pub struct FenceHandles {
 pub struct Fence {
     redis: FenceHandles,
     sales: SaleRows,
-    requests: RequestRows,
     guard: DurabilityGuard,
     shards: u16,
     /// By shard; that of a server's first one is held while the server is compared.
@@ -81,14 +79,9 @@ pub struct Fence {
 impl Fence {
     /// A fence between this Redis and this database; `guard` watches this Redis.
     #[must_use]
-    pub fn new(
-        redis: FenceHandles,
-        (sales, requests): (SaleRows, RequestRows),
-        guard: DurabilityGuard,
-        shards: u16,
-    ) -> Self {
+    pub fn new(redis: FenceHandles, sales: SaleRows, guard: DurabilityGuard, shards: u16) -> Self {
         let comparing = (0..shards).map(|_shard| Mutex::default()).collect();
-        Self { redis, sales, requests, guard, shards, comparing }
+        Self { redis, sales, guard, shards, comparing }
     }
 
     /// Compares every live sale with what the server of `shard` has of it, freezes those that were rewound, then loads the
@@ -183,7 +176,7 @@ impl Fence {
     /// The epoch up to which the sale has to be frozen: the later of Redis' and the database's. `None` if Redis is in the sale's epoch
     /// and has all numbers that the database has, or if its keys are lost or damaged: the script sells nothing then.
     async fn epoch_to_freeze(&self, sale: &Sale, shard: u16) -> Result<Option<u32>, FenceFault> {
-        let highest = self.requests.highest_number(&sale.sale_id, shard, sale.epoch).await?;
+        let highest = self.sales.highest_number(&sale.sale_id, shard, sale.epoch).await?;
         let Some(meta) = self.readable_meta(&sale.sale_id, shard).await? else { return Ok(None) };
         let in_step = meta.epoch == sale.epoch && meta.number >= highest;
         if in_step {

@@ -145,7 +145,7 @@ async fn is_over(context: &FulfilContext, sale: &Sale, shard: u16) -> Result<boo
 
 /// Whether Redis has all keys of the sale, and has not gone back in time behind the database.
 async fn is_whole(context: &FulfilContext, sale: &Sale, shard: u16) -> Result<bool, Unread> {
-    let highest = context.requests.highest_number(&sale.sale_id, shard, sale.epoch).await?;
+    let highest = context.rows.sales.highest_number(&sale.sale_id, shard, sale.epoch).await?;
     let keys = &context.redis.sale_keys;
     let Some(meta) = keys.meta(&sale.sale_id, shard).await? else { return Ok(false) };
     let is_current = meta.state != MetaState::Frozen && meta.epoch == sale.epoch && meta.number >= highest;

@@ -88,7 +88,7 @@ pub(super) async fn run(context: RoleContext, endpoint: PublicEndpoint) -> Resul
 
     let guard = DurabilityGuard::new(redis.health.clone());
     let read = (rows.sales.clone(), rows.requests.clone());
-    let fence = Fence::new(fence_handles(redis), read.clone(), guard.clone(), shards);
+    let fence = Fence::new(fence_handles(redis), rows.sales.clone(), guard.clone(), shards);
     let ids = RequestIds::start(redis.leases.clone(), owner.clone(), stopper.clone());
     let (filter, blocks, overload) =
         (SaleIdFilter::default(), BlockList::default(), Overload::new(entry.in_flight_max));

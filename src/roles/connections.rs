@@ -109,7 +109,7 @@ impl DatabaseRows {
     }
 
     fn giving(&self) -> SaleAndGrantRows {
-        SaleAndGrantRows { sales: self.sales.clone(), grants: self.grants.clone(), requests: self.requests.clone() }
+        SaleAndGrantRows { sales: self.sales.clone(), grants: self.grants.clone() }
     }
 }
 

@@ -10,7 +10,6 @@ use crate::domain::ids::SaleId;
 use crate::domain::sale::SaleStatus;
 use crate::domain::shard::{home_shard, share};
 use crate::faults::{between_steps, crash_point, hold, left_out};
-use crate::orders::rows::RequestRows;
 use crate::sales::rows::{GrantRows, SaleRows, grants};
 use crate::store::mysql::DbError;
 use crate::store::redis::{Granted, RedisFault};
@@ -64,8 +63,6 @@ async fn returned_again(
 pub(crate) struct SaleAndGrantRows {
     pub(crate) sales: SaleRows,
     pub(crate) grants: GrantRows,
-    /// What a withdrawal compares Redis with.
-    pub(crate) requests: RequestRows,
 }
 
 /// Gives Redis a sale's open grants. Repeating is safe.

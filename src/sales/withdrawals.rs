@@ -117,7 +117,7 @@ async fn take(
     for (shard, planned) in (0..shards).zip(plan) {
         left_to_later -= planned;
         let most = (wanted - left_to_later).max(0);
-        let number = rows.requests.highest_number(id, shard, sale.epoch).await?;
+        let number = rows.sales.highest_number(id, shard, sale.epoch).await?;
         match redis.sale_keys.withdraw(id, (shard, sale.epoch, number), (&grant_id, most)).await? {
             Withdrawn::Units(units) => wanted -= units,
             Withdrawn::Frozen => return Ok(Taken::Stopped(WithdrawalProgress::Frozen)),

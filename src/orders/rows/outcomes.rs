@@ -7,7 +7,7 @@ use crate::orders::rows::handles::RequestRows;
 use crate::store::mysql::codes::{read_outcome, unreadable};
 use crate::store::mysql::columns::UnixMs;
 use crate::store::mysql::fault::DbError;
-use crate::store::mysql::schema::{closed_findings, request_outcome, sale_epochs};
+use crate::store::mysql::schema::{request_outcome, sale_epochs};
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 use std::collections::HashMap;
@@ -139,33 +139,6 @@ impl RequestRows {
     pub(crate) async fn has_end(&self, sale_id: &SaleId, shard: u16, epoch: u32) -> Result<bool, DbError> {
         let end = sale_epochs::table.find((sale_id.as_str().as_bytes(), epoch, shard));
         self.db.run("outcomes_has_end", async |conn| Ok(end.count().get_result::<i64>(conn).await? > 0)).await
-    }
-
-    /// The highest acceptance number that was given for sure in this (sale, shard, epoch): with an outcome, or closed; else 0. The boot
-    /// fence compares Redis' own with it.
-    pub async fn highest_number(&self, sale_id: &SaleId, shard: u16, epoch: u32) -> Result<u64, DbError> {
-        let sale = sale_id.as_str().as_bytes();
-        let (decided, closed): (Option<u64>, Option<u64>) = self
-            .db
-            .run("highest_number", async |conn| {
-                let decided = request_outcome::table
-                    .filter(request_outcome::sale_id.eq(sale))
-                    .filter(request_outcome::shard.eq(shard))
-                    .filter(request_outcome::epoch.eq(epoch))
-                    .select(diesel::dsl::max(request_outcome::number))
-                    .first(conn)
-                    .await?;
-                let closed = closed_findings::table
-                    .filter(closed_findings::sale_id.eq(sale))
-                    .filter(closed_findings::epoch.eq(epoch))
-                    .filter(closed_findings::shard.eq(shard))
-                    .select(diesel::dsl::max(closed_findings::last_number))
-                    .first(conn)
-                    .await?;
-                Ok((decided, closed))
-            })
-            .await?;
-        Ok(decided.max(closed).unwrap_or(0))
     }
 }
 

@@ -7,6 +7,7 @@ pub(crate) mod drops;
 pub mod error;
 pub mod grants;
 mod lists;
+mod numbers;
 
 use crate::domain::grant_names::FIRST_GRANT;
 use crate::domain::ids::SaleId;

@@ -39,7 +39,7 @@ impl SaleKeys {
             self.redis.keys.stock(shard, sale),
             self.redis.keys.grants(shard, sale),
         ];
-        let (units, number) = (Value::Integer(withdrawal.1.max(0)), text(&number.to_string()));
+        let (units, number) = (Value::Integer(withdrawal.1.max(0)), text(number.to_string()));
         let args = vec![Value::Integer(epoch.into()), text(withdrawal.0), units, number];
         match integer(&self.redis.script_replicated(&WITHDRAW, keys, args).await?)? {
             units @ 0.. => {

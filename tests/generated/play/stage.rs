@@ -149,8 +149,8 @@ impl Stage {
             transfers: store.transfers.clone(),
         };
         let guard = DurabilityGuard::new(store.health.clone());
-        let rows = (world.servers.rows.sales.clone(), world.servers.rows.requests.clone());
-        let fence = Fence::new(handles, rows, guard, 1);
+        let sales = world.servers.rows.sales.clone();
+        let fence = Fence::new(handles, sales, guard, 1);
         let topology = Topology::new(&world.servers.rabbit);
         let relays = [RelayHand::new(&world, 0).await, RelayHand::new(&world, 1).await];
         let consumers = [ConsumerHand::new(&world).await, ConsumerHand::new(&world).await];

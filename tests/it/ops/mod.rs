@@ -25,3 +25,4 @@ mod tls_files;
 mod vanished_hosts;
 mod which_system;
 mod withdrawals;
+mod withdrawals_rewound;

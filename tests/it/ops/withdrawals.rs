@@ -184,30 +184,6 @@ fn a_rebuild_between_redis_and_the_database_gives_the_units_back_and_they_are_ta
     });
 }
 
-/// An older copy was loaded into Redis, and no purchase has come to the boot fence since.
-#[test]
-fn what_looks_unsold_in_a_redis_that_went_back_in_time_is_not_taken() {
-    run(async {
-        let mut world = World::with(&[Api, Relay, Consumer], QUICK).await;
-        let sale = world.sale("rewound", 10, None).await;
-        drop(world.sell(&sale, 6).await);
-        assert_eq!(world.settled(&sale).await.counted.ordered, 6);
-        let keys = &world.servers.redis.keys;
-        let (meta, stock) = (keys.meta(0, &sale), keys.stock(0, &sale));
-        world.redis(&["HSET", &meta, "number", "1"]).await;
-        world.redis(&["SET", &stock, "9"]).await;
-        let refused = world.cli(&["sale", "withdraw", "rewound", "9", "--name", "n"]).exits(1);
-        assert!(refused.err.contains("until it is rebuilt"), "{refused:?}");
-        assert_eq!(world.units(&sale).await, (9, 10, 4), "nothing left");
-        world.cli(&["sale", "rebuild", "rewound"]).exits(0);
-        world.start_roles(&[Reconcile]).await;
-        eventually("p5 finished it after the rebuild", async || world.open_withdrawals().await == 0).await;
-        assert_eq!(world.units(&sale).await, (0, 6, 0), "what was really unsold");
-        assert!(world.settled(&sale).await.consistent());
-        world.finish().await;
-    });
-}
-
 #[test]
 fn a_move_takes_units_from_one_sale_of_a_drop_to_another_once() {
     run(async {

@@ -33,8 +33,8 @@ fn a_group_is_persisted_once_and_repeats_learn_their_outcome() {
         assert_eq!(got[60], Verdict::Already(Outcome::Ordered));
         assert_eq!(got[61], Verdict::Already(Outcome::Ordered));
         assert_sound(&db, "s", 260).await;
-        assert_eq!(rows(&db).requests.highest_number(&sale_id("s"), 0, 1).await, Ok(260));
-        assert_eq!(rows(&db).requests.highest_number(&sale_id("s"), 1, 1).await, Ok(0));
+        assert_eq!(rows(&db).sales.highest_number(&sale_id("s"), 0, 1).await, Ok(260));
+        assert_eq!(rows(&db).sales.highest_number(&sale_id("s"), 1, 1).await, Ok(0));
 
         let story = rows(&db).requests.records_of(RequestId::new(7).unwrap()).await.unwrap();
         let order = story.order.unwrap();

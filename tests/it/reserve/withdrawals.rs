@@ -34,7 +34,7 @@ fn units_leave_a_bucket_once_for_each_name_and_never_more_than_there_are() {
         store.sale_keys.set_state(&sale.sale_id, 0, MetaState::Frozen, &[MetaState::Loaded]).await.unwrap();
         assert_eq!((withdraw(EPOCH, "withdraw-d", 1).await, counted().await), (Withdrawn::Frozen, (5, 5, 5)));
 
-        // Less was accepted than the database knows of: what looks unsold may be sold.
+        // Less was accepted than the database knows of: what seems unsold may be sold.
         store.sale_keys.set_state(&sale.sale_id, 0, MetaState::Open, &[MetaState::Frozen]).await.unwrap();
         let rewound = store.sale_keys.withdraw(&sale.sale_id, (0, EPOCH, 1), ("withdraw-e", 1)).await.unwrap();
         assert_eq!((rewound, counted().await), (Withdrawn::Rewound, (5, 5, 5)));

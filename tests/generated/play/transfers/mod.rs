@@ -71,8 +71,8 @@ impl BucketsStage {
             transfers: store.transfers.clone(),
         };
         let guard = DurabilityGuard::new(store.health.clone());
-        let rows = (world.servers.rows.sales.clone(), world.servers.rows.requests.clone());
-        let fence = Fence::new(handles, rows, guard, SHARDS);
+        let sales = world.servers.rows.sales.clone();
+        let fence = Fence::new(handles, sales, guard, SHARDS);
         Self {
             context: world.reconcile_context(),
             nodes,

@@ -36,8 +36,7 @@ impl Buckets {
             transfers: store.transfers.clone(),
         };
         let guard = DurabilityGuard::new(store.health.clone());
-        let fence =
-            Fence::new(fence, (world.servers.rows.sales.clone(), world.servers.rows.requests.clone()), guard, shards);
+        let fence = Fence::new(fence, world.servers.rows.sales.clone(), guard, shards);
         // Nothing here is about being slow.
         let p2 = seckill::config::P2Reserve { deadline_ms: 30_000, ..world.settings.p2_reserve.clone() };
         let handles = ReserveHandles {
