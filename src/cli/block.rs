@@ -85,7 +85,7 @@ fn show(found: &[Block], limit: i64, json: bool) {
     output::table(
         ["buyer", "since", "until", "reason"],
         named().map(|(buyer, block)| {
-            let until = block.ends_at_ms.map_or_else(|| "lifted by hand".to_owned(), shown_time);
+            let until = block.ends_at_ms.map_or_else(|| "it is lifted".to_owned(), shown_time);
             [buyer, shown_time(block.blocked_at_ms), until, block.reason.clone()]
         }),
     );
