@@ -5,7 +5,7 @@ use super::calls::{OperateCall, ViewCall};
 use super::json_api::{AdminAnswer, JsonBody, ReadProblems, WriteProblems, answer, unexpected_query};
 use super::state::Admin;
 use crate::buyers::forms::{self, BlockForm};
-use crate::buyers::rows::{Block, PAGE_MAX};
+use crate::buyers::rows::{BlockDocument, PAGE_MAX};
 use crate::domain::ids::UserId;
 use crate::http::problem::Kind;
 use actix_web::web;
@@ -35,27 +35,6 @@ pub(super) struct BlocksQuery {
 pub(super) struct BlockList {
     /// In the order of the buyers' ids.
     blocks: Vec<BlockDocument>,
-}
-
-/// A buyer who may not buy.
-#[derive(Serialize, utoipa::ToSchema)]
-#[schema(as = Block)]
-struct BlockDocument {
-    buyer: String,
-    /// Why, in the operator's words.
-    reason: String,
-    /// When it ends by itself, Unix milliseconds; null: never.
-    ends_at_ms: Option<i64>,
-    /// Since when, Unix milliseconds.
-    blocked_at_ms: i64,
-}
-
-impl BlockDocument {
-    fn of(block: Block) -> Option<Self> {
-        let buyer = block.buyer()?.as_str().to_owned();
-        let Block { reason, ends_at_ms, blocked_at_ms, .. } = block;
-        Some(Self { buyer, reason, ends_at_ms, blocked_at_ms })
-    }
 }
 
 /// What an act on a block came to.

@@ -82,6 +82,28 @@ impl Block {
     }
 }
 
+/// A buyer who may not buy, for the admin API and the command line.
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = Block)]
+pub(crate) struct BlockDocument {
+    pub(crate) buyer: String,
+    /// Why, in the operator's words.
+    pub(crate) reason: String,
+    /// When it ends by itself, Unix milliseconds; null: never.
+    pub(crate) ends_at_ms: Option<i64>,
+    /// Since when, Unix milliseconds.
+    pub(crate) blocked_at_ms: i64,
+}
+
+impl BlockDocument {
+    /// `None` for a row that blocks none.
+    pub(crate) fn of(block: Block) -> Option<Self> {
+        let buyer = block.buyer()?.as_str().to_owned();
+        let Block { reason, ends_at_ms, blocked_at_ms, .. } = block;
+        Some(Self { buyer, reason, ends_at_ms, blocked_at_ms })
+    }
+}
+
 /// Why a buyer was not blocked.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BlockError {

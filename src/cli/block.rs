@@ -3,7 +3,7 @@
 use super::failure::Failure;
 use super::{context, output};
 use crate::buyers::forms::{self, BlockForm};
-use crate::buyers::rows::{Block, PAGE_MAX};
+use crate::buyers::rows::{Block, BlockDocument, PAGE_MAX};
 use crate::config::Layers;
 use crate::http::times::shown_time;
 use crate::roles::Servers;
@@ -62,33 +62,27 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: BlockCommand)
         }
         BlockCommand::List { after, limit, json } => {
             let after = after.as_deref().map(forms::buyer).transpose()?;
-            show(&blocks.page(after.as_ref(), limit).await?, limit, json);
+            show(blocks.page(after.as_ref(), limit).await?, limit, json);
         }
     }
     Ok(0)
 }
 
-fn show(found: &[Block], limit: i64, json: bool) {
-    let named = || found.iter().filter_map(|block| Some((block.buyer()?.as_str().to_owned(), block)));
+fn show(page: Vec<Block>, limit: i64, json: bool) {
+    let is_full = i64::try_from(page.len()).is_ok_and(|count| count == limit);
+    let found: Vec<BlockDocument> = page.into_iter().filter_map(BlockDocument::of).collect();
     if json {
-        let documents: Vec<_> = named()
-            .map(|(buyer, block)| {
-                let Block { reason, ends_at_ms, blocked_at_ms, .. } = block;
-                json!({ "buyer": buyer, "reason": reason, "ends_at_ms": ends_at_ms, "blocked_at_ms": blocked_at_ms })
-            })
-            .collect();
-        return output::json(&json!({ "blocks": documents }));
+        return output::json(&json!({ "blocks": found }));
     }
     if found.is_empty() {
         return output::line("no buyer is blocked");
     }
     output::table(
         ["buyer", "since", "until", "reason"],
-        named().map(|(buyer, block)| {
+        found.iter().map(|block| {
             let until = block.ends_at_ms.map_or_else(|| "it is lifted".to_owned(), shown_time);
-            [buyer, shown_time(block.blocked_at_ms), until, block.reason.clone()]
+            [block.buyer.clone(), shown_time(block.blocked_at_ms), until, block.reason.clone()]
         }),
     );
-    let is_full = i64::try_from(found.len()).is_ok_and(|count| count == limit);
-    output::more("after", named().next_back().filter(|_| is_full).map(|(buyer, _)| buyer));
+    output::more("after", found.last().filter(|_| is_full).map(|block| &block.buyer));
 }

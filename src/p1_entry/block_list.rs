@@ -10,6 +10,7 @@ use crate::domain::ids::UserId;
 use crate::domain::states::{P1Entry, State};
 use crate::http::problem::{Kind, Problem};
 use crate::p1_entry::rate_limits::RateLimits;
+use crate::p1_entry::reading_pace::{CHANGED_S, ReadingPace};
 use crate::runtime::Worker;
 use crate::store::mysql::DbError;
 use crate::telemetry::count;
@@ -20,12 +21,6 @@ use std::time::{Duration, Instant};
 
 /// The database is asked for changes this often.
 const REFRESH_EVERY: Duration = Duration::from_millis(700);
-/// What was changed in this time is read, seconds: far longer than an act takes to commit.
-const CHANGED_S: u32 = 60;
-/// After this time without a reading all blocks are read: half of [`CHANGED_S`], the other half is for an act that was committing.
-const MISSED_AFTER: Duration = Duration::from_secs(CHANGED_S as u64 / 2);
-/// All blocks are read this often, whatever happens: so that a clock of the database that jumped hides no change for longer.
-const REFILL_EVERY: Duration = Duration::from_secs(600);
 
 /// The blocked buyers. Clones share them.
 #[derive(Clone, Default)]
@@ -82,22 +77,19 @@ pub(crate) struct BuyerChecks {
 pub(crate) struct BlockListRefresher {
     rows: BlockRows,
     list: BlockList,
-    /// When all blocks were read last; `None`: never.
-    filled_at: Option<Instant>,
-    /// When changes were read last.
-    read_at: Instant,
+    pace: ReadingPace,
 }
 
 impl BlockListRefresher {
     /// Fills `list` from the database.
     #[must_use]
     pub(crate) fn new(rows: BlockRows, list: BlockList) -> Self {
-        Self { rows, list, filled_at: None, read_at: Instant::now() }
+        Self { rows, list, pace: ReadingPace::new(REFRESH_EVERY) }
     }
 
     /// Reads what was changed; `false` when that is not enough.
     async fn read_changes(&self) -> Result<bool, DbError> {
-        if self.filled_at.is_none_or(|at| at.elapsed() >= REFILL_EVERY) || self.read_at.elapsed() >= MISSED_AFTER {
+        if !self.pace.changes_are_enough() {
             return Ok(false);
         }
         let changed = self.rows.changed_within(CHANGED_S).await?;
@@ -118,7 +110,7 @@ impl BlockListRefresher {
             all.extend(page);
         }
         self.list.read(&all, true);
-        self.filled_at = Some(Instant::now());
+        self.pace.filled();
         Ok(())
     }
 }
@@ -130,14 +122,14 @@ impl Worker for BlockListRefresher {
 
     async fn step(&mut self) -> Result<Progress, Fault> {
         let now = Instant::now();
-        if self.filled_at.is_some() && now < self.read_at + REFRESH_EVERY {
+        if !self.pace.is_due(now) {
             return Ok(Progress::Idle);
         }
         if !self.read_changes().await.map_err(Fault::back_off)? {
             // A block that is added while the pages are read is among the changes of the next reading.
             self.read_all().await.map_err(Fault::back_off)?;
         }
-        self.read_at = now;
+        self.pace.read(now);
         Ok(Progress::Idle)
     }
 }

@@ -17,6 +17,7 @@ pub mod purchase_tokens;
 pub mod purchasing;
 mod queued_orders;
 pub mod rate_limits;
+mod reading_pace;
 mod refusals;
 pub mod request_ids;
 pub mod sale_id_filter;

@@ -4,12 +4,12 @@
 //! "exists". Ids that it does not have are still looked up at a trickle, so that a sale created a moment ago is found at once on a
 //! quiet system and within a second in a flood. Until the first read it lets everything through. A crash leaves nothing.
 //!
-//! A new sale is found by the moment of its creation, by the clock that wrote it. So a second costs one short range of an index,
-//! whatever number of sales there is. All ids are read at the start, after a pause in which a new sale can have been missed, when
-//! the filter is full, and from time to time: that also forgets removed sales.
+//! A new sale is found by the moment of its creation (`reading_pace`). All ids are read at the start, after a pause in which a new
+//! sale can have been missed, when the filter is full, and from time to time: that also forgets removed sales.
 
 use crate::domain::fault::{Fault, Progress};
 use crate::domain::ids::SaleId;
+use crate::p1_entry::reading_pace::{CHANGED_S, ReadingPace};
 use crate::runtime::{Worker, now_ms};
 use crate::sales::rows::SaleRows;
 use crate::store::mysql::DbError;
@@ -24,12 +24,6 @@ use std::time::{Duration, Instant};
 
 /// The database is asked for new ids this often.
 const REFRESH_EVERY: Duration = Duration::from_secs(1);
-/// New are the sales that were created in this time, seconds: far longer than a creation takes to commit.
-const NEW_S: u32 = 60;
-/// After this time without a reading all ids are read: half of [`NEW_S`], the other half is for a creation that was committing.
-const MISSED_AFTER: Duration = Duration::from_secs(NEW_S as u64 / 2);
-/// All ids are read this often, whatever happens: so that a clock of the database that jumped hides no sale for longer.
-const REFILL_EVERY: Duration = Duration::from_secs(600);
 /// Of a thousand ids that do not exist, about this many get through to the look-up.
 const FALSE_POSITIVES: f64 = 0.001;
 /// Room of a filter that has just been filled, in multiples of what it holds.
@@ -121,10 +115,7 @@ impl<C: Clock> SaleIdFilter<C> {
 pub(crate) struct SaleIdFilterRefresher {
     sales: SaleRows,
     known: SaleIdFilter,
-    /// When all ids were read last; `None`: never.
-    filled_at: Option<Instant>,
-    /// When new ids were read last.
-    read_at: Instant,
+    pace: ReadingPace,
     /// Ids that the filter has room for.
     room: usize,
 }
@@ -133,15 +124,15 @@ impl SaleIdFilterRefresher {
     /// Fills `known` from the database.
     #[must_use]
     pub(crate) fn new(sales: SaleRows, known: SaleIdFilter) -> Self {
-        Self { sales, known, filled_at: None, read_at: Instant::now(), room: 0 }
+        Self { sales, known, pace: ReadingPace::new(REFRESH_EVERY), room: 0 }
     }
 
     /// Reads the new ids; `false` when that is not enough.
     async fn add_new(&mut self, at_ms: i64) -> Result<bool, DbError> {
-        if self.filled_at.is_none_or(|at| at.elapsed() >= REFILL_EVERY) || self.read_at.elapsed() >= MISSED_AFTER {
+        if !self.pace.changes_are_enough() {
             return Ok(false);
         }
-        let new = self.sales.created_within(NEW_S).await?;
+        let new = self.sales.created_within(CHANGED_S).await?;
         let Some(new) = new.filter(|new| new.len() <= self.room) else { return Ok(false) };
         self.room -= self.known.add(&new, at_ms);
         Ok(true)
@@ -157,7 +148,7 @@ impl SaleIdFilterRefresher {
             ids.extend(page);
         }
         self.room = self.known.replace(&ids, at_ms);
-        self.filled_at = Some(Instant::now());
+        self.pace.filled();
         Ok(())
     }
 }
@@ -169,14 +160,14 @@ impl Worker for SaleIdFilterRefresher {
 
     async fn step(&mut self) -> Result<Progress, Fault> {
         let (now, now_ms) = (Instant::now(), now_ms());
-        if self.filled_at.is_some() && now < self.read_at + REFRESH_EVERY {
+        if !self.pace.is_due(now) {
             return Ok(Progress::Idle);
         }
         if !self.add_new(now_ms).await.map_err(Fault::back_off)? {
             // A sale that is created while the pages are read may be in none of them; then it is among the new ones of the next reading.
             self.fill(now_ms).await.map_err(Fault::back_off)?;
         }
-        self.read_at = now;
+        self.pace.read(now);
         Ok(Progress::Idle)
     }
 }

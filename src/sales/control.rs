@@ -235,25 +235,14 @@ impl SaleControl {
 
     /// Why a status was not set. A sale that is closed is closed in Redis too, whatever was done to it meanwhile.
     async fn overtaken(&self, id: &SaleId, error: SaleError) -> SaleControlError {
-        match error {
-            SaleError::Status(_, SaleStatus::Closed) => match self.align_with_database(id).await {
+        let SaleError::Status(_, status) = &error else { return error.into() };
+        match status {
+            SaleStatus::Closed => match self.align_with_database(id).await {
                 Ok(()) => SaleControlError::Closed(id.clone()),
                 Err(error) => error,
             },
-            SaleError::Status(_, SaleStatus::Draft) => SaleControlError::NotWarmed(id.clone()),
-            other @ (SaleError::Exists(_)
-            | SaleError::DropExists(_)
-            | SaleError::Archived(_)
-            | SaleError::Unknown(_)
-            | SaleError::GrantConflict(_)
-            | SaleError::GrantReserved(_)
-            | SaleError::BooksDisagree(_)
-            | SaleError::UnsoldDisagree(_)
-            | SaleError::WithdrawalConflict(..)
-            | SaleError::OtherDrop(..)
-            | SaleError::TooMuch(_)
-            | SaleError::Status(_, SaleStatus::Warmed | SaleStatus::Paused)
-            | SaleError::Db(_)) => other.into(),
+            SaleStatus::Draft => SaleControlError::NotWarmed(id.clone()),
+            SaleStatus::Warmed | SaleStatus::Paused => error.into(),
         }
     }
 

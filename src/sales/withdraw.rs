@@ -107,21 +107,12 @@ impl SaleControl {
 
 /// A sale that has nothing on sale says so in its own words.
 fn refused(error: SaleError) -> SaleControlError {
-    match &error {
-        SaleError::Status(id, SaleStatus::Closed) => SaleControlError::Closed(id.clone()),
-        SaleError::Status(id, SaleStatus::Draft) => SaleControlError::Draft(id.clone()),
-        SaleError::Status(_, SaleStatus::Warmed | SaleStatus::Paused)
-        | SaleError::Exists(_)
-        | SaleError::DropExists(_)
-        | SaleError::Archived(_)
-        | SaleError::Unknown(_)
-        | SaleError::GrantConflict(_)
-        | SaleError::GrantReserved(_)
-        | SaleError::BooksDisagree(_)
-        | SaleError::UnsoldDisagree(_)
-        | SaleError::WithdrawalConflict(..)
-        | SaleError::OtherDrop(..)
-        | SaleError::TooMuch(_)
-        | SaleError::Db(_) => error.into(),
+    if let SaleError::Status(id, status) = &error {
+        match status {
+            SaleStatus::Closed => return SaleControlError::Closed(id.clone()),
+            SaleStatus::Draft => return SaleControlError::Draft(id.clone()),
+            SaleStatus::Warmed | SaleStatus::Paused => {}
+        }
     }
+    error.into()
 }
