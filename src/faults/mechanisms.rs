@@ -99,6 +99,8 @@ coded! {
         EventBeforeAck = "event_before_ack",
         /// Events that the broker does not take from a consumer are stored.
         EventsStored = "events_stored",
+        /// A consumer that loses its queue publishes the events of what it has committed.
+        EventsOutliveQueue = "events_outlive_queue",
         /// A dead letter whose request is decided is removed with its event stored.
         EventOfDeadLetter = "event_of_dead_letter",
         /// An event is published after the commit of its change.

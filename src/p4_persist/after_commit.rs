@@ -4,28 +4,25 @@
 //! broker, messages acknowledged or sent back, ledger records marked. A crash before the ack leaves a redelivery, which finds
 //! its outcome and publishes the event again; a crash after it leaves records that P5 marks.
 
+use super::Persist;
 use super::handled::HandledDelivery;
 use super::ledger_marks::LedgerMarks;
 use super::send_back::{UnsentCopy, copy};
-use super::{Persist, events};
-use crate::domain::ids::{RequestId, SaleId};
+use crate::domain::ids::RequestId;
 use crate::domain::ledger::SettledUpTo;
-use crate::domain::message::{OrderMessage, UnitPrice};
+use crate::domain::message::OrderMessage;
 use crate::domain::outcome::Verdict;
 use crate::domain::states::{P4Persist, Phase, State};
-use crate::events::published::WaitingEvents;
 use crate::faults::{crash_point, hold, left_out};
 use crate::store::mysql::DbError;
 use crate::store::rabbit::{DeliveryId, RabbitError, Topology};
 use crate::telemetry::count;
 use crate::telemetry::traces::{self, SpanResult};
 use crate::trace_points::trace_point;
-use std::collections::HashMap;
 use std::time::{Duration, SystemTime};
 
 /// A group whose outcomes are committed, and whose messages are not acknowledged yet.
 pub(super) struct CommittedGroup {
-    pub events: Vec<WaitingEvents>,
     pub(crate) handled: Vec<HandledDelivery>,
     pub marks: Vec<LedgerMarks>,
     /// Only without the mechanism `AckAfterCommit`, or `EventBeforeAck`.
@@ -33,13 +30,8 @@ pub(super) struct CommittedGroup {
 }
 
 impl CommittedGroup {
-    /// The events and outcomes of what is decided among `items`.
-    pub(super) fn new(
-        items: &[OrderMessage],
-        verdicts: &[Result<Verdict, DbError>],
-        prices: &HashMap<SaleId, UnitPrice>,
-        acked_early: bool,
-    ) -> Self {
+    /// The outcomes of what is decided among `items`.
+    pub(super) fn new(items: &[OrderMessage], verdicts: &[Result<Verdict, DbError>], acked_early: bool) -> Self {
         let mut marks: Vec<LedgerMarks> = Vec::new();
         for (accepted, verdict) in items.iter().zip(verdicts) {
             let Ok(Some(outcome)) = verdict.as_ref().map(|verdict| verdict.outcome()) else { continue };
@@ -57,12 +49,7 @@ impl CommittedGroup {
                 }
             }
         }
-        Self {
-            events: events::of(items, verdicts, prices),
-            handled: Vec::with_capacity(items.len()),
-            marks,
-            acked_early,
-        }
+        Self { handled: Vec::with_capacity(items.len()), marks, acked_early }
     }
 }
 
@@ -76,19 +63,17 @@ pub(super) fn trace(handled: &HandledDelivery, request_id: RequestId, begun: Sys
 }
 
 impl Persist {
-    /// Publishes the events of a committed group, acknowledges its messages and marks its ledger records.
+    /// Publishes the events of a committed group and of what was committed before, acknowledges its messages and marks its ledger records.
     pub(super) async fn after_commit(&mut self, group: CommittedGroup) -> Result<(), RabbitError> {
-        let CommittedGroup { events, handled, marks, mut acked_early } = group;
+        let CommittedGroup { handled, marks, mut acked_early } = group;
         if left_out!(EventBeforeAck) {
             let ids: Vec<DeliveryId> = handled.iter().map(|handled| handled.delivery.id).collect();
             self.ack_early(&ids).await?;
             acked_early = true;
         }
         hold!(GroupCommitted);
-        if let Err(error) = self.publish_or_store(events).await {
-            // Without its events nothing may be acknowledged: the group comes again, finds its outcomes and publishes then.
-            return Err(RabbitError::Closed(format!("given up, because events could not be written: {error}")));
-        }
+        // Without its events nothing may be acknowledged.
+        self.publish_or_store().await?;
         self.ack_or_send_back(handled, acked_early).await?;
         self.marker.mark(marks).await;
         Ok(())

@@ -2,8 +2,9 @@
 //!
 //! Input: what was decided here; it is published before the ack. What P5 and operators decided waits in the database for the
 //! [`crate::events::publisher::EventPublisher`]. A broker that takes no messages (a memory or disk alarm) must not delay the acks,
-//! because acks are what frees it: events that it does not take are written to the database and wait there, too. A crash after the commit
-//! and before the ack leads to a redelivery, which finds the outcome and publishes it again. After a last try whose commit was not
+//! because acks are what frees it: events that it does not take are written to the database and wait there, too. They are published also
+//! when the consumers are lost after the commit: the queue may have been purged or deleted, and then no message comes again. A crash
+//! after the commit and before the ack leads to a redelivery, which finds the outcome and publishes it again. After a last try whose commit was not
 //! answered the message is a dead letter: who removes it stores its event. A crash before a waiting event is deleted leaves it in
 //! the database, and it is published again.
 
@@ -20,7 +21,7 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 /// The events of what is decided among `items`.
-pub(crate) fn of(
+fn of(
     items: &[OrderMessage],
     verdicts: &[Result<Verdict, DbError>],
     prices: &HashMap<SaleId, UnitPrice>,
@@ -34,10 +35,21 @@ pub(crate) fn of(
 }
 
 impl Persist {
-    /// Publishes events, or stores them in the database to be published later. After an error neither could be done, so nothing
-    /// may be acknowledged.
-    pub(crate) async fn publish_or_store(&mut self, events: Vec<WaitingEvents>) -> Result<(), DbError> {
-        if !self.settings.events || events.is_empty() {
+    /// What [`of`] returns, unless events are switched off.
+    pub(super) fn events_of(
+        &self,
+        items: &[OrderMessage],
+        verdicts: &[Result<Verdict, DbError>],
+        prices: &HashMap<SaleId, UnitPrice>,
+    ) -> Vec<WaitingEvents> {
+        if self.settings.events { of(items, verdicts, prices) } else { Vec::new() }
+    }
+
+    /// Publishes the events of what is committed, or stores them in the database to be published later. After an error neither could
+    /// be done: they stay, nothing may be acknowledged, and no other group may be written.
+    pub(super) async fn publish_or_store(&mut self) -> Result<(), RabbitError> {
+        let events = std::mem::take(&mut self.unpublished);
+        if events.is_empty() {
             return Ok(());
         }
         if Instant::now() >= self.events_paused_until {
@@ -52,8 +64,13 @@ impl Persist {
         if left_out!(EventsStored) {
             return Ok(());
         }
-        metrics::counter!("seckill_p4_persist_events_deferred_total").increment(events.len() as u64);
-        self.outcome_events.store(&events).await
+        let count = events.len() as u64;
+        if let Err(error) = self.outcome_events.store(&events).await {
+            self.unpublished = events;
+            return Err(RabbitError::Closed(format!("given up, because events could not be written: {error}")));
+        }
+        metrics::counter!("seckill_p4_persist_events_deferred_total").increment(count);
+        Ok(())
     }
 
     /// Only without the mechanism `CommitBeforeEvent`: publishes that all of these are orders, before any of them is written.

@@ -7,6 +7,7 @@
 
 use super::Persist;
 use super::queue_intake::QueueIntake;
+use crate::faults::left_out;
 use crate::store::rabbit::{Delivery, DeliveryId, RabbitConfig, RabbitError};
 use futures::future::select_all;
 use std::time::{Duration, Instant};
@@ -166,8 +167,12 @@ impl Persist {
         self.unsent_copies.retain(|unsent| unsent.acked_early || self.intake.gave(unsent.handled.delivery.id));
     }
 
-    /// Drops the consumers, and what waits here of theirs.
+    /// Drops the consumers, and what waits here of theirs, but for events.
     pub(super) fn release(&mut self) {
+        self.committed = None;
+        if left_out!(EventsOutliveQueue) {
+            self.unpublished.clear();
+        }
         self.intake.release();
         held_gauge().decrement(self.held.len() as f64);
         self.held.clear();

@@ -32,6 +32,7 @@ use crate::domain::fault::{Fault, Progress};
 use crate::domain::ids::SaleId;
 use crate::domain::message::{OrderMessage, UnitPrice};
 use crate::domain::outcome::{Outcome, Verdict};
+use crate::events::published::WaitingEvents;
 use crate::events::rows::OutcomeEventRows;
 use crate::faults::{crash_point, left_out};
 use crate::orders::persist::{self, Persister};
@@ -80,6 +81,8 @@ pub struct Persist {
     turn: WriteTurn,
     /// Committed and not acknowledged yet. Dropped with the consumers: the messages come again.
     committed: Option<CommittedGroup>,
+    /// Their events, not published yet; of two groups at most. They outlive the consumers: a purged queue gives no message again.
+    unpublished: Vec<WaitingEvents>,
     /// Sent back, not acknowledged (unless early) until the broker has the copies. Dropped with their consumer, too.
     unsent_copies: Vec<UnsentCopy>,
     /// When the unsent copies are tried next.
@@ -113,6 +116,7 @@ impl Persist {
             breaker: breaker.clone(),
             turn: turn.clone(),
             committed: None,
+            unpublished: Vec::new(),
             unsent_copies: Vec::new(),
             send_back_at: Instant::now(),
         };
@@ -126,6 +130,9 @@ impl Persist {
 
     /// Writes the next group while the group before it is acknowledged.
     async fn work(&mut self) -> Result<Progress, RabbitError> {
+        if self.committed.is_none() {
+            self.publish_or_store().await?;
+        }
         let mut before = self.committed.take();
         let group_max = self.breaker().admits(Instant::now(), self.settings.group_max);
         let mut group = match group_max {
@@ -194,7 +201,8 @@ impl Persist {
         after_commit::record_delay(&items, &verdicts, now_ms());
         let unavailable = self.database_is_unavailable(&items, &verdicts).await;
         let prices = self.prices(&items, &verdicts).await?;
-        let mut committed = CommittedGroup::new(&items, &verdicts, &prices, acked_early);
+        self.unpublished.extend(self.events_of(&items, &verdicts, &prices));
+        let mut committed = CommittedGroup::new(&items, &verdicts, acked_early);
         committed.handled = unreadable;
         for ((mut delivery, accepted), verdict) in deliveries.into_iter().zip(&items).zip(verdicts) {
             if unavailable && verdict.as_ref().is_err_and(DbError::is_outage) {
@@ -272,15 +280,16 @@ impl Worker for Persist {
         self.work().await.map_err(|error| {
             // What was held comes again on the next connections.
             self.release();
-            self.committed = None;
             Fault::back_off(error)
         })
     }
 
     async fn drain(&mut self) {
-        if let Some(committed) = self.committed.take()
-            && let Err(error) = self.after_commit(committed).await
-        {
+        let done = match self.committed.take() {
+            Some(committed) => self.after_commit(committed).await,
+            None => self.publish_or_store().await,
+        };
+        if let Err(error) = done {
             tracing::warn!(phase = "p4_persist", %error, "the last committed group is not acknowledged, it comes again");
         }
         self.release();

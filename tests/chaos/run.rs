@@ -6,7 +6,7 @@ use crate::deployment::{Deployment, PREFIX};
 use crate::dump::{DumpUrls, dump_with_published};
 use crate::floors;
 use crate::meter::Counts;
-use crate::nemesis::{self, Kind, Record, Schedule};
+use crate::nemesis::{self, Carried, Destroyed, Kind, Record, Schedule};
 use crate::probe::Probe;
 use crate::process::End;
 use crate::shop::Shop;
@@ -125,7 +125,7 @@ pub async fn run(orders: Orders) -> Finished {
     let (sales, Stage { deployment, shop, .. }) = (stage.named(), stage);
     let schedule = schedule(&orders, Role::ALL.map(|role| (role, deployment.of(role).count())));
     let begun_ms = now_ms();
-    let faults = nemesis::unleash(&deployment, &probe, &schedule, &dir).await;
+    let Carried { faults, destroyed } = nemesis::unleash(&deployment, &probe, &schedule, &dir).await;
 
     let mut unrest = deployment.try_heal().await.err();
     let healed = Instant::now();
@@ -142,7 +142,7 @@ pub async fn run(orders: Orders) -> Finished {
     sampler.stop().await;
     let states = meter.stop().await;
     let Ok(probe) = Arc::try_unwrap(probe) else { panic!("a probe is under way") };
-    write_rest(&probe, drain_ms, &destroyed(&faults, begun_ms), &dir);
+    write_rest(&probe, drain_ms, &destroyed_at(&destroyed, begun_ms), &dir);
     let verdict = judge(&deployment, &shop, patience).await;
     let traces = traces::check(deployment.traces().expect("a run that is traced"), Losses::default());
     let ends = deployment.processes.iter().flat_map(|process| process.unordered_ends()).collect();
@@ -177,10 +177,9 @@ fn schedule(orders: &Orders, counts: nemesis::Counts) -> Schedule {
 }
 
 /// When messages of the broker were destroyed, Unix milliseconds, as the checker reads it.
-fn destroyed(faults: &[Record], begun_ms: i64) -> Vec<Value> {
+fn destroyed_at(destroyed: &[Destroyed], begun_ms: i64) -> Vec<Value> {
     let at = |since_begin: u64| begun_ms + i64::try_from(since_begin).expect("a short run");
-    let struck = faults.iter().filter(|record| record.injected && record.fault.kind.destroys_messages());
-    struck.map(|record| json!({ "began_ms": at(record.began_ms), "healed_ms": at(record.healed_ms) })).collect()
+    destroyed.iter().map(|span| json!({ "began_ms": at(span.began_ms), "healed_ms": at(span.healed_ms) })).collect()
 }
 
 /// What the checker reads beside the dumps.

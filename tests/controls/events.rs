@@ -3,6 +3,7 @@
 use crate::scene::{PIPELINE, held, parked};
 use crate::support::buyers::orders::LONG;
 use crate::support::outside::downstream::{Downstream, a_full_queue, without_the_full_queue};
+use crate::support::world::fault_injection::delete_order_queue;
 use crate::support::world::{World, eventually, time_passes};
 use crate::{Plays, alone, harms_without};
 use seckill::domain::ids::{RequestId, SaleId};
@@ -106,6 +107,33 @@ fn an_event_that_the_broker_does_not_take_is_lost_when_it_is_not_stored() {
         let mut downstream = Downstream::listen(&world).await;
         let consumer = world.extra_roles(&[Consumer], |_| {});
         let missed = missed(plays, &mut downstream, alice, "CONFIRMED").await;
+        consumer.stop().await;
+        world.stop().await;
+        missed
+    });
+}
+
+#[test]
+fn an_event_is_lost_with_the_queue_of_a_consumer_that_had_committed_its_order() {
+    harms_without(Mechanism::EventsOutliveQueue, async |plays| {
+        let world = World::with(&[Api, Relay], &[]).await;
+        declare(&world.servers.rabbit).await.unwrap();
+        let mut downstream = Downstream::listen(&world).await;
+        let sale = world.sale("deleted", 10, Some(1)).await;
+        world.bought(&sale, "alice").await;
+        eventually("a message", async || world.waiting_in("seckill.orders").await == 1).await;
+        let bob = world.bought(&sale, "bob").await;
+        eventually("another one", async || world.waiting_in("seckill.orders").await == 2).await;
+        let committed = Hold::GroupCommitted.hold();
+        let consumer = world.extra_roles(&[Consumer], |settings| {
+            (settings.p4_persist.group_max, settings.p4_persist.writers_count) = (1, 1);
+        });
+        // The second one is written while the event of the first is held.
+        eventually("both are orders", async || world.orders(&sale).await == 2).await;
+        delete_order_queue(&world.servers.rabbit).await;
+        time_passes(SOON_MS).await;
+        drop(committed);
+        let missed = missed(plays, &mut downstream, bob, "CONFIRMED").await;
         consumer.stop().await;
         world.stop().await;
         missed

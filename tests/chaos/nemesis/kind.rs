@@ -110,13 +110,6 @@ impl Kind {
     }
 }
 
-impl Kind {
-    /// Whether messages of the broker may be gone afterwards, with redeliveries that would publish an outcome again.
-    pub const fn destroys_messages(self) -> bool {
-        matches!(self, Self::DeleteOrders | Self::DeleteRetry | Self::Purge)
-    }
-}
-
 impl Serialize for Kind {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.name())

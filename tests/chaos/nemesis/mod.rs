@@ -83,6 +83,24 @@ struct Field {
     begun: Instant,
     /// When the broker was started last.
     broker_since: Mutex<Instant>,
+    destroyed: Mutex<Vec<Destroyed>>,
+}
+
+/// When messages of the broker may have been destroyed: by a fault, or by an operator's repair of one. Milliseconds since the beginning.
+#[derive(Debug, Clone, Copy)]
+pub struct Destroyed {
+    /// When it was asked for.
+    pub began_ms: u64,
+    /// When it was over.
+    pub healed_ms: u64,
+}
+
+/// What came of a schedule.
+pub struct Carried {
+    /// Every fault.
+    pub faults: Vec<Record>,
+    /// What the broker lost.
+    pub destroyed: Vec<Destroyed>,
 }
 
 /// What the nemesis is to do.
@@ -99,7 +117,7 @@ pub struct Schedule {
 
 /// Carries out the whole schedule, and then again what missed too often; everything is healed when it returns. The schedule is written
 /// to `nemesis.jsonl` in `dir` before it begins, what became of it to `faults.jsonl`.
-pub async fn unleash(deployment: &Arc<Deployment>, probe: &Arc<Probe>, schedule: &Schedule, dir: &Path) -> Vec<Record> {
+pub async fn unleash(deployment: &Arc<Deployment>, probe: &Arc<Probe>, schedule: &Schedule, dir: &Path) -> Carried {
     write_lines(&dir.join("nemesis.jsonl"), &schedule.faults);
     let striker = Striker::new(deployment, probe, schedule.counts);
     let mut records = striker.field.play(&schedule.faults, 0).await;
@@ -113,7 +131,8 @@ pub async fn unleash(deployment: &Arc<Deployment>, probe: &Arc<Probe>, schedule:
     striker.undo().await;
     records.sort_by_key(|record| record.began_ms);
     write_lines(&dir.join("faults.jsonl"), &records);
-    records
+    let destroyed = striker.field.destroyed.lock().expect("not poisoned").clone();
+    Carried { faults: records, destroyed }
 }
 
 /// Strikes when it is asked to.
@@ -127,7 +146,8 @@ impl Striker {
     pub fn new(deployment: &Arc<Deployment>, probe: &Arc<Probe>, counts: Counts) -> Self {
         let (deployment, probe) = (deployment.clone(), probe.clone());
         let (begun, broker_since) = (Instant::now(), Mutex::new(Instant::now()));
-        Self { field: Arc::new(Field { deployment, probe, begun, broker_since }), counts }
+        let destroyed = Mutex::default();
+        Self { field: Arc::new(Field { deployment, probe, begun, broker_since, destroyed }), counts }
     }
 
     /// A fault of each of these kinds at once, as far as their places allow; the seed decides where.
@@ -222,9 +242,9 @@ impl Field {
             Kind::CloseConnections => self.broker(rabbit::CLOSE_ALL).await.into(),
             Kind::MemoryAlarm => self.memory_alarm(length_ms).await,
             Kind::Unbind => self.broker(&rabbit::unbind_orders()).await.into(),
-            Kind::DeleteOrders => self.broker_up(&rabbit::delete_orders()).await.into(),
-            Kind::DeleteRetry => self.broker_up(&rabbit::delete_retry(dice)).await.into(),
-            Kind::Purge => self.broker(&rabbit::purge_orders()).await.into(),
+            Kind::DeleteOrders => self.delete(&rabbit::delete_orders()).await.into(),
+            Kind::DeleteRetry => self.delete(&rabbit::delete_retry(dice)).await.into(),
+            Kind::Purge => self.destroy(&rabbit::purge_orders(), self.elapsed_ms()).await.into(),
             Kind::KillConnections => self.sql(mysql::KILL_ALL).await.into(),
             Kind::LockStock => self.sql(&mysql::lock_stock(length_ms)).await.into(),
             Kind::ReadOnly => self.read_only(length_ms).await,

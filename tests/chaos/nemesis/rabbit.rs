@@ -1,6 +1,6 @@
 //! Faults inside RabbitMQ, in its own language.
 
-use super::{Field, Outcome};
+use super::{Destroyed, Field, Outcome};
 use crate::deployment::PREFIX;
 use crate::time::time_passes;
 use seckill::dev::ServerKind;
@@ -14,8 +14,10 @@ const ENOUGH_MEMORY: &str = "vm_memory_monitor:set_vm_memory_high_watermark(0.4)
 const GHOSTS: &str = "length([rabbit_amqqueue:delete(Q, false, false, <<\"chaos\">>) || Q <- rabbit_amqqueue:list(), \
     amqqueue:is_quorum(Q), whereis(element(1, amqqueue:get_pid(Q))) == undefined])";
 const DEAD_LETTERING: &str = "whereis(rabbit_fifo_dlx_sup) =/= undefined";
-/// No queue is deleted until the node has been up for this time, see [`Field::broker_up`].
+/// No queue is deleted until the node has been up for this time, see [`Field::delete`].
 const UP_MS: u64 = 3_000;
+/// Nothing was asked.
+const BEING_STARTED: &str = "being started";
 const RETRY_DELAYS_MS: [u32; 4] = [200, 400, 800, 1_000];
 
 fn name(kind: &str, name: &str) -> String {
@@ -61,7 +63,7 @@ impl Field {
     pub(super) async fn broker(&self, program: &str) -> Result<String, String> {
         // A node that is asked too early does not get up.
         if self.deployment.server(ServerKind::Rabbitmq).try_lock().is_err() {
-            return Err("being started".to_owned());
+            return Err(BEING_STARTED.to_owned());
         }
         let answer = self.deployment.broker(program).await?;
         if answer.starts_with("{ok") { Ok(answer) } else { Err(answer) }
@@ -79,9 +81,28 @@ impl Field {
     /// new declaration: it comes back with a queue that has no process (its log: "could not be restarted"), refuses every
     /// message and every consumer, and can be declared again only after it was deleted. How many such queues there were.
     pub(super) async fn remove_ghosts(&self) -> u64 {
+        let began_ms = self.elapsed_ms();
         let answer = self.broker(GHOSTS).await.unwrap_or_default();
         let digits: String = answer.chars().filter(char::is_ascii_digit).collect();
-        digits.parse().unwrap_or(0)
+        let count = digits.parse().unwrap_or(0);
+        if count > 0 {
+            self.lost_messages(began_ms);
+        }
+        count
+    }
+
+    /// An expression that destroys messages. One that is not answered may have done so.
+    pub(super) async fn destroy(&self, program: &str, asked_ms: u64) -> Result<String, String> {
+        let done = self.broker(program).await;
+        if done.as_ref().err().is_none_or(|error| error != BEING_STARTED) {
+            self.lost_messages(asked_ms);
+        }
+        done
+    }
+
+    fn lost_messages(&self, began_ms: u64) {
+        let span = Destroyed { began_ms, healed_ms: self.elapsed_ms() };
+        self.destroyed.lock().expect("not poisoned").push(span);
     }
 
     pub(super) async fn no_alarm(&self) {
@@ -93,12 +114,13 @@ impl Field {
     /// which its node starts ends the supervisor of dead-lettering (`rabbit_fifo_dlx_sup`, as its worker meets no queue), which stays
     /// away until the next start: no queue that is declared from then on works. That is no fault of the product, and none that it can
     /// survive.
-    pub(super) async fn broker_up(&self, program: &str) -> Result<String, String> {
+    pub(super) async fn delete(&self, program: &str) -> Result<String, String> {
+        let asked_ms = self.elapsed_ms();
         // Held while it starts.
         drop(self.deployment.server(ServerKind::Rabbitmq).lock().await);
         let since = self.broker_since.lock().expect("not poisoned").elapsed();
         time_passes(UP_MS.saturating_sub(u64::try_from(since.as_millis()).expect("a short run"))).await;
-        self.broker(program).await
+        self.destroy(program, asked_ms).await
     }
 
     /// The broker has just been started.
