@@ -1,6 +1,6 @@
 //! Events of orders: their rows, who publishes them, and what their receivers go by.
 
-use crate::scene::{PIPELINE, held, parked};
+use crate::scene::{PIPELINE, bought_in_a_message, held, parked, with_queues};
 use crate::support::buyers::orders::LONG;
 use crate::support::outside::downstream::{Downstream, a_full_queue, without_the_full_queue};
 use crate::support::world::fault_injection::delete_order_queue;
@@ -116,18 +116,13 @@ fn an_event_that_the_broker_does_not_take_is_lost_when_it_is_not_stored() {
 #[test]
 fn an_event_is_lost_with_the_queue_of_a_consumer_that_had_committed_its_order() {
     harms_without(Mechanism::EventsOutliveQueue, async |plays| {
-        let world = World::with(&[Api, Relay], &[]).await;
-        declare(&world.servers.rabbit).await.unwrap();
+        let world = with_queues(&[Api, Relay], &["p4_persist.group_max=1", "p4_persist.writers_count=1"]).await;
         let mut downstream = Downstream::listen(&world).await;
         let sale = world.sale("deleted", 10, Some(1)).await;
-        world.bought(&sale, "alice").await;
-        eventually("a message", async || world.waiting_in("seckill.orders").await == 1).await;
-        let bob = world.bought(&sale, "bob").await;
-        eventually("another one", async || world.waiting_in("seckill.orders").await == 2).await;
+        bought_in_a_message(&world, &sale, "alice", 1).await;
+        let bob = bought_in_a_message(&world, &sale, "bob", 2).await;
         let committed = Hold::GroupCommitted.hold();
-        let consumer = world.extra_roles(&[Consumer], |settings| {
-            (settings.p4_persist.group_max, settings.p4_persist.writers_count) = (1, 1);
-        });
+        let consumer = world.extra_roles(&[Consumer], |_| {});
         // The second one is written while the event of the first is held.
         eventually("both are orders", async || world.orders(&sale).await == 2).await;
         delete_order_queue(&world.servers.rabbit).await;

@@ -24,6 +24,13 @@ pub async fn with_queues(roles: &[Role], set: &[&str]) -> World {
     world
 }
 
+/// Buys, and waits until the order queue has this many messages: each purchase has one of its own.
+pub async fn bought_in_a_message(world: &World, sale: &SaleId, user: &str, count: u64) -> RequestId {
+    let request_id = world.bought(sale, user).await;
+    eventually("its message", async || world.waiting_in("seckill.orders").await == count).await;
+    request_id
+}
+
 pub fn details(audit: &SaleAudit) -> Vec<String> {
     audit.findings.iter().map(|finding| finding.detail.clone()).collect()
 }
