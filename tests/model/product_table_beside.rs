@@ -25,6 +25,13 @@ pub const EVENTS: &[(Unsent, InProduct)] = &[
         Switch(Mechanism::EventsStored, "an_event_that_the_broker_does_not_take_is_lost_when_it_is_not_stored"),
     ),
     (
+        Unsent::EventsOutliveQueue,
+        Switch(
+            Mechanism::EventsOutliveQueue,
+            "an_event_is_lost_with_the_queue_of_a_consumer_that_had_committed_its_order",
+        ),
+    ),
+    (
         Unsent::EventOfDeadLetter,
         Switch(
             Mechanism::EventOfDeadLetter,

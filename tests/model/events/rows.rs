@@ -12,6 +12,7 @@ const USUAL: &[EventFault] = &[
     EventFault::UnknownCommit,
 ];
 const LOST: &[EventFault] = &[EventFault::MessageLost, EventFault::ConsumerDies, EventFault::UnknownCommit];
+const QUEUE_LOST: &[EventFault] = &[EventFault::MessageLost, EventFault::NotTaken, EventFault::ConfirmLost];
 const WRITERS: &[EventFault] = &[EventFault::WriterDies];
 
 const fn of(faults: u8, kinds: &'static [EventFault]) -> EventsSetup {
@@ -24,6 +25,7 @@ pub fn configurations() -> Vec<Complete<EventsSetup>> {
     vec![
         row("every fault but a lost message", of(3, USUAL), 1_000, &[]),
         row("the order queue is purged, or its broker loses its disk", of(2, LOST), 500, &["E1", "E3", "E4"]),
+        row("the same, and no consumer dies or is in doubt of a commit", of(3, QUEUE_LOST), 500, &[]),
     ]
 }
 
@@ -43,6 +45,12 @@ pub fn without() -> Vec<Lacking<EventsSetup>> {
         row("P5 leaves the event to the message", Unsent::RowOfCompensation, of(1, LOST), &["E4", "E1", "E3"]),
         row("a message is acknowledged before its event", Unsent::EventBeforeAck, usual, &["E4", "E1", "E3"]),
         row("an event that the broker does not take is dropped", Unsent::StoredWhenNotTaken, usual, &["E1", "E3"]),
+        row(
+            "a consumer that loses its queue drops the events of what it has committed",
+            Unsent::EventsOutliveQueue,
+            of(1, QUEUE_LOST),
+            &["E4", "E1", "E3"],
+        ),
         row(
             "a decided dead letter is removed without its event",
             Unsent::EventOfDeadLetter,

@@ -13,6 +13,8 @@ pub enum Unsent {
     EventBeforeAck,
     /// An event that the broker does not take from a consumer is dropped.
     StoredWhenNotTaken,
+    /// A consumer that loses its queue drops the events of what it has committed.
+    EventsOutliveQueue,
     /// A dead letter whose request is decided is removed without its event.
     EventOfDeadLetter,
     /// An event is published before its change is committed.

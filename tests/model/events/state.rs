@@ -34,6 +34,8 @@ pub enum Progress {
     Received,
     /// The outcome is committed, its event is due.
     Decided,
+    /// The same, and its queue is lost with the message: it does not come again.
+    DecidedQueueLost,
     /// The broker has the event, or the database its row; the ack is due.
     Published,
     /// Mutation: acknowledged, and its event is due.

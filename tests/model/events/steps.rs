@@ -92,9 +92,10 @@ pub fn faults(setup: &EventsSetup, publishing: &Publishing, out: &mut Vec<EventS
     for kind in [EventFault::SystemError, EventFault::UnknownCommit] {
         fault(progress == Some(Progress::Received), kind, 0);
     }
-    fault(matches!(publishing.message, Message::Queued(_) | Message::Held(..)), EventFault::MessageLost, 0);
+    let is_there = matches!(publishing.message, Message::Queued(_)) || progress.is_some();
+    fault(is_there && progress != Some(Progress::DecidedQueueLost), EventFault::MessageLost, 0);
     fault(publishing.unwritten > 0, EventFault::WriterDies, 0);
-    let sends = matches!(progress, Some(Progress::Decided | Progress::AckedEarly));
+    let sends = matches!(progress, Some(Progress::Decided | Progress::DecidedQueueLost | Progress::AckedEarly));
     for kind in [EventFault::NotTaken, EventFault::ConfirmLost] {
         fault(sends, kind, PROCESSES);
     }
@@ -155,7 +156,7 @@ fn strike(setup: &EventsSetup, publishing: &mut Publishing, kind: EventFault, at
     match kind {
         EventFault::ConsumerDies => {
             publishing.message = match publishing.message {
-                Message::Held(_, Progress::AckedEarly) => Message::Gone,
+                Message::Held(_, Progress::AckedEarly | Progress::DecidedQueueLost) => Message::Gone,
                 Message::Held(attempts, _) => Message::Queued(attempts),
                 other @ (Message::Queued(_) | Message::Parked | Message::Gone) => other,
             };
@@ -165,7 +166,14 @@ fn strike(setup: &EventsSetup, publishing: &mut Publishing, kind: EventFault, at
             confirm(publishing);
             send_back(publishing);
         }
-        EventFault::MessageLost => publishing.message = Message::Gone,
+        EventFault::MessageLost => {
+            publishing.message = match publishing.message {
+                Message::Held(attempts, Progress::Decided) if !setup.lacks(Unsent::EventsOutliveQueue) => {
+                    Message::Held(attempts, Progress::DecidedQueueLost)
+                }
+                Message::Held(..) | Message::Queued(_) | Message::Parked | Message::Gone => Message::Gone,
+            };
+        }
         EventFault::WriterDies => publishing.unwritten = 0,
         EventFault::PublisherDies => publishing.pages[at] = Page::None,
         EventFault::NotTaken | EventFault::ConfirmLost if at < PROCESSES => {
@@ -200,7 +208,7 @@ fn go_on(setup: &EventsSetup, publishing: &mut Publishing) {
             let next = if acked { Progress::AckedEarly } else { Progress::Decided };
             publishing.message = Message::Held(attempts, next);
         }
-        Progress::Decided | Progress::AckedEarly => {
+        Progress::Decided | Progress::DecidedQueueLost | Progress::AckedEarly => {
             receive(setup, publishing, 1 << CONFIRMED);
             published(publishing);
         }
