@@ -180,6 +180,11 @@ fn each_trouble_is_reported() {
         }),
         [Trouble::Refused]
     );
+    let reused = troubles(|run| {
+        let refused = run.accepted("s", "b4", 1);
+        run.fails(&refused, "NUMBER_REUSED");
+    });
+    assert!(!reused.contains(&Trouble::Refused), "a recorded failure: {reused:?}");
     assert_eq!(troubles(|run| drop(run.bought("s", "b1", 2))), [Trouble::Twice], "four, and three are allowed");
     assert_eq!(
         troubles(|run| {
