@@ -12,10 +12,11 @@ use crate::store::mysql::columns::{MaybeUnixMs, UnixMs};
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::mysql_handle;
 use crate::store::mysql::pool::Conn;
+use crate::store::mysql::transaction::transaction;
 use diesel::dsl::sql;
 use diesel::prelude::*;
 use diesel::sql_types::{Bool, Datetime, Nullable};
-use diesel_async::{AsyncConnection, RunQueryDsl};
+use diesel_async::RunQueryDsl;
 use serde::Serialize;
 use serde_json::json;
 
@@ -128,7 +129,7 @@ impl BlockRows {
         let added = self
             .db
             .run("block_add", async |conn| {
-                conn.transaction(async |conn| {
+                transaction(conn, async |conn| {
                     let NewBlock { buyer, reason, ends_at_ms } = block;
                     let before = locked(conn, buyer).await?;
                     if before.as_ref().is_some_and(|old| old.reason == *reason && old.ends_at_ms == *ends_at_ms) {
@@ -159,7 +160,7 @@ impl BlockRows {
     pub(crate) async fn remove(&self, actor: &Actor, buyer: &UserId) -> Result<bool, DbError> {
         self.db
             .run("block_remove", async |conn| {
-                conn.transaction(async |conn| {
+                transaction(conn, async |conn| {
                     let Some(before) = locked(conn, buyer).await? else { return Ok(false) };
                     let row = blocked_buyers::table.find(buyer.as_str().as_bytes());
                     let now = || sql::<Datetime>("NOW(3)");

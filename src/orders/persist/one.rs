@@ -15,8 +15,9 @@ use crate::store::mysql::codes::{PersistSource, Reporter, cut};
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Db;
 use crate::store::mysql::schema::{failed_request, orders, request_outcome, sales};
+use crate::store::mysql::transaction::transaction;
 use diesel::prelude::*;
-use diesel_async::{AsyncConnection, RunQueryDsl};
+use diesel_async::RunQueryDsl;
 
 /// How often a lost race is repeated before the caller has to try later.
 const TRIES: u32 = 5;
@@ -219,7 +220,7 @@ impl Persister {
         let written = self
             .db
             .run("record_failure", async |conn| {
-                conn.transaction(async |conn| {
+                transaction(conn, async |conn| {
                     if row.number.is_some() && numbers::is_closed_for_good(conn, accepted).await? {
                         return Err(DbError::Duplicate("closed_findings".to_owned()));
                     }

@@ -19,10 +19,11 @@ use crate::store::mysql::codes::cut;
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Conn;
 use crate::store::mysql::schema::{orders, payments};
+use crate::store::mysql::transaction::transaction;
 use crate::trace_points::trace_point;
 use diesel::prelude::*;
 use diesel::sql_types::{Bool, Text};
-use diesel_async::{AsyncConnection, RunQueryDsl};
+use diesel_async::RunQueryDsl;
 use serde_json::json;
 
 /// Number of orders of a buyer and a sale that give their limit back when they end unpaid; from then on those that the buyer cancels
@@ -83,7 +84,7 @@ impl OrderRows {
     pub async fn cancel(&self, request: CancelRequest<'_>) -> Result<Cancelled, DbError> {
         let webhooks = self.subscriptions.wanted().await?;
         let cancelled = retried!(self.db.run("order_cancel", async |conn| {
-            conn.transaction(async |conn| {
+            transaction(conn, async |conn| {
                 let Some(order) = lock(conn, request.request_id).await? else { return Ok(Cancelled::NoOrder) };
                 if request.buyer.is_some_and(|buyer| *buyer != order.row.user_id) {
                     return Ok(Cancelled::NoOrder);

@@ -20,8 +20,9 @@ use crate::orders::rows::units::{ReturnedUnits, give_back};
 use crate::runtime::now_ms;
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Conn;
+use crate::store::mysql::transaction::{commit_half, transaction};
 use crate::trace_points::trace_point;
-use diesel_async::{AsyncConnection, RunQueryDsl, SimpleAsyncConnection};
+use diesel_async::RunQueryDsl;
 
 /// Most orders of one transaction: bounds its locks and what a replica has to follow.
 pub const BATCH_MAX: u16 = 1000;
@@ -49,7 +50,7 @@ impl OrderRows {
         crash_point!(ExpiryChosen);
         let webhooks = self.subscriptions.wanted().await?;
         let batch = retried!(self.db.run("orders_expire", async |conn| {
-            conn.transaction(async |conn| in_transaction(conn, sale_id, &asked, &webhooks).await).await
+            transaction(conn, async |conn| in_transaction(conn, sale_id, &asked, &webhooks).await).await
         }))?;
         crash_point!(ExpiryCommitted);
         if let Some(batch) = &batch {
@@ -171,7 +172,7 @@ async fn write(
         terms,
     };
     if left_out!(ReturnWithExpiry) {
-        conn.batch_execute("COMMIT; BEGIN").await?;
+        commit_half(conn).await?;
         crash_point!(ExpiryWritten);
     }
     give_back(conn, &returned).await?;

@@ -13,9 +13,10 @@ use crate::orders::rows::locked::{lock, movable, retried};
 use crate::store::mysql::columns::UnixMs;
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::schema::{orders, sales};
+use crate::store::mysql::transaction::transaction;
 use crate::trace_points::trace_point;
 use diesel::prelude::*;
-use diesel_async::{AsyncConnection, RunQueryDsl};
+use diesel_async::RunQueryDsl;
 use serde_json::json;
 
 /// What became of the start of a payment.
@@ -34,7 +35,7 @@ impl OrderRows {
     /// A payment is started: the deadline moves by the time to pay, once, and that is an act. Repeating is safe.
     pub async fn start(&self, request_id: RequestId, act: Option<&OperatorAct>) -> Result<PaymentStart, DbError> {
         let started = retried!(self.db.run("payment_start", async |conn| {
-        conn.transaction(async |conn| {
+        transaction(conn, async |conn| {
             let Some(order) = lock(conn, request_id).await? else { return Ok(PaymentStart::NoOrder) };
             let Some(state) = order.row.state else { return Ok(PaymentStart::Refused(None)) };
             if !matches!(state.after(OrderEvent::PaymentStarted), OrderTransition::To(_)) {

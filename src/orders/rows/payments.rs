@@ -20,9 +20,10 @@ use crate::orders::rows::payment::{NewPayment, PaymentAnswer, PaymentRecorded, P
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Conn;
 use crate::store::mysql::schema::payments;
+use crate::store::mysql::transaction::{commit_half, transaction};
 use crate::trace_points::trace_point;
 use diesel::prelude::*;
-use diesel_async::{AsyncConnection, RunQueryDsl, SimpleAsyncConnection};
+use diesel_async::RunQueryDsl;
 
 impl OrderRows {
     /// Records a payment and tries its order, with the act that it is. Repeating is safe, and is no act. An id that another payment has, for
@@ -93,7 +94,7 @@ impl OrderRows {
                     true => record_new(conn, (payment, reasons), act, &webhooks).await,
                     false => again(conn, payment, act, &webhooks).await,
                 };
-                conn.transaction(work).await
+                transaction(conn, work).await
             }));
             match step {
                 Ok(PaymentStep::Decided) => recorded = PaymentRecorded::Now,
@@ -180,7 +181,7 @@ async fn record_new(
 /// What `Mechanism::PaidWithItsRow` forbids: the order is paid in a transaction of its own.
 async fn pay_before<'a>(conn: &mut Conn, order: &'a LockedOrder) -> Result<PublishedEvent<'a>, DbError> {
     let event = pay(conn, order).await?;
-    conn.batch_execute("COMMIT; BEGIN").await?;
+    commit_half(conn).await?;
     hold!(OrderPaid);
     Ok(event)
 }

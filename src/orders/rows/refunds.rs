@@ -13,10 +13,11 @@ use crate::store::mysql::codes::datetime;
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Conn;
 use crate::store::mysql::schema::payments;
+use crate::store::mysql::transaction::transaction;
 use diesel::mysql::Mysql;
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Binary};
-use diesel_async::{AsyncConnection, RunQueryDsl};
+use diesel_async::RunQueryDsl;
 
 /// Most payments whose money has to go back that are counted.
 pub const REFUNDS_COUNTED_MAX: i64 = 10_000;
@@ -48,7 +49,7 @@ impl OrderRows {
         let marked = self
             .db
             .run("payment_refunded", async |conn| {
-                conn.transaction(async |conn| {
+                transaction(conn, async |conn| {
                     let needed = payments::table
                         .find(payment_id.as_bytes())
                         .filter(payments::request_id.eq(request_id.get()))

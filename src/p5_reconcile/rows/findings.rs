@@ -7,9 +7,10 @@ use crate::store::mysql::codes::{cut, datetime};
 use crate::store::mysql::columns::UnixMs;
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::schema::{audit_findings, audit_runs};
+use crate::store::mysql::transaction::transaction;
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Unsigned};
-use diesel_async::{AsyncConnection, RunQueryDsl};
+use diesel_async::RunQueryDsl;
 
 /// Findings kept of one run; the sheet has the totals of all.
 const FINDINGS_MAX: usize = 1000;
@@ -69,7 +70,7 @@ impl FindingRows {
         );
         self.db
             .run("audit_record", async |conn| {
-                conn.transaction(async |conn| {
+                transaction(conn, async |conn| {
                     diesel::insert_into(audit_runs::table).values(row).execute(conn).await?;
                     let last = diesel::dsl::sql::<Unsigned<BigInt>>("LAST_INSERT_ID()");
                     let run_id: u64 = diesel::select(last).get_result(conn).await?;
@@ -147,7 +148,7 @@ impl FindingRows {
         let (quiet, news) = (datetime(now_ms - QUIET_KEPT_MS)?, datetime(now_ms - NEWS_KEPT_MS)?);
         self.db
             .run("audit_prune", async |conn| {
-                conn.transaction(async |conn| {
+                transaction(conn, async |conn| {
                     let has_findings = diesel::dsl::exists(
                         audit_findings::table.filter(audit_findings::run_id.eq(audit_runs::run_id)),
                     );

@@ -14,11 +14,12 @@ use crate::store::mysql::codes::{GrantKind, datetime, reasons_with_unit};
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Conn;
 use crate::store::mysql::schema::{sales, stock_grants};
+use crate::store::mysql::transaction::transaction;
 use chrono::NaiveDateTime;
 use diesel::dsl::sql;
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Binary, Bool, Integer, Unsigned};
-use diesel_async::{AsyncConnection, RunQueryDsl};
+use diesel_async::RunQueryDsl;
 
 /// What was counted for the keys of an epoch, in one snapshot of the database. Units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,7 +124,7 @@ impl DecidedRows {
         self.db
             .patient()
             .run("decided_open", async |conn| {
-                conn.transaction(async |conn| in_transaction(conn, sale_id, (opening, began_at)).await).await
+                transaction(conn, async |conn| in_transaction(conn, sale_id, (opening, began_at)).await).await
             })
             .await
     }

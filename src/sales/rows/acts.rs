@@ -13,8 +13,9 @@ use crate::store::mysql::fault::DbError;
 use crate::store::mysql::mysql_handle;
 use crate::store::mysql::pool::Conn;
 use crate::store::mysql::schema::{operator_acts, sales};
+use crate::store::mysql::transaction::transaction;
 use diesel::prelude::*;
-use diesel_async::{AsyncConnection, RunQueryDsl};
+use diesel_async::RunQueryDsl;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -98,7 +99,7 @@ impl ActRows {
         }
         self.db
             .run("acts_record", async |conn| {
-                conn.transaction(async |conn| {
+                transaction(conn, async |conn| {
                     for rows in &statements {
                         diesel::insert_into(operator_acts::table).values(rows).execute(conn).await?;
                     }

@@ -9,8 +9,9 @@ use crate::store::mysql::fault::DbError;
 use crate::store::mysql::mysql_handle;
 use crate::store::mysql::pool::Conn;
 use crate::store::mysql::schema::{archived_sales, sales};
+use crate::store::mysql::transaction::transaction;
 use diesel::prelude::*;
-use diesel_async::{AsyncConnection, RunQueryDsl};
+use diesel_async::RunQueryDsl;
 use serde::{Deserialize, Serialize};
 
 mysql_handle! {
@@ -100,7 +101,7 @@ impl ArchivedRows {
         let as_exported = (SaleStatus::Closed.code().to_owned(), sums.granted, sums.stock, sale.epoch);
         self.db
             .run("archived_begin", async |conn| {
-                conn.transaction(async |conn| {
+                transaction(conn, async |conn| {
                     let now = (sales::status, sales::granted, sales::stock, sales::epoch);
                     let now: Option<(String, i64, i64, u32)> =
                         sales::table.find(id).select(now).for_update().first(conn).await.optional()?;

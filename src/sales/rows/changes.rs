@@ -10,12 +10,13 @@ use crate::store::mysql::codes::unix_ms;
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Conn;
 use crate::store::mysql::schema::sales;
+use crate::store::mysql::transaction::transaction;
 use chrono::NaiveDateTime;
 use diesel::dsl::sql;
 use diesel::mysql::Mysql;
 use diesel::prelude::*;
 use diesel::sql_types::{Bool, Datetime};
-use diesel_async::{AsyncConnection, RunQueryDsl};
+use diesel_async::RunQueryDsl;
 
 /// A sale, and the moment at which it was so.
 pub(crate) struct SeenSale {
@@ -90,7 +91,7 @@ impl SaleRows {
                     sales::hidden.eq(row.hidden),
                     sales::version.eq(sales::version + 1),
                 );
-                conn.transaction(async |conn| {
+                transaction(conn, async |conn| {
                     let written = diesel::update(as_read).set((terms, rest)).execute(conn).await?;
                     if written == 1 {
                         acts::insert_pending(conn, &from.sale_id).await?;
@@ -124,7 +125,7 @@ impl SaleRows {
                     .find(id)
                     .filter(sales::status.eq_any([SaleStatus::Warmed.code(), SaleStatus::Paused.code()]))
                     .filter(sales::ends_at.le(sql::<Datetime>(&format!("NOW(3) - INTERVAL {after_s} SECOND"))));
-                conn.transaction(async |conn| {
+                transaction(conn, async |conn| {
                     let closed =
                         diesel::update(over).set(sales::status.eq(SaleStatus::Closed.code())).execute(conn).await?;
                     if closed == 1 {

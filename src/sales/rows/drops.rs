@@ -10,10 +10,11 @@ use crate::store::mysql::codes::{read_sale_id, unreadable};
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Conn;
 use crate::store::mysql::schema::{drops, sales};
+use crate::store::mysql::transaction::transaction;
 use diesel::dsl::sql;
 use diesel::prelude::*;
 use diesel::sql_types::Bool;
-use diesel_async::{AsyncConnection, RunQueryDsl};
+use diesel_async::RunQueryDsl;
 use std::collections::{BTreeSet, HashMap};
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -117,7 +118,7 @@ impl SaleRows {
         let edited = self
             .db
             .run("drop_edit", async |conn| {
-                conn.transaction(async |conn| {
+                transaction(conn, async |conn| {
                     // Locked, so that none of them moves its start meanwhile.
                     let settled = format!("starts_at <= NOW(3) + INTERVAL {START_SETTLED_S} SECOND");
                     let of_drop = sales::table.filter(sales::sale_id.eq_any(&keys)).order(sales::sale_id);
@@ -152,7 +153,7 @@ impl SaleRows {
         let closed = self
             .db
             .run("drop_close", async |conn| {
-                conn.transaction(async |conn| {
+                transaction(conn, async |conn| {
                     let open = || {
                         let of_drop = sales::table.filter(sales::sale_id.eq_any(&keys));
                         of_drop.filter(sales::status.ne(SaleStatus::Closed.code()))
@@ -195,7 +196,7 @@ impl SaleRows {
         let created = self
             .db
             .run("drop_create", async |conn| {
-                conn.transaction(async |conn| {
+                transaction(conn, async |conn| {
                     diesel::insert_into(drops::table).values(&row).execute(conn).await?;
                     for (sale_row, sale) in &sale_rows {
                         reached = Some(sale.sale_id.clone());

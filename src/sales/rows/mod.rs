@@ -22,12 +22,13 @@ use crate::store::mysql::fault::DbError;
 use crate::store::mysql::mysql_handle;
 use crate::store::mysql::pool::Conn;
 use crate::store::mysql::schema::sales;
+use crate::store::mysql::transaction::transaction;
 pub use acts::ActRows;
 use archived as archive;
 pub use archived::ArchivedRows;
 use chrono::NaiveDateTime;
 use diesel::prelude::*;
-use diesel_async::{AsyncConnection, RunQueryDsl};
+use diesel_async::RunQueryDsl;
 pub use grants::GrantRows;
 
 mysql_handle! {
@@ -142,7 +143,7 @@ impl SaleRows {
         let created = self
             .db
             .run("sale_create", async |conn| {
-                conn.transaction(async |conn| {
+                transaction(conn, async |conn| {
                     row.insert(conn, sale).await?;
                     acts::insert_pending(conn, &sale.sale_id).await
                 })
@@ -192,7 +193,7 @@ impl SaleRows {
         let matched = self
             .db
             .run("sale_set_status", async |conn| {
-                conn.transaction(async |conn| {
+                transaction(conn, async |conn| {
                     let allowed =
                         sales::table.find(id).filter(sales::status.eq_any(from.iter().map(|status| status.code())));
                     let matched = diesel::update(allowed).set(sales::status.eq(to.code())).execute(conn).await?;

@@ -143,12 +143,14 @@ impl<R> From<Error> for Halt<R> {
 type Build = fn(&str) -> DbError;
 
 /// Texts of the server and the driver, with what they mean; the first match counts.
-const TEXTS: [(&str, Build); 36] = [
+const TEXTS: [(&str, Build); 37] = [
     ("Deadlock found", |_| DbError::Deadlock),
     ("Record has changed since last read", |_| DbError::Deadlock),
     ("Plugin instructed the server to rollback", |_| DbError::Deadlock),
     ("WSREP detected deadlock/conflict", |_| DbError::Deadlock),
     ("wsrep aborted transaction", |_| DbError::Deadlock),
+    // Of a transaction that was undone without a word, see `transaction`.
+    ("SAVEPOINT seckill does not exist", |_| DbError::Deadlock),
     ("Lock wait timeout exceeded", |_| DbError::LockWait),
     ("Query execution was interrupted", |text| DbError::Timeout(text.to_owned())),
     ("read-only", wrong_node),

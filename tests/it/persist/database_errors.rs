@@ -9,6 +9,7 @@ use crate::support::world::parts::mysql_store::{class, session_of, url};
 use crate::support::world::{World, eventually, run};
 use diesel::result::Error;
 use diesel_async::SimpleAsyncConnection;
+use seckill::store::mysql::transaction::transaction;
 use seckill::store::mysql::{DbError, migrate};
 
 #[test]
@@ -94,5 +95,36 @@ fn the_address_is_meant_and_not_a_socket_of_this_machine() {
         assert_ne!(connections(&world, "host LIKE '127.0.0.1:%'").await, 0);
         assert_eq!(connections(&world, "host NOT LIKE '127.0.0.1:%'").await, 0);
         world.stop().await;
+    });
+}
+
+/// As a node of Galera does when another one was first, where the command that is under way cannot say so.
+#[test]
+fn of_a_transaction_that_the_server_undid_halfway_nothing_is_committed() {
+    run(async {
+        let world = World::with(&[], &[]).await;
+        world.sql("CREATE TABLE halves (half INT PRIMARY KEY) ENGINE = InnoDB").await;
+        let written = async |undo: &'static str| {
+            let both = world.servers.db.run("halves", async |conn| {
+                transaction(conn, async |conn| {
+                    conn.batch_execute("INSERT INTO halves VALUES (1)").await?;
+                    conn.batch_execute(undo).await?;
+                    conn.batch_execute("INSERT INTO halves VALUES (2)").await?;
+                    Ok(())
+                })
+                .await
+            });
+            (both.await, world.rows("halves", "1 = 1").await)
+        };
+        assert_eq!(written("ROLLBACK").await, (Err(DbError::Deadlock), 0));
+        assert_eq!(written("DO 0").await, (Ok(()), 2));
+        assert_eq!(written("DO 0").await, (Err(DbError::Duplicate("PRIMARY".to_owned())), 2));
+        // The session commits by itself again.
+        let one = world
+            .servers
+            .db
+            .run("halves", async |conn| Ok(conn.batch_execute("INSERT INTO halves VALUES (3)").await?));
+        assert_eq!((one.await, world.rows("halves", "1 = 1").await), (Ok(()), 3));
+        world.finish().await;
     });
 }

@@ -15,10 +15,11 @@ use crate::store::mysql::columns::{ByteText, UnixMs};
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Conn;
 use crate::store::mysql::schema::webhook_deliveries;
+use crate::store::mysql::transaction::transaction;
 use diesel::dsl::count_star;
 use diesel::prelude::*;
 use diesel::sql_types::{SmallInt, Unsigned};
-use diesel_async::{AsyncConnection, RunQueryDsl};
+use diesel_async::RunQueryDsl;
 
 /// Most deliveries of a listing.
 pub const PAGE_MAX: u16 = 500;
@@ -185,7 +186,7 @@ impl WebhookRows {
         self.db
             .run("webhooks_replay", async |conn| {
                 let named = webhook_deliveries::table.filter(webhook_deliveries::delivery_id.eq_any(&ids));
-                conn.transaction(async |conn| {
+                transaction(conn, async |conn| {
                     let rows = named.clone().select((webhook_deliveries::delivery_id, webhook_deliveries::webhook));
                     let rows: Vec<(u64, ByteText)> = rows.order(webhook_deliveries::delivery_id).load(conn).await?;
                     diesel::update(named.clone()).set(waits_again()).execute(conn).await?;
@@ -222,7 +223,7 @@ impl WebhookRows {
         let webhook = webhook.map(|name| vec![name.to_owned()]);
         self.db
             .run("webhooks_replay_begin", async |conn| {
-                conn.transaction(async |conn| {
+                transaction(conn, async |conn| {
                     acts::insert(conn, act).await?;
                     open_again(conn, webhook.as_deref()).await
                 })

@@ -14,9 +14,10 @@ use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::{Conn, Db};
 use crate::store::mysql::rights::DENIED;
 use crate::store::mysql::schema::webhook_subscriptions;
+use crate::store::mysql::transaction::transaction;
 use diesel::prelude::*;
 use diesel::sql_types::{Binary, Text};
-use diesel_async::{AsyncConnection, RunQueryDsl};
+use diesel_async::RunQueryDsl;
 use moka::future::Cache;
 use std::time::Duration;
 
@@ -110,7 +111,7 @@ impl WebhookRows {
             .collect();
         self.db
             .run("webhooks_subscribe", async |conn| {
-                conn.transaction(async |conn| {
+                transaction(conn, async |conn| {
                     for (name, events) in &rows {
                         diesel::sql_query(SUBSCRIBE)
                             .bind::<Binary, _>(name.as_bytes())

@@ -9,8 +9,9 @@ use crate::faults::left_out;
 use crate::store::mysql::codes::cut;
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Conn;
+use crate::store::mysql::transaction::transaction;
 use diesel::sql_types::Text;
-use diesel_async::{AsyncConnection, RunQueryDsl, SimpleAsyncConnection};
+use diesel_async::{RunQueryDsl, SimpleAsyncConnection};
 
 /// `webhook_deliveries.problem`, in characters.
 const PROBLEM_CHARS_MAX: usize = 255;
@@ -86,7 +87,7 @@ impl WebhookRows {
                     {
                         return record_delivered(conn, all).await;
                     }
-                    conn.transaction(async |conn| {
+                    transaction(conn, async |conn| {
                         for alike in kept_alike {
                             record_delivered(conn, alike).await?;
                         }

@@ -19,9 +19,10 @@ use crate::sales::rows::archived;
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::mysql_handle;
 use crate::store::mysql::schema::archived_sales;
+use crate::store::mysql::transaction::transaction;
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Binary, Nullable, Text, Unsigned};
-use diesel_async::{AsyncConnection, RunQueryDsl, SimpleAsyncConnection};
+use diesel_async::{RunQueryDsl, SimpleAsyncConnection};
 use std::iter;
 
 mysql_handle! {
@@ -233,7 +234,7 @@ impl ArchiveRows {
         self.db
             .patient()
             .run("archive_remove", async |conn| {
-                conn.transaction(async |conn| {
+                transaction(conn, async |conn| {
                     if !archived::is_there(conn, sale).await? {
                         return Err(DbError::Other(
                             "the sale is not being removed, so nothing of it is deleted".to_owned(),

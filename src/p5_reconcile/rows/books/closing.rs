@@ -11,8 +11,9 @@ use crate::store::mysql::codes::cut;
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Conn;
 use crate::store::mysql::schema::{closed_findings, sale_epochs};
+use crate::store::mysql::transaction::transaction;
 use diesel::prelude::*;
-use diesel_async::{AsyncConnection, RunQueryDsl};
+use diesel_async::RunQueryDsl;
 
 impl BookRows {
     /// Writes down where the acceptance numbers of a series ended: `accepted` is Redis' own sum of units, if Redis can still be
@@ -89,7 +90,7 @@ impl BookRows {
         let written = self
             .db
             .run("books_close", async |conn| {
-                conn.transaction(async |conn| {
+                transaction(conn, async |conn| {
                     if let Some((series, first, last)) = numbers {
                         count_closing(conn, sale).await?;
                         if have_outcome(conn, sale, series, first..=last).await? {

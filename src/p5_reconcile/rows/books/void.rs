@@ -13,9 +13,10 @@ use crate::store::mysql::codes::{GrantKind, cut};
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Conn;
 use crate::store::mysql::schema::{closed_findings, sales};
+use crate::store::mysql::transaction::transaction;
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Binary};
-use diesel_async::{AsyncConnection, RunQueryDsl};
+use diesel_async::RunQueryDsl;
 
 /// The code of a closed number.
 const CODE: &str = "P5-RC4";
@@ -53,7 +54,7 @@ impl BookRows {
         let written = self
             .db
             .run("books_void", async |conn| {
-                conn.transaction(async |conn| in_transaction(conn, sale_id, void).await).await
+                transaction(conn, async |conn| in_transaction(conn, sale_id, void).await).await
             })
             .await;
         match written {

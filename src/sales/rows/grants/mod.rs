@@ -22,8 +22,9 @@ use crate::store::mysql::fault::{DbError, Halt};
 use crate::store::mysql::mysql_handle;
 use crate::store::mysql::pool::Conn;
 use crate::store::mysql::schema::{sales, stock_flow, stock_grants};
+use crate::store::mysql::transaction::transaction;
 use diesel::prelude::*;
-use diesel_async::{AsyncConnection, RunQueryDsl};
+use diesel_async::RunQueryDsl;
 
 mysql_handle! {
     /// Units that were given to sales, and whether Redis has them.
@@ -141,7 +142,7 @@ impl GrantRows {
         let moved = self
             .db
             .run("grant_top_up", async |conn| {
-                conn.transaction(async |conn| {
+                transaction(conn, async |conn| {
                     // Its epoch cannot change between here and the commit: a rebuild that is under way waits for this row.
                     let locked = sales::table.find(sale).select(sales::epoch).for_update();
                     let Some(epoch) = locked.first(conn).await.optional()? else {

@@ -12,9 +12,10 @@ use crate::sales::rows::grants::{NotOffered, write};
 use crate::store::mysql::codes::{GrantKind, reasons_with_unit};
 use crate::store::mysql::fault::Halt;
 use crate::store::mysql::schema::sales;
+use crate::store::mysql::transaction::transaction;
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Binary};
-use diesel_async::{AsyncConnection, RunQueryDsl};
+use diesel_async::RunQueryDsl;
 
 impl GrantRows {
     /// Offers units again: those of final failures that Redis had taken and that were not offered yet, and those of numbers that
@@ -29,7 +30,7 @@ impl GrantRows {
         let made = self
             .db
             .run("grant_reclaim", async |conn| {
-                conn.transaction(async |conn| {
+                transaction(conn, async |conn| {
                     let row: Option<(i64, u32)> = sales::table
                         .find(sale)
                         .select((sales::stock, sales::epoch))

@@ -15,10 +15,11 @@ use crate::store::mysql::columns::ByteText;
 use crate::store::mysql::fault::{DbError, Halt};
 use crate::store::mysql::pool::Conn;
 use crate::store::mysql::schema::{sales, stock_grants, stock_withdrawals};
+use crate::store::mysql::transaction::transaction;
 use diesel::dsl::sql;
 use diesel::prelude::*;
 use diesel::sql_types::Bool;
-use diesel_async::{AsyncConnection, RunQueryDsl};
+use diesel_async::RunQueryDsl;
 use std::collections::BTreeMap;
 
 /// Most open withdrawals of a sale that are read at a time.
@@ -125,7 +126,7 @@ impl GrantRows {
             .db
             .run("withdrawal_begin", async |conn| {
                 refused(
-                    conn.transaction(async |conn| {
+                    transaction(conn, async |conn| {
                         let before = begin(conn, wanted).await?;
                         is_new = before.is_none();
                         Ok(before.unwrap_or_else(|| wanted.clone()))
@@ -191,7 +192,7 @@ impl GrantRows {
     ) -> Result<WithdrawalEnd, SaleError> {
         self.db
             .run("withdrawal_end", async |conn| {
-                refused(conn.transaction(async |conn| end(conn, withdrawal, (epoch, taken)).await).await)
+                refused(transaction(conn, async |conn| end(conn, withdrawal, (epoch, taken)).await).await)
             })
             .await?
     }
