@@ -71,10 +71,10 @@ impl Timekeeper {
     async fn give(&mut self, due: &DueRelease) -> Result<usize, Fault> {
         match self.control.release(&self.actor, due).await {
             Ok(()) => Ok(1),
-            Err(error) => self.failed(&due.sale_id, error, "the release cannot be given").map(|pause| {
-                self.releases.put(&due.sale_id, pause);
-                0
-            }),
+            Err(error) => {
+                self.releases.put(&due.sale_id, pause_after(&due.sale_id, error, "the release cannot be given")?);
+                Ok(0)
+            }
         }
     }
 
@@ -84,27 +84,24 @@ impl Timekeeper {
             Ok(moved) => (MOVED_PAUSE, usize::from(moved.is_some_and(|moved| moved.taken > 0))),
             // Another process, or another sale with the same target, was quicker with the name.
             Err(SaleControlError::Sale(SaleError::WithdrawalConflict(..))) => (Duration::ZERO, 0),
-            Err(error) => (self.failed(&due.sale_id, error, "what is unsold cannot move")?, 0),
+            Err(error) => (pause_after(&due.sale_id, error, "what is unsold cannot move")?, 0),
         };
         self.rollovers.put(&due.sale_id, pause);
         Ok(moved)
     }
+}
 
-    /// How long the sale is left alone.
-    #[allow(clippy::unused_self, reason = "reads as a step of this worker")]
-    fn failed(&self, sale: &SaleId, error: SaleControlError, what: &str) -> Result<Duration, Fault> {
-        if error.is_outage() {
-            return Err(Fault::back_off(error));
-        }
-        match error {
-            // Its rebuild comes first, and gives what is open.
-            SaleControlError::Frozen(_) | SaleControlError::KeysLost(_) => Ok(MOVED_PAUSE),
-            error => {
-                tracing::warn!(phase = "p5_timetable", %sale, %error, "{what}");
-                Ok(FAILED_PAUSE)
-            }
-        }
+/// How long a sale is left alone whose step failed. An outage is the fault of no sale.
+fn pause_after(sale: &SaleId, error: SaleControlError, what: &str) -> Result<Duration, Fault> {
+    if error.is_outage() {
+        return Err(Fault::back_off(error));
     }
+    // Its rebuild comes first, and gives what is open.
+    if matches!(error, SaleControlError::Frozen(_) | SaleControlError::KeysLost(_)) {
+        return Ok(MOVED_PAUSE);
+    }
+    tracing::warn!(phase = "p5_timetable", %sale, %error, "{what}");
+    Ok(FAILED_PAUSE)
 }
 
 impl Worker for Timekeeper {

@@ -104,7 +104,17 @@ impl MayBeOutage for SaleControlError {
         match self {
             Self::Redis(error) | Self::NotFollowed(_, error) => error.is_outage(),
             Self::Database(error) | Self::NotRecorded(error) | Self::Sale(SaleError::Db(error)) => error.is_outage(),
-            _ => false,
+            Self::NoSuchSale(_)
+            | Self::NoSuchDrop(_)
+            | Self::OfDrop(..)
+            | Self::Closed(_)
+            | Self::NotWarmed(_)
+            | Self::Draft(_)
+            | Self::KeysLost(_)
+            | Self::OtherShards(..)
+            | Self::Frozen(_)
+            | Self::Refused(_)
+            | Self::Sale(_) => false,
         }
     }
 }

@@ -185,7 +185,7 @@ fn sales_that_end_together_go_to_one_each_under_its_own_name() {
 #[test]
 fn nothing_comes_to_a_closed_sale_or_goes_from_one() {
     run(async {
-        let mut world = World::with(&[], QUICK).await;
+        let mut world = World::with(&[Api, Relay, Consumer], QUICK).await;
         let closed = world.releasing("closed", &[(60_000, 5)]).await;
         world.sale_control().warm(&closed).await.unwrap();
         world.sale_control().close(&closed).await.unwrap();

@@ -15,7 +15,7 @@ const ENDS: &str = "2099-01-01T12:00:00+08:00";
 const AT: &str = "2026-01-01T11:00:00+08:00";
 const LATER: &str = "2099-01-01T11:00:00+08:00";
 
-fn sale(id: &str, more: Value) -> Value {
+fn sale(id: &str, more: &Value) -> Value {
     let mut sale = json!({
         "sale_id": id, "product_id": "p", "title": id, "stock": 5, "starts_at": STARTS, "ends_at": ENDS
     });
@@ -24,8 +24,8 @@ fn sale(id: &str, more: Value) -> Value {
 }
 
 /// A drop whose first sale has this timetable.
-fn drop_file(name: &str, more: Value) -> String {
-    let last = sale("b", json!({ "ends_at": "2099-01-01T13:00:00+08:00" }));
+fn drop_file(name: &str, more: &Value) -> String {
+    let last = sale("b", &json!({ "ends_at": "2099-01-01T13:00:00+08:00" }));
     let drop = json!({ "drop_id": "d", "title": "d", "limit": 1, "sales": [sale("a", more), last] });
     let path = scratch("timetables").join(name);
     std::fs::write(&path, drop.to_string()).unwrap();
@@ -51,17 +51,17 @@ fn a_bad_timetable_is_refused_with_its_field_in_both_languages() {
                 "只有组合活动中的活动",
             ),
         ] {
-            let body = sale("x", more);
+            let body = sale("x", &more);
             let (plain, zh) = (port.post("/sales", body.clone()).await, port.post_in("zh", "/sales", body).await);
             assert_eq!((plain.status, zh.status), (422, 422), "{plain:?}");
             assert!(plain.text("detail").contains(english) && zh.text("detail").contains(chinese), "{plain:?} {zh:?}");
         }
         for more in [json!({ "rollover_to": "a" }), json!({ "rollover_to": "other" })] {
-            let said = world.cli(&["drop", "create", "--file", &drop_file("bad.json", more)]).exits(64);
+            let said = world.cli(&["drop", "create", "--file", &drop_file("bad.json", &more)]).exits(64);
             assert!(said.err.contains("sale a: rollover_to: expected another sale of this drop"), "{said:?}");
         }
         let unknown = releases("tomorrow", 1);
-        assert_eq!(port.post("/sales", sale("x", unknown)).await.status, 400);
+        assert_eq!(port.post("/sales", sale("x", &unknown)).await.status, 400);
         assert_eq!(world.rows("sales", "TRUE").await, 0);
         let reserved = world.cli(&["sale", "withdraw", "x", "1", "--name", "rollover-1"]).exits(64);
         assert!(reserved.err.contains("so not rollover-"), "{reserved:?}");
@@ -75,9 +75,9 @@ fn a_timetable_is_created_once_and_shown_as_far_as_it_is() {
         let world = World::with(&[Api], &[]).await;
         let port = world.admin_port();
         let releases = json!([{ "at": AT, "units": 3 }, { "at": LATER, "units": 4 }]);
-        let plain = port.post("/sales", sale("alone", json!({ "releases": releases.clone(), "warm": true }))).await;
+        let plain = port.post("/sales", sale("alone", &json!({ "releases": releases.clone(), "warm": true }))).await;
         assert_eq!((plain.status, &plain.json["releases"][0]["given"]), (200, &json!(false)), "{plain:?}");
-        let good = drop_file("good.json", json!({ "releases": releases, "rollover_to": "b" }));
+        let good = drop_file("good.json", &json!({ "releases": releases, "rollover_to": "b" }));
         world.cli(&["drop", "create", "--file", &good, "--warm"]).exits(0);
         let done = Timekeeper::new(world.sale_control(), Arc::new(AtomicBool::new(true))).step().await;
         assert!(done.is_ok(), "{done:?}");
@@ -85,7 +85,7 @@ fn a_timetable_is_created_once_and_shown_as_far_as_it_is() {
         let there = world.cli(&["drop", "create", "--file", &good]).exits(0);
         assert!(there.out.contains("is there already"), "also after a release: {there:?}");
         for other in [json!({ "rollover_to": "b" }), json!({ "releases": [{ "at": AT, "units": 3 }] })] {
-            let exists = world.cli(&["drop", "create", "--file", &drop_file("other.json", other)]).exits(1);
+            let exists = world.cli(&["drop", "create", "--file", &drop_file("other.json", &other)]).exits(1);
             assert!(exists.err.contains("drop d exists already"), "{exists:?}");
         }
         let alone = port.get("/sales/alone").await.json;
