@@ -1,6 +1,6 @@
 //! A new sale, and the rules for it.
 
-use super::timetable::ReleaseForm;
+use super::timetable::{ReleaseForm, planned_releases};
 use crate::domain::currency::is_in_use;
 use crate::domain::ids::SaleId;
 use crate::domain::instant;
@@ -206,6 +206,12 @@ impl NewSaleForm {
             releases: Vec::new(),
             rollover_to: None,
         }
+    }
+
+    /// What happens to its stock by itself. Whether its drop has the sale that gets the rest, the drop knows.
+    pub(super) fn timetable(&self) -> Result<Timetable, BadForm> {
+        let releases = planned_releases(&self.releases, self.stock, (self.starts_at, self.ends_at))?;
+        Ok(Timetable { releases, rollover_to: self.rollover_to.clone() })
     }
 
     /// A sale that belongs to no drop, as a draft with its timetable.

@@ -1,6 +1,5 @@
 //! The timetable of a new sale, and the rules for it.
 
-use super::NewSaleForm;
 use crate::domain::ids::SaleId;
 use crate::domain::instant;
 use crate::domain::sale::{STOCK_MAX, Sale};
@@ -33,34 +32,35 @@ pub(crate) fn shown_releases(releases: &[Release]) -> Vec<ReleaseForm> {
     releases.iter().map(|release| ReleaseForm { at: at(release.at_ms), units: release.units }).collect()
 }
 
-impl NewSaleForm {
-    /// What happens to its stock by itself; which sale gets what is unsold is checked by [`rollovers_hold`].
-    pub(super) fn timetable(&self) -> Result<Timetable, BadForm> {
-        let releases = &self.releases;
-        let times: Vec<DateTime<Utc>> = releases.iter().map(|release| release.at).collect();
-        let units: i64 = releases.iter().map(|release| i64::from(release.units)).sum();
-        let inside = times.iter().all(|at| *at > self.starts_at && *at < self.ends_at);
-        let rules = [
-            (releases.len() <= RELEASES_MAX, "at most 32 of them", "至多 32 次"),
-            (
-                releases.iter().all(|release| release.units > 0),
-                "units of 1 or more in each of them",
-                "每次的 units 至少为 1",
-            ),
-            (inside, "times (at) after starts_at and before ends_at", "晚于 starts_at 且早于 ends_at 的时间（at）"),
-            (times.is_sorted_by(|a, b| a < b), "each time (at) later than the one before", "逐次更晚的时间（at）"),
-            (
-                self.stock.saturating_add(units) <= STOCK_MAX,
-                "at most 1,000,000,000 units, those of stock among them",
-                "连同 stock 至多 1,000,000,000 件",
-            ),
-        ];
-        if let Some((_, expected, chinese)) = rules.into_iter().find(|(holds, ..)| !holds) {
-            return bad("releases", expected, chinese);
-        }
-        let release = |form: &ReleaseForm| Release { at_ms: form.at.timestamp_millis(), units: form.units };
-        Ok(Timetable { releases: releases.iter().map(release).collect(), rollover_to: self.rollover_to.clone() })
+/// The releases of a new sale with this stock and this window.
+pub(super) fn planned_releases(
+    releases: &[ReleaseForm],
+    stock: i64,
+    (starts_at, ends_at): (DateTime<Utc>, DateTime<Utc>),
+) -> Result<Vec<Release>, BadForm> {
+    let times: Vec<DateTime<Utc>> = releases.iter().map(|release| release.at).collect();
+    let units: i64 = releases.iter().map(|release| i64::from(release.units)).sum();
+    let inside = times.iter().all(|at| *at > starts_at && *at < ends_at);
+    let rules = [
+        (releases.len() <= RELEASES_MAX, "at most 32 of them", "至多 32 次"),
+        (
+            releases.iter().all(|release| release.units > 0),
+            "units of 1 or more in each of them",
+            "每次的 units 至少为 1",
+        ),
+        (inside, "times (at) after starts_at and before ends_at", "晚于 starts_at 且早于 ends_at 的时间（at）"),
+        (times.is_sorted_by(|a, b| a < b), "each time (at) later than the one before", "逐次更晚的时间（at）"),
+        (
+            stock.saturating_add(units) <= STOCK_MAX,
+            "at most 1,000,000,000 units, those of stock among them",
+            "连同 stock 至多 1,000,000,000 件",
+        ),
+    ];
+    if let Some((_, expected, chinese)) = rules.into_iter().find(|(holds, ..)| !holds) {
+        return bad("releases", expected, chinese);
     }
+    let release = |form: &ReleaseForm| Release { at_ms: form.at.timestamp_millis(), units: form.units };
+    Ok(releases.iter().map(release).collect())
 }
 
 /// Whether what is unsold of each sale of a drop can go where it is to go; otherwise the first sale of which it cannot.
@@ -80,11 +80,10 @@ pub(super) fn rollovers_hold(sales: &[(Sale, Timetable)]) -> Result<(), (&SaleId
 mod tests {
     use super::*;
 
-    /// A sale of 5 units from 10 to 12 o'clock.
-    fn planned(releases: &str) -> Result<Timetable, BadForm> {
-        let text = r#"{"id":"s","product":"p","title":"t","stock":5,
-            "starts_at":"2026-01-01T10:00:00Z","ends_at":"2026-01-01T12:00:00Z","releases":"#;
-        serde_json::from_str::<NewSaleForm>(&format!("{text}{releases}}}")).unwrap().timetable()
+    /// In a sale of 5 units from 10 to 12 o'clock.
+    fn planned(releases: &str) -> Result<Vec<Release>, BadForm> {
+        let window = ["10", "12"].map(|hour| instant::instant(&format!("2026-01-01T{hour}:00:00Z")).unwrap());
+        planned_releases(&serde_json::from_str::<Vec<ReleaseForm>>(releases).unwrap(), 5, window.into())
     }
 
     fn at(times: &[(&str, u32)]) -> String {
@@ -95,7 +94,7 @@ mod tests {
     #[test]
     fn releases_are_ascending_inside_the_window_and_few() {
         let two = planned(&at(&[("10:00:00.001", 1), ("11:59:59.999", 999_999_994)])).unwrap();
-        assert_eq!(two.releases.iter().map(|release| release.units).collect::<Vec<_>>(), [1, 999_999_994]);
+        assert_eq!(two.iter().map(|release| release.units).collect::<Vec<_>>(), [1, 999_999_994]);
         let many = |count: u32| at(&(0..count).map(|_| ("11:00:00", 1)).collect::<Vec<_>>());
         for (releases, said) in [
             (at(&[("11:00:00", 0)]), "units of 1 or more"),

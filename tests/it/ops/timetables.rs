@@ -1,5 +1,6 @@
 //! Timetables: each release is given once, and what is unsold at the end of a sale goes to the next one, however often it is cut off.
 
+use crate::support::basics::time::pause;
 use crate::support::buyers::orders::LONG;
 use crate::support::world::{World, eventually, run};
 use seckill::domain::fault::Progress;
@@ -11,7 +12,6 @@ use seckill::roles::Role::{Api, Consumer, Reconcile, Relay};
 use seckill::runtime::{Worker, now_ms};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 const QUICK: &[&str] = &["p5_reconcile.interval_ms=100", "p5_reconcile.quiet_ms=100", "redis.shards=2"];
 
@@ -82,7 +82,7 @@ fn a_release_is_given_once_although_two_processes_keep_the_times() {
             tokio::spawn(async move {
                 loop {
                     keeper.step().await.unwrap();
-                    tokio::time::sleep(Duration::from_millis(20)).await;
+                    pause().await;
                 }
             })
         });
