@@ -210,7 +210,7 @@ impl NewSaleForm {
 
     /// What happens to its stock by itself. Whether its drop has the sale that gets the rest, the drop knows.
     pub(super) fn timetable(&self) -> Result<Timetable, BadForm> {
-        let releases = planned_releases(&self.releases, self.stock, (self.starts_at, self.ends_at))?;
+        let releases = planned_releases(&self.releases, self.stock, self.starts_at, self.ends_at)?;
         Ok(Timetable { releases, rollover_to: self.rollover_to.clone() })
     }
 

@@ -36,7 +36,8 @@ pub(crate) fn shown_releases(releases: &[Release]) -> Vec<ReleaseForm> {
 pub(super) fn planned_releases(
     releases: &[ReleaseForm],
     stock: i64,
-    (starts_at, ends_at): (DateTime<Utc>, DateTime<Utc>),
+    starts_at: DateTime<Utc>,
+    ends_at: DateTime<Utc>,
 ) -> Result<Vec<Release>, BadForm> {
     let times: Vec<DateTime<Utc>> = releases.iter().map(|release| release.at).collect();
     let units: i64 = releases.iter().map(|release| i64::from(release.units)).sum();
@@ -82,8 +83,9 @@ mod tests {
 
     /// In a sale of 5 units from 10 to 12 o'clock.
     fn planned(releases: &str) -> Result<Vec<Release>, BadForm> {
-        let window = ["10", "12"].map(|hour| instant::instant(&format!("2026-01-01T{hour}:00:00Z")).unwrap());
-        planned_releases(&serde_json::from_str::<Vec<ReleaseForm>>(releases).unwrap(), 5, window.into())
+        let [starts_at, ends_at] =
+            ["10", "12"].map(|hour| instant::instant(&format!("2026-01-01T{hour}:00:00Z")).unwrap());
+        planned_releases(&serde_json::from_str::<Vec<ReleaseForm>>(releases).unwrap(), 5, starts_at, ends_at)
     }
 
     fn at(times: &[(&str, u32)]) -> String {
