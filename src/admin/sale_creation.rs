@@ -20,8 +20,9 @@ pub(super) async fn create(
     JsonBody(body): JsonBody<NewSaleBody>,
 ) -> AdminAnswer {
     let ActBody { form, by, .. } = body;
-    let (actor, warm, sale) = (call.actor(by.as_deref())?, form.warm, form.draft()?);
-    admin.sale_control.create(&actor, (&sale, warm), || {}).await?;
+    let (actor, warm, planned) = (call.actor(by.as_deref())?, form.warm, form.plain()?);
+    admin.sale_control.create(&actor, (&planned, warm), || {}).await?;
+    let (sale, _) = planned;
     admin.changed(&sale.sale_id, "created").await;
     answer(admin.sale_control.detail(&sale.sale_id).await?)
 }

@@ -2,14 +2,17 @@
 
 use crate::cli::failure::Failure;
 use crate::cli::sale::operator::{may_repeat, named};
+use crate::cli::sale::show::release;
 use crate::cli::sale::{some_units, withdrawal_name};
 use crate::cli::{context, output};
 use crate::config::Layers;
 use crate::domain::drops::SalesDrop;
 use crate::domain::ids::{DropId, SaleId};
 use crate::domain::sale::Sale;
+use crate::domain::timetable::Timetable;
 use crate::http::times::shown_time;
-use crate::sales::forms::{DropEditForm, MoveForm, NewDropForm};
+use crate::sales::forms::{DropEditForm, MoveForm, NewDropForm, shown_releases};
+use crate::sales::rows::timetable::KnownTimetable;
 use crate::sales::{DropCreated, DropVerb, SaleControl};
 use serde_json::json;
 use std::io::Read;
@@ -25,7 +28,8 @@ pub(super) enum DropCommand {
     /// Create a drop and its sales as drafts, all or nothing; safe to repeat with the same file
     ///
     /// The file is JSON: drop_id, title, limit (most units of one buyer over all sales, null for none) and sales, 1 to 64, each with the
-    /// fields of `POST /admin/v1/sales`.
+    /// fields of `POST /admin/v1/sales`; of these `releases` are units that come later, [{"at": TIME, "units": N}]. A sale may also say
+    /// `rollover_to`, the sale of the drop that gets what is unsold at its end.
     #[command(after_help = "Example:
   {\"drop_id\": \"sneaker\", \"title\": \"Sneaker 26\", \"limit\": 1, \"sales\": [
     {\"sale_id\": \"sneaker-41\", \"product_id\": \"sneaker-41\", \"title\": \"EU 41\", \"stock\": 96, \"price_cents\": 19900,
@@ -85,7 +89,7 @@ pub(super) enum DropCommand {
 
 /// What a command comes to, once its file is read.
 enum DropWork {
-    Create { drop: SalesDrop, sales: Vec<Sale>, warm: bool },
+    Create { drop: SalesDrop, sales: Vec<(Sale, Timetable)>, warm: bool },
     List { json: bool },
     Show { id: DropId, json: bool },
     Edit { id: DropId, form: DropEditForm },
@@ -122,7 +126,7 @@ impl DropWork {
 }
 
 /// Reads and checks the file of a drop.
-fn drafts(file: &Path) -> Result<(SalesDrop, Vec<Sale>), Failure> {
+fn drafts(file: &Path) -> Result<(SalesDrop, Vec<(Sale, Timetable)>), Failure> {
     let name = file.display();
     let unreadable = |error: std::io::Error| Failure::Usage(format!("--file: cannot read {name}: {error}"));
     let mut text = String::new();
@@ -146,6 +150,7 @@ async fn show(control: &SaleControl, id: &DropId, json: bool) -> Result<(), Fail
         return Ok(());
     }
     let (drop, sales) = control.drop_with_sales(id).await?;
+    let timetables = control.timetables_of(&sales).await?;
     let limit = shown_limit(drop.limit);
     output::table(
         ["field", "value"],
@@ -166,7 +171,21 @@ async fn show(control: &SaleControl, id: &DropId, json: bool) -> Result<(), Fail
             ]
         }),
     );
+    let planned = sales.iter().filter_map(|sale| Some((sale, timetables.get(&sale.sale_id)?)));
+    let rows: Vec<[String; 3]> = planned.map(|(sale, known)| planned_row(sale, known)).collect();
+    if !rows.is_empty() {
+        output::table(["sale", "releases", "unsold at the end"], rows);
+    }
     Ok(())
+}
+
+fn planned_row(sale: &Sale, known: &KnownTimetable) -> [String; 3] {
+    let releases = shown_releases(&known.timetable.releases);
+    let releases: Vec<String> =
+        releases.iter().zip(&known.given).map(|(planned, given)| release(planned, *given)).collect();
+    let releases = if releases.is_empty() { none() } else { releases.join(", ") };
+    let unsold = known.timetable.rollover_to.as_ref().map_or_else(|| "stays".to_owned(), |to| format!("goes to {to}"));
+    [sale.sale_id.to_string(), releases, unsold]
 }
 
 fn none() -> String {

@@ -50,12 +50,14 @@ pub(super) async fn create(settings: &Settings) -> Result<(), StackError> {
         limit_returns: DEMO_PAYMENT.limit_returns,
         hidden: false,
         warm: false,
+        releases: Vec::new(),
+        rollover_to: None,
     };
     let control = servers.sale_control(settings);
     // One that is there is no failed act.
     if servers.rows.sales.get(&sale_id).await?.is_none() {
-        let sale = new.draft().map_err(|bad| StackError::NotReady(bad.to_string()))?;
-        match control.create(&Actor::at_the_terminal("local stack"), (&sale, false), || {}).await {
+        let planned = new.plain().map_err(|bad| StackError::NotReady(bad.to_string()))?;
+        match control.create(&Actor::at_the_terminal("local stack"), (&planned, false), || {}).await {
             Ok(()) | Err(SaleControlError::Sale(SaleError::Exists(_))) => {}
             Err(error) => return Err(error.into()),
         }

@@ -8,10 +8,15 @@ pub(crate) const NAME_BYTES_MAX: usize = 64;
 pub(crate) const WITHDRAWAL: &str = "withdraw-";
 /// Before the name of a move, in the grant that its target gets.
 pub(crate) const MOVE: &str = "move-";
+/// Before the number of a release, in the grant that it is.
+pub(crate) const RELEASE: &str = "release-";
+/// Before the number of a rollover, in the name of the move that it is.
+pub(crate) const ROLLOVER: &str = "rollover-";
 /// Longest name of a withdrawal or a move, bytes: a grant has it behind a prefix.
 pub(crate) const WITHDRAWAL_NAME_BYTES_MAX: usize = NAME_BYTES_MAX - WITHDRAWAL.len();
 /// Names that grants of the system begin with.
-const RESERVED: [&str; 8] = [FIRST_GRANT, "reclaim-", "void-", "cancel-", "return-", "rebuild-", WITHDRAWAL, MOVE];
+const RESERVED: [&str; 10] =
+    [FIRST_GRANT, RELEASE, ROLLOVER, "reclaim-", "void-", "cancel-", "return-", "rebuild-", WITHDRAWAL, MOVE];
 
 /// Whether the system gives such names itself.
 pub(crate) fn is_reserved(grant_id: &str) -> bool {
@@ -32,6 +37,6 @@ mod tests {
     fn every_reserved_name_is_in_the_list_that_people_read() {
         assert!(is_reserved("first") && is_reserved("move-x") && is_reserved("withdraw-x") && !is_reserved("a-move-"));
         let list = reserved(", ", " or ");
-        assert_eq!(list, "first, reclaim-, void-, cancel-, return-, rebuild-, withdraw- or move-");
+        assert_eq!(list, "first, release-, rollover-, reclaim-, void-, cancel-, return-, rebuild-, withdraw- or move-");
     }
 }

@@ -27,6 +27,7 @@ pub mod shard;
 pub mod snowflake;
 pub mod states;
 pub mod states_page;
+pub mod timetable;
 pub mod trace;
 pub mod transfer_marks;
 pub mod webhook;

@@ -12,12 +12,12 @@ use crate::sales::rows::error::SaleError;
 use crate::sales::{SaleAct, SaleControl, SaleControlError};
 use serde_json::json;
 
-/// Who closed it, for the record. A process of the system has the servers' passwords, as a shell has that closes a sale.
-fn system() -> Actor {
+/// Who did it, for the record. A process of the system has the servers' passwords, as a shell has that closes a sale.
+pub(super) fn system(name: &str) -> Actor {
     Actor {
         kind: ActorKind::Service,
         id: "p5_reconcile".to_owned(),
-        name: "auto-close".to_owned(),
+        name: name.to_owned(),
         roles: "operate".to_owned(),
         auth_method: AuthMethod::Shell,
         ip: None,
@@ -103,7 +103,7 @@ pub(super) async fn close_when_over(
             {
                 return Ok(());
             }
-            let system = system();
+            let system = system("auto-close");
             let asked = json!({ "ended_since_s": after_s });
             let act = SaleAct { actor: &system, operation: Operation::SaleClose, sale_id: id, asked };
             let closed = control.on_record(act, control.close_ended(sale, after_s)).await;

@@ -7,7 +7,7 @@
 //! round reads everything again. Two rounds at once do no harm.
 //!
 //! Order of the parts, each using only earlier ones: `audit_stage` and `context` (servers and limits), `pages` and `ledger_lookup` (reading), `open_units`, `dlq`,
-//! `audit`, `compensation`, `rebuild`, then the phase's `worker` with `gauges`, `turns`, `audit_memories` and `settled_sales`. Operators' commands also use
+//! `audit`, `compensation`, `rebuild`, then the phase's `worker` with `gauges`, `turns`, `audit_memories` and `settled_sales`, and beside it `timetable`. Operators' commands also use
 //! `request_history` and `archive`; tests of the model use `single_steps`.
 
 pub mod archive;
@@ -28,6 +28,7 @@ pub mod rows;
 mod settled_sales;
 #[cfg(feature = "faults")]
 pub mod single_steps;
+mod timetable;
 mod turns;
 mod worker;
 
@@ -39,4 +40,5 @@ pub use context::ReconcileContext;
 pub(crate) use context::{ReconcileError, ReconcileHandles, ReconcileRows};
 pub(crate) use request_history::RequestHistory;
 pub use request_history::request_history;
+pub use timetable::Timekeeper;
 pub use worker::Reconcile;

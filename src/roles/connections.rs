@@ -185,8 +185,12 @@ impl Servers {
     /// The reconciler of a process, which waits to be the leader.
     #[must_use]
     pub fn reconcile(&self, settings: &Settings, pace: P5Reconcile) -> Reconcile {
-        let (context, election) = (self.reconcile_context(settings), self.election(LedWork::Reconcile));
-        Reconcile::new(context, election, pace, settings.p1_entry.backlog_max)
+        self.led_reconcile(settings, pace, self.election(LedWork::Reconcile))
+    }
+
+    /// The same in an election of the caller's.
+    pub(super) fn led_reconcile(&self, settings: &Settings, pace: P5Reconcile, election: LeaderElection) -> Reconcile {
+        Reconcile::new(self.reconcile_context(settings), election, pace, settings.p1_entry.backlog_max)
     }
 
     /// An election for this work, in which this process has not stood yet.

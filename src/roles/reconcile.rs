@@ -1,11 +1,12 @@
-//! The reconcile role: one reconciler, one sweep of overdue orders, and one sender of webhooks. Several processes may run it;
-//! the database elects the one that works at each.
+//! The reconcile role: one reconciler, the timetables of sales beside it, one sweep of overdue orders, and one sender of webhooks. Several
+//! processes may run it; the database elects the one that works at each.
 //!
-//! Input: the settings, handles on the servers. Output: these three, running. A crash leaves only what P5, P6 and the webhooks themselves leave.
+//! Input: the settings, handles on the servers. Output: these four, running. A crash leaves only what P5, P6 and the webhooks themselves leave.
 
 use super::tasks::RoleTasks;
 use super::{CONNECT_GRACE, RoleContext, RoleError};
 use crate::events::webhooks::WebhookSender;
+use crate::p5_reconcile::Timekeeper;
 use crate::p6_fulfil::Expiry;
 use crate::runtime::PollInterval;
 use crate::store::mysql::leader_election::LedWork;
@@ -15,7 +16,9 @@ pub(super) async fn run(context: RoleContext) -> Result<(), RoleError> {
     let mut tasks = RoleTasks::new(&context);
     let RoleContext { settings, servers, .. } = context;
     servers.redis.wait_connected(CONNECT_GRACE).await;
-    let reconcile = servers.reconcile(&settings, settings.p5_reconcile.clone());
+    let election = servers.election(LedWork::Reconcile);
+    tasks.worker(Timekeeper::new(servers.sale_control(&settings), election.seen()), PollInterval::idle_ms(100));
+    let reconcile = servers.led_reconcile(&settings, settings.p5_reconcile.clone(), election);
     tasks.worker(reconcile, PollInterval::idle_ms(100));
     let expiry =
         Expiry::new(servers.fulfil_context(&settings), servers.election(LedWork::Expiry), settings.p6_fulfil.clone());

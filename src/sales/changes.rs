@@ -7,12 +7,13 @@
 use super::contention::again_after_contention;
 use super::control::SaleControl;
 use super::control_error::SaleControlError;
-use super::forms::CloneForm;
+use super::forms::{CloneForm, shown_releases};
 use super::recorded::SaleAct;
 use super::sale_change::{ChangeRefusal, SaleChange};
 use crate::domain::ids::SaleId;
 use crate::domain::operator::{Actor, Operation};
 use crate::domain::sale::Sale;
+use crate::domain::timetable::Timetable;
 use crate::faults::crash_point;
 use crate::sales::rows::changes::SeenSale;
 use serde_json::{Value, json};
@@ -70,13 +71,16 @@ impl SaleControl {
     pub(crate) async fn create(
         &self,
         actor: &Actor,
-        (sale, warm): (&Sale, bool),
+        ((sale, plan), warm): (&(Sale, Timetable), bool),
         created: impl FnOnce(),
     ) -> Result<(), SaleControlError> {
         let id = &sale.sale_id;
         let act = |operation, asked| SaleAct { actor, operation, sale_id: id, asked };
-        let asked = json!({ "units": sale.granted, "title": sale.title, "price_cents": sale.price_cents });
-        let creating = async { Ok(self.rows.sales.create(sale).await?) };
+        let mut asked = json!({ "units": sale.granted, "title": sale.title, "price_cents": sale.price_cents });
+        if !plan.releases.is_empty() {
+            asked["releases"] = json!(shown_releases(&plan.releases));
+        }
+        let creating = async { Ok(self.rows.sales.create_planned(sale, plan).await?) };
         self.on_record(act(Operation::SaleCreate, asked), creating).await?;
         created();
         if warm {

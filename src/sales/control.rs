@@ -251,15 +251,19 @@ impl SaleControl {
     /// # Errors
     /// [`SaleControlError`]; after any of them, repeating with the same grant id is safe.
     pub async fn top_up(&self, id: &SaleId, grant_id: &str, units: u32) -> Result<(), SaleControlError> {
-        again_after_contention(|| self.top_up_once(id, grant_id, units)).await
+        again_after_contention(|| self.top_up_once(id, || self.rows.grants.top_up(id, grant_id, units))).await
     }
 
-    async fn top_up_once(&self, id: &SaleId, grant_id: &str, units: u32) -> Result<(), SaleControlError> {
+    /// `write` writes the grant.
+    pub(super) async fn top_up_once<F>(&self, id: &SaleId, write: impl Fn() -> F) -> Result<(), SaleControlError>
+    where
+        F: Future<Output = Result<bool, SaleError>>,
+    {
         let sale = self.sale_of_ours(id).await?;
         if sale.status == SaleStatus::Closed {
             return Err(SaleControlError::Closed(id.clone()));
         }
-        self.rows.grants.top_up(id, grant_id, units).await?;
+        write().await?;
         self.redis.sale_cache.forget(id).await?;
         // A draft's grants are given at its warm-up.
         if sale.status == SaleStatus::Draft { Ok(()) } else { self.apply_grants(id).await }

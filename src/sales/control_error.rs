@@ -3,6 +3,7 @@
 //! Input: what the database, Redis or a rule said. Output: the error of every verb of [`SaleControl`](super::SaleControl). Values only.
 
 use super::sale_change::ChangeRefusal;
+use crate::domain::fault::MayBeOutage;
 use crate::domain::ids::{DropId, SaleId};
 use crate::sales::rows::error::SaleError;
 use crate::store::mysql::DbError;
@@ -94,6 +95,26 @@ impl SaleControlError {
                 | SaleError::TooMuch(_)
                 | SaleError::GrantReserved(_),
             ) => false,
+        }
+    }
+}
+
+impl MayBeOutage for SaleControlError {
+    fn is_outage(&self) -> bool {
+        match self {
+            Self::Redis(error) | Self::NotFollowed(_, error) => error.is_outage(),
+            Self::Database(error) | Self::NotRecorded(error) | Self::Sale(SaleError::Db(error)) => error.is_outage(),
+            Self::NoSuchSale(_)
+            | Self::NoSuchDrop(_)
+            | Self::OfDrop(..)
+            | Self::Closed(_)
+            | Self::NotWarmed(_)
+            | Self::Draft(_)
+            | Self::KeysLost(_)
+            | Self::OtherShards(..)
+            | Self::Frozen(_)
+            | Self::Refused(_)
+            | Self::Sale(_) => false,
         }
     }
 }

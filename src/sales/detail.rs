@@ -4,6 +4,7 @@ use super::control::SaleControl;
 use super::control_error::SaleControlError;
 use crate::domain::ids::SaleId;
 use crate::domain::sale::Sale;
+use crate::sales::forms::{ReleaseForm, shown_releases};
 use serde::Serialize;
 
 /// One sale with what Redis holds.
@@ -13,10 +14,24 @@ pub(crate) struct SaleDetail {
     pub sale: Sale,
     /// Its grants: name, units, and whether Redis has them.
     pub grants: Vec<String>,
+    /// Units that come while it sells, in the order of their times.
+    pub releases: Vec<ReleaseDetail>,
+    /// The sale of its drop that gets what is unsold at its end.
+    pub rollover_to: Option<SaleId>,
     /// What Redis holds, shard by shard.
     pub shards: Vec<ShardDetail>,
     /// Units between two buckets; absent when a shard is not in Redis.
     pub in_transit: Option<i64>,
+}
+
+/// A release, and whether the database has given it.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct ReleaseDetail {
+    /// When, and how many.
+    #[serde(flatten)]
+    pub release: ReleaseForm,
+    /// Whether its grant was made: named `release-` and its number, from 1.
+    pub given: bool,
 }
 
 /// One shard of it; all absent when Redis does not have it.
@@ -39,6 +54,7 @@ impl SaleControl {
     pub(crate) async fn detail(&self, id: &SaleId) -> Result<SaleDetail, SaleControlError> {
         let sale = self.rows.sales.get(id).await?.ok_or_else(|| SaleControlError::NoSuchSale(id.clone()))?;
         let grants = self.rows.grants.list(id).await?;
+        let known = self.rows.sales.timetable(id).await?;
         let mut shards = Vec::with_capacity(self.shards.into());
         for shard in 0..self.shards {
             let count = self.redis.sale_keys.count(id, shard).await?;
@@ -58,6 +74,8 @@ impl SaleControl {
             })
             .collect();
         let in_transit = shards.iter().map(|shard| shard.in_transit).sum();
-        Ok(SaleDetail { sale, grants, shards, in_transit })
+        let releases = shown_releases(&known.timetable.releases).into_iter().zip(known.given);
+        let releases = releases.map(|(release, given)| ReleaseDetail { release, given }).collect();
+        Ok(SaleDetail { sale, grants, releases, rollover_to: known.timetable.rollover_to, shards, in_transit })
     }
 }

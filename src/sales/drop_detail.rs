@@ -6,8 +6,10 @@ use crate::domain::drops::SalesDrop;
 use crate::domain::ids::{DropId, SaleId};
 use crate::domain::sale::{Sale, SaleStatus};
 use crate::http::times::shown_time;
-use crate::sales::forms::PAY_GRACE_S;
+use crate::sales::forms::{PAY_GRACE_S, ReleaseForm, shown_releases};
+use crate::sales::rows::timetable::KnownTimetable;
 use serde::Serialize;
+use std::collections::HashMap;
 use std::num::NonZeroU32;
 
 /// A drop; all but `progress` is what its file may say.
@@ -32,7 +34,7 @@ struct DropSale {
     sale_id: SaleId,
     product_id: String,
     title: String,
-    /// Units granted by now.
+    /// Units granted by now, but for those of releases.
     stock: i64,
     /// Most units of one buyer in this sale; null: no limit.
     limit: Option<u32>,
@@ -49,6 +51,11 @@ struct DropSale {
     pay_grace_s: u32,
     limit_returns: bool,
     hidden: bool,
+    /// Units that come while it sells, in the order of their times.
+    releases: Vec<ReleaseForm>,
+    /// The sale that gets what is unsold at its end; null: none does.
+    #[schema(value_type = Option<String>)]
+    rollover_to: Option<SaleId>,
 }
 
 /// How far a sale is.
@@ -63,15 +70,17 @@ pub(crate) struct SaleProgress {
     /// Units of which the database has no order.
     pub(crate) unsold: i64,
     version: u32,
+    /// Of each of its releases: whether it was given.
+    releases_given: Vec<bool>,
 }
 
 impl DropSale {
-    fn of(sale: &Sale) -> Self {
+    fn of(sale: &Sale, known: &KnownTimetable) -> Self {
         Self {
             sale_id: sale.sale_id.clone(),
             product_id: sale.product_id.clone(),
             title: sale.title.clone(),
-            stock: sale.granted,
+            stock: sale.granted - known.given_units(),
             limit: sale.policy.limit(),
             price_cents: sale.price_cents,
             currency: sale.currency.clone(),
@@ -83,22 +92,26 @@ impl DropSale {
             pay_grace_s: sale.payment.map_or(PAY_GRACE_S, |terms| terms.pay_grace_s),
             limit_returns: sale.payment.is_some_and(|terms| terms.limit_returns),
             hidden: sale.hidden,
+            releases: shown_releases(&known.timetable.releases),
+            rollover_to: known.timetable.rollover_to.clone(),
         }
     }
 }
 
 impl SaleProgress {
-    fn of(sale: &Sale) -> Self {
+    fn of(sale: &Sale, known: &KnownTimetable) -> Self {
         let Sale { status, granted, stock, version, .. } = *sale;
-        Self { sale_id: sale.sale_id.clone(), status, granted, unsold: stock, version }
+        let (sale_id, releases_given) = (sale.sale_id.clone(), known.given.clone());
+        Self { sale_id, status, granted, unsold: stock, version, releases_given }
     }
 }
 
 impl DropDetail {
-    fn of(drop: SalesDrop, sales: &[Sale]) -> Self {
+    fn of(drop: SalesDrop, sales: &[(Sale, KnownTimetable)]) -> Self {
         let SalesDrop { drop_id, title, limit, .. } = drop;
-        let progress = sales.iter().map(SaleProgress::of).collect();
-        Self { drop_id, title, limit, sales: sales.iter().map(DropSale::of).collect(), progress }
+        let progress = sales.iter().map(|(sale, known)| SaleProgress::of(sale, known)).collect();
+        let sales = sales.iter().map(|(sale, known)| DropSale::of(sale, known)).collect();
+        Self { drop_id, title, limit, sales, progress }
     }
 }
 
@@ -126,7 +139,20 @@ impl SaleControl {
     /// A drop with its sales.
     pub(crate) async fn drop_detail(&self, id: &DropId) -> Result<DropDetail, SaleControlError> {
         let (drop, sales) = self.drop_with_sales(id).await?;
-        Ok(DropDetail::of(drop, &sales))
+        let mut known = self.timetables_of(&sales).await?;
+        let with_known = |sale: Sale| {
+            let known = known.remove(&sale.sale_id).unwrap_or_default();
+            (sale, known)
+        };
+        Ok(DropDetail::of(drop, &sales.into_iter().map(with_known).collect::<Vec<_>>()))
+    }
+
+    /// The timetables of these sales, of those that have one.
+    pub(crate) async fn timetables_of(
+        &self,
+        sales: &[Sale],
+    ) -> Result<HashMap<SaleId, KnownTimetable>, SaleControlError> {
+        Ok(self.rows.sales.timetables(&sales.iter().map(|sale| &sale.sale_id).collect::<Vec<_>>()).await?)
     }
 }
 
@@ -134,6 +160,7 @@ impl SaleControl {
 mod tests {
     use super::*;
     use crate::domain::order_life::PaymentTerms;
+    use crate::domain::timetable::{Release, Timetable};
     use crate::sales::forms::NewDropForm;
 
     #[test]
@@ -141,7 +168,7 @@ mod tests {
         let sale_ids = ["m", "l"].map(|id| SaleId::parse(id).unwrap());
         let drop_id = DropId::parse("d").unwrap();
         let drop = SalesDrop { drop_id, title: "t".into(), limit: NonZeroU32::new(2), sale_ids: sale_ids.to_vec() };
-        let sales = sale_ids.map(|id| Sale {
+        let of_sale = |id: SaleId| Sale {
             payment: (id.as_str() == "l").then_some(PaymentTerms {
                 pay_within_s: 600,
                 pay_grace_s: 5,
@@ -149,10 +176,21 @@ mod tests {
             }),
             hidden: true,
             in_drop: Some(drop.clone().into()),
+            ends_at_ms: if id.as_str() == "m" { 3_000 } else { 4_000 },
             ..Sale::draft(id, 5, 1_000, 2_000)
+        };
+        let sales = sale_ids.map(|id| {
+            let rollover_to = (id.as_str() == "m").then(|| SaleId::parse("l").unwrap());
+            let releases = [1_500, 2_500].map(|at_ms| Release { at_ms, units: 3 }).to_vec();
+            (of_sale(id), Timetable { releases, rollover_to })
         });
-        let mut shown = serde_json::to_value(DropDetail::of(drop.clone(), &sales)).unwrap();
+        let known = sales.clone().map(|(sale, timetable)| {
+            let sale = Sale { granted: sale.granted + 3, ..sale };
+            (sale, KnownTimetable { timetable, given: vec![true, false] })
+        });
+        let mut shown = serde_json::to_value(DropDetail::of(drop.clone(), &known)).unwrap();
         assert_eq!(shown["progress"][0]["unsold"], 5);
+        assert_eq!(shown["progress"][0]["releases_given"], serde_json::json!([true, false]));
         shown.as_object_mut().unwrap().remove("progress");
         let form: NewDropForm = serde_json::from_value(shown).unwrap();
         assert_eq!(form.drafts().unwrap(), (drop, sales.to_vec()));

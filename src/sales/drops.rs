@@ -11,7 +11,8 @@ use crate::domain::drops::SalesDrop;
 use crate::domain::ids::{DropId, SaleId};
 use crate::domain::operator::{Actor, Operation};
 use crate::domain::sale::Sale;
-use crate::sales::forms::DropEditForm;
+use crate::domain::timetable::Timetable;
+use crate::sales::forms::{DropEditForm, shown_releases};
 use crate::sales::rows::error::SaleError;
 use serde_json::{Value, json};
 
@@ -66,18 +67,28 @@ impl SaleControl {
         &self,
         actor: &Actor,
         drop: &SalesDrop,
-        sales: &[Sale],
+        sales: &[(Sale, Timetable)],
     ) -> Result<DropCreated, SaleControlError> {
-        let Some(first) = sales.first() else { return Ok(DropCreated::Before) };
-        let asked = json!({ "drop": drop.drop_id, "limit": drop.limit, "sales": drop.sale_ids });
+        let Some((first, _)) = sales.first() else { return Ok(DropCreated::Before) };
+        let mut asked = json!({ "drop": drop.drop_id, "limit": drop.limit, "sales": drop.sale_ids });
+        for (sale, plan) in sales.iter().filter(|(_, plan)| *plan != Timetable::default()) {
+            let releases = shown_releases(&plan.releases);
+            asked["timetables"][sale.sale_id.as_str()] =
+                json!({ "releases": releases, "rollover_to": plan.rollover_to });
+        }
         let act = SaleAct { actor, operation: Operation::SaleCreate, sale_id: &first.sale_id, asked };
         let creating = async { Ok(self.rows.sales.create_drop(drop, sales).await?) };
         match self.on_record(act, creating).await {
             Ok(()) => Ok(DropCreated::Now),
             Err(SaleControlError::Sale(SaleError::DropExists(id))) => {
                 let (there, its_sales) = self.drop_with_sales(&id).await?;
+                let plans = self.timetables_of(&its_sales).await?;
+                let known = |sale: &Sale| plans.get(&sale.sale_id).cloned().unwrap_or_default();
                 let is_same = there == *drop && its_sales.len() == sales.len();
-                let are_same = its_sales.iter().zip(sales).all(|(there, new)| terms(there) == terms(new));
+                let are_same = its_sales.iter().zip(sales).all(|(there, (new, plan))| {
+                    let known = known(there);
+                    terms(there, known.given_units()) == terms(new, 0) && known.timetable == *plan
+                });
                 let exists = || SaleError::DropExists(id).into();
                 if is_same && are_same { Ok(DropCreated::Before) } else { Err(exists()) }
             }
@@ -148,9 +159,10 @@ impl SaleControl {
     }
 }
 
-/// What the file of a drop says about a sale.
-fn terms(sale: &Sale) -> impl PartialEq + '_ {
-    let what = (&sale.sale_id, &sale.product_id, &sale.title, sale.price_cents, &sale.currency, sale.granted);
+/// What the file of a drop says about a sale that was given `released` units by its timetable.
+fn terms(sale: &Sale, released: i64) -> impl PartialEq + '_ {
+    let stock = sale.granted - released;
+    let what = (&sale.sale_id, &sale.product_id, &sale.title, sale.price_cents, &sale.currency, stock);
     let how = (sale.policy, sale.token_required, sale.waiting_room, sale.payment);
     (what, how, sale.starts_at_ms, sale.ends_at_ms)
 }

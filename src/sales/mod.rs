@@ -16,6 +16,7 @@ mod handles;
 mod recorded;
 pub mod rows;
 mod sale_change;
+mod timetable;
 mod withdraw;
 pub(crate) mod withdrawals;
 

@@ -34,8 +34,7 @@ impl SaleControl {
         act: SaleAct<'_>,
         work: impl Future<Output = Result<T, SaleControlError>>,
     ) -> Result<T, SaleControlError> {
-        let mut row = OperatorAct::new(act.actor, act.operation, ActTarget::Sale(act.sale_id.clone()));
-        row.before = self.shown(act.sale_id).await;
+        let mut row = self.row_of(&act).await;
         let pending = PendingAct::new(row.clone(), act.asked.clone());
         let done = pending.beside(work).await;
         if done.is_ok() && pending.is_written() {
@@ -56,6 +55,20 @@ impl SaleControl {
             (Ok(_), Err(error)) => Err(SaleControlError::NotRecorded(error)),
             (done, _) => done,
         }
+    }
+
+    /// Does `work` that the system tries by itself, again and again: only a change is on record, in its own transaction.
+    pub(super) async fn change_on_record<T>(
+        &self,
+        act: SaleAct<'_>,
+        work: impl Future<Output = Result<T, SaleControlError>>,
+    ) -> Result<T, SaleControlError> {
+        PendingAct::new(self.row_of(&act).await, act.asked).beside(work).await
+    }
+
+    async fn row_of(&self, act: &SaleAct<'_>) -> OperatorAct {
+        let row = OperatorAct::new(act.actor, act.operation, ActTarget::Sale(act.sale_id.clone()));
+        OperatorAct { before: self.shown(act.sale_id).await, ..row }
     }
 
     /// The sale with its terms; `None` when there is none, or when it cannot be read.

@@ -78,7 +78,7 @@ impl SaleControl {
     }
 
     /// Once for each name; returns what left, also when it left before. What a target gets that was closed since counts as its own, unsold.
-    async fn move_units(&self, form: &MoveForm) -> Result<UnitsMoved, SaleControlError> {
+    pub(super) async fn move_units(&self, form: &MoveForm) -> Result<UnitsMoved, SaleControlError> {
         let MoveForm { from, to, units, name } = form;
         let (name, moves_to) = (name.clone(), Some(to.clone()));
         let wanted = Withdrawal { sale_id: from.clone(), name, asked: i64::from(*units), moves_to, taken: None };

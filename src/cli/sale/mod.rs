@@ -3,7 +3,7 @@
 mod archive;
 mod change;
 pub(super) mod operator;
-mod show;
+pub(super) mod show;
 
 use crate::cli::failure::Failure;
 use crate::cli::{context, output};
@@ -147,7 +147,7 @@ pub(super) fn withdrawal_name(name: &str) -> Result<String, String> {
 pub(super) async fn run(layers: &Layers, data_dir: &Path, command: SaleCommand) -> Result<u8, Failure> {
     if let SaleCommand::Create(create) = &command {
         // A mistake shows before any server is called.
-        NewSaleForm::clone(create).draft()?;
+        NewSaleForm::clone(create).plain()?;
     }
     let settings = context::settings(layers, data_dir)?;
     let servers = context::servers(&settings).await?;

@@ -55,12 +55,13 @@ impl SaleOperator {
     }
 
     pub(super) async fn create(&self, form: NewSaleForm) -> Result<(), Failure> {
-        let (warm, sale) = (form.warm, form.draft()?);
+        let (warm, planned) = (form.warm, form.plain()?);
+        let sale = &planned.0;
         let created = || {
             output::line(&format!("created {} with {} units", sale.sale_id, sale.stock));
-            remark_on_times(&sale);
+            remark_on_times(sale);
         };
-        self.control.create(&self.actor, (&sale, warm), created).await?;
+        self.control.create(&self.actor, (&planned, warm), created).await?;
         if warm {
             output::line(&format!("warmed {}", sale.sale_id));
         }

@@ -8,6 +8,7 @@ use crate::domain::order_life::PaymentTerms;
 use crate::domain::sale::Sale;
 use crate::http::times::shown_time;
 use crate::roles::Servers;
+use crate::sales::forms::ReleaseForm;
 use crate::sales::rows::archived::Archived;
 use crate::sales::{SaleControl, SaleDetail};
 
@@ -118,8 +119,16 @@ fn payment(terms: Option<PaymentTerms>) -> String {
     format!("within {pay_within_s} s, {pay_grace_s} s of grace{limit}")
 }
 
+/// A release in a few words.
+pub(in crate::cli) fn release(release: &ReleaseForm, given: bool) -> String {
+    let given = if given { " (given)" } else { "" };
+    format!("{} at {}{given}", release.units, shown_time(release.at.timestamp_millis()))
+}
+
 fn tables(shown: &SaleDetail) {
     let sale = &shown.sale;
+    let releases: Vec<String> = shown.releases.iter().map(|of| release(&of.release, of.given)).collect();
+    let rollover = shown.rollover_to.as_ref().map_or_else(|| "stays".to_owned(), |to| format!("goes to {to}"));
     output::table(
         ["field", "value"],
         [
@@ -137,6 +146,8 @@ fn tables(shown: &SaleDetail) {
             ["waiting room".to_owned(), if sale.waiting_room { "yes" } else { "no" }.to_owned()],
             ["payment".to_owned(), payment(sale.payment)],
             ["grants".to_owned(), shown.grants.join(", ")],
+            ["releases".to_owned(), if shown.releases.is_empty() { "none".to_owned() } else { releases.join(", ") }],
+            ["unsold at the end".to_owned(), rollover],
         ],
     );
     let text = |value: Option<String>| value.unwrap_or_else(|| "not in redis".to_owned());

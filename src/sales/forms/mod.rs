@@ -4,10 +4,12 @@ mod changes;
 mod drop_edit;
 mod new_drop;
 mod new_sale;
+mod timetable;
 mod units;
 
 pub(crate) use changes::{CloneForm, OrNone, RescheduleForm, SaleEditForm};
 pub(crate) use drop_edit::DropEditForm;
 pub(crate) use new_drop::{BadDrop, NewDropForm};
 pub(crate) use new_sale::{NewSaleForm, PAY_GRACE_S};
+pub(crate) use timetable::{ReleaseForm, shown_releases};
 pub(crate) use units::{MoveForm, WithdrawForm, name_is_usable};

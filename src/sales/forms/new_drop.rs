@@ -2,9 +2,11 @@
 
 use super::NewSaleForm;
 use super::new_sale::TITLE_CHARS_MAX;
+use super::timetable::rollovers_hold;
 use crate::domain::drops::{SALES_MAX, SalesDrop};
 use crate::domain::ids::{DropId, SaleId};
 use crate::domain::sale::Sale;
+use crate::domain::timetable::Timetable;
 use crate::http::bad_form::{BadForm, bad};
 use std::collections::HashSet;
 use std::num::NonZeroU32;
@@ -57,8 +59,8 @@ pub(super) fn limit_is_usable(limit: Option<u32>) -> Result<(), BadForm> {
 }
 
 impl NewDropForm {
-    /// The drop and its sales as drafts.
-    pub(crate) fn drafts(self) -> Result<(SalesDrop, Vec<Sale>), BadDrop> {
+    /// The drop, and its sales as drafts with their timetables.
+    pub(crate) fn drafts(self) -> Result<(SalesDrop, Vec<(Sale, Timetable)>), BadDrop> {
         title_is_usable(&self.title)?;
         limit_is_usable(self.limit)?;
         let mut known = HashSet::new();
@@ -86,8 +88,11 @@ impl NewDropForm {
                     ("false: the sales of a drop are warmed together", "false：同一组合的活动一起预热");
                 return Err(of_sale(BadForm { field: "warm", expected, chinese }));
             }
-            sales.push(Sale { in_drop: Some(in_drop.clone()), ..form.draft().map_err(of_sale)? });
+            let plan = form.timetable();
+            let sale = Sale { in_drop: Some(in_drop.clone()), ..form.draft().map_err(of_sale)? };
+            sales.push((sale, plan.map_err(of_sale)?));
         }
+        rollovers_hold(&sales).map_err(|(sale, bad)| BadDrop { sale: Some(sale.clone()), bad })?;
         Ok((drop, sales))
     }
 }
@@ -96,7 +101,7 @@ impl NewDropForm {
 mod tests {
     use super::*;
 
-    fn drafts(change: impl FnOnce(&mut serde_json::Value)) -> Result<(SalesDrop, Vec<Sale>), String> {
+    fn drafts(change: impl FnOnce(&mut serde_json::Value)) -> Result<(SalesDrop, Vec<(Sale, Timetable)>), String> {
         let sale = |id: &str| {
             serde_json::json!({
                 "sale_id": id, "product_id": "p", "title": "t", "stock": 5,
@@ -113,13 +118,22 @@ mod tests {
     fn a_drop_is_checked_as_a_whole_and_says_which_field_of_which_sale() {
         let (drop, sales) = drafts(|_file| ()).unwrap();
         assert_eq!(drop.sale_ids.iter().map(SaleId::as_str).collect::<Vec<_>>(), ["m", "l"]);
-        assert!(sales.iter().all(|sale| sale.in_drop.as_deref() == Some(&drop)));
+        assert!(sales.iter().all(|(sale, _)| sale.in_drop.as_deref() == Some(&drop)));
         let says = |change: &dyn Fn(&mut serde_json::Value)| drafts(change).unwrap_err();
         assert!(says(&|file| file["limit"] = 0.into()).starts_with("limit: expected a whole number from 1"));
         assert!(says(&|file| file["sales"] = serde_json::json!([])).starts_with("sales: expected 1 to 64"));
         assert!(says(&|file| file["sales"][1] = file["sales"][0].clone()).contains("different ids"));
         assert!(says(&|file| file["sales"][1]["stock"] = (-1).into()).starts_with("sale l: stock: expected 0 to"));
         assert!(says(&|file| file["sales"][0]["warm"] = true.into()).starts_with("sale m: warm: expected false"));
+        let later = |file: &mut serde_json::Value, to: &str| {
+            file["sales"][1]["ends_at"] = "2026-01-01T13:00:00+08:00".into();
+            file["sales"][0]["rollover_to"] = to.into();
+        };
+        assert_eq!(drafts(|file| later(file, "l")).unwrap().1[0].1.rollover_to.as_ref().map(SaleId::as_str), Some("l"));
+        for to in ["m", "other"] {
+            assert!(says(&|file| later(file, to)).starts_with("sale m: rollover_to: expected another sale"));
+        }
+        assert!(says(&|file| file["sales"][0]["rollover_to"] = "l".into()).contains("which ends later"));
         assert!(says(&|file| file["sales"][0]["rounds"] = 1.into()).contains("unknown field `rounds`"));
     }
 }

@@ -1,5 +1,6 @@
 //! A new sale, and the rules for it.
 
+use super::timetable::{ReleaseForm, planned_releases};
 use crate::domain::currency::is_in_use;
 use crate::domain::ids::SaleId;
 use crate::domain::instant;
@@ -7,7 +8,8 @@ use crate::domain::order_life::PaymentTerms;
 use crate::domain::payment::AMOUNT_MAX;
 use crate::domain::policy::{ORDER_UNITS_MAX, PurchasePolicy};
 use crate::domain::sale::{STOCK_MAX, Sale, SaleStatus};
-use crate::http::bad_form::BadForm;
+use crate::domain::timetable::Timetable;
+use crate::http::bad_form::{BadForm, bad};
 use chrono::{DateTime, Utc};
 
 /// Highest price of one unit, in the currency's smallest unit.
@@ -112,6 +114,16 @@ pub(crate) struct NewSaleForm {
     #[serde(default)]
     #[arg(long)]
     pub(crate) warm: bool,
+    /// Units that come while it sells, in the order of their times.
+    #[serde(default)]
+    #[schema(max_items = 32)]
+    #[arg(skip)]
+    pub(crate) releases: Vec<ReleaseForm>,
+    /// Only of a sale in a drop: another sale of the drop, which ends later and gets what is unsold at the end.
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
+    #[arg(skip)]
+    pub(crate) rollover_to: Option<SaleId>,
 }
 
 const ROOM_HELP: &str =
@@ -191,7 +203,24 @@ impl NewSaleForm {
             limit_returns: terms.is_some_and(|terms| terms.limit_returns),
             hidden: sale.hidden,
             warm: false,
+            releases: Vec::new(),
+            rollover_to: None,
         }
+    }
+
+    /// What happens to its stock by itself. Whether its drop has the sale that gets the rest, the drop knows.
+    pub(super) fn timetable(&self) -> Result<Timetable, BadForm> {
+        let releases = planned_releases(&self.releases, self.stock, self.starts_at, self.ends_at)?;
+        Ok(Timetable { releases, rollover_to: self.rollover_to.clone() })
+    }
+
+    /// A sale that belongs to no drop, as a draft with its timetable.
+    pub(crate) fn plain(self) -> Result<(Sale, Timetable), BadForm> {
+        if self.rollover_to.is_some() {
+            return bad("rollover_to", "none: only a sale in a drop has it", "空：只有组合活动中的活动才有");
+        }
+        let plan = self.timetable();
+        Ok((self.draft()?, plan?))
     }
 
     /// The sale as a draft.

@@ -1,6 +1,6 @@
 //! Units that leave a sale, or move to another one of its drop.
 
-use crate::domain::grant_names::WITHDRAWAL_NAME_BYTES_MAX;
+use crate::domain::grant_names::{ROLLOVER, WITHDRAWAL_NAME_BYTES_MAX};
 use crate::domain::ids::SaleId;
 use crate::http::bad_form::{BadForm, bad};
 use serde::{Deserialize, Serialize};
@@ -43,6 +43,11 @@ pub(crate) struct MoveForm {
 /// What would be accepted.
 pub(crate) fn name_is_usable(name: &str) -> Result<(), BadForm> {
     match name.len() {
+        _ if name.starts_with(ROLLOVER) => bad(
+            "name",
+            "a name that the system does not give itself, so not rollover-…",
+            "系统不使用的名称，即不以 rollover- 开头",
+        ),
         1..=WITHDRAWAL_NAME_BYTES_MAX if !name.trim().is_empty() => Ok(()),
         _ => bad("name", "1 to 55 bytes of UTF-8, not only spaces", " 1 至 55 字节的 UTF-8，且不全是空格"),
     }
@@ -85,7 +90,7 @@ mod tests {
             assert_eq!(form(1, name), Ok(()));
         }
         assert_eq!(form(0, "n").unwrap_err().field, "units");
-        for name in ["", "  ", &"n".repeat(56)] {
+        for name in ["", "  ", &"n".repeat(56), "rollover-1"] {
             assert_eq!(form(1, name).unwrap_err().field, "name", "{name:?}");
         }
         let between = |to: &str| MoveForm { from: id("a"), to: id(to), units: 1, name: "n".to_owned() }.check();

@@ -8,12 +8,14 @@ pub mod error;
 pub mod grants;
 mod lists;
 mod numbers;
+pub mod timetable;
 
 use crate::domain::grant_names::FIRST_GRANT;
 use crate::domain::ids::SaleId;
 use crate::domain::order_life::PaymentTerms;
 use crate::domain::policy::PurchasePolicy;
 use crate::domain::sale::{Sale, SaleStatus};
+use crate::domain::timetable::Timetable;
 use crate::sales::forms::PAY_GRACE_S;
 use crate::sales::rows::error::SaleError;
 use crate::store::mysql::codes::{datetime, read_sale_id, unix_ms, unreadable};
@@ -90,15 +92,16 @@ impl SaleRow {
         })
     }
 
-    /// Inside a transaction: the new sale and its first grant. [`DbError::Duplicate`] of [`ARCHIVED`] when the id was one of a
+    /// Inside a transaction: the new sale, its first grant and its timetable. [`DbError::Duplicate`] of [`ARCHIVED`] when the id was one of a
     /// removed sale.
-    async fn insert(&self, conn: &mut Conn, sale: &Sale) -> Result<(), DbError> {
+    async fn insert(&self, conn: &mut Conn, sale: &Sale, plan: &Timetable) -> Result<(), DbError> {
         diesel::insert_into(sales::table).values(self).execute(conn).await?;
         // After the insert: a removal of this id has committed by now, and its row in `archived_sales` can be read.
         if archive::is_there(conn, &self.sale_id).await? {
             return Err(DbError::Duplicate(ARCHIVED.to_owned()));
         }
-        grants::insert(conn, &sale.sale_id, FIRST_GRANT, (sale.granted, sale.epoch)).await
+        grants::insert(conn, &sale.sale_id, FIRST_GRANT, (sale.granted, sale.epoch)).await?;
+        timetable::insert(conn, &sale.sale_id, plan).await
     }
 
     /// Reads rows; those of drops with what `drops` has, which only one query more knows ([`drops::of`]).
@@ -139,12 +142,17 @@ impl SaleRows {
     /// # Errors
     /// [`SaleError::Exists`] when the id is taken, [`SaleError::Archived`] when it was; nothing is written then.
     pub async fn create(&self, sale: &Sale) -> Result<(), SaleError> {
+        self.create_planned(sale, &Timetable::default()).await
+    }
+
+    /// The same, with a timetable.
+    pub async fn create_planned(&self, sale: &Sale, plan: &Timetable) -> Result<(), SaleError> {
         let row = SaleRow::of(sale)?;
         let created = self
             .db
             .run("sale_create", async |conn| {
                 transaction(conn, async |conn| {
-                    row.insert(conn, sale).await?;
+                    row.insert(conn, sale, plan).await?;
                     acts::insert_pending(conn, &sale.sale_id).await
                 })
                 .await

@@ -8,6 +8,8 @@
 
 use super::leader::{self, Holder, Leadership};
 use super::{Db, DbError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -107,12 +109,18 @@ pub(crate) struct LeaderElection {
     work: LedWork,
     held: Option<HeldLeadership>,
     try_at: Option<Instant>,
+    seen: Arc<AtomicBool>,
 }
 
 impl LeaderElection {
     /// An election in which this process has not stood yet.
-    pub(crate) const fn new(db: Db, work: LedWork) -> Self {
-        Self { db, work, held: None, try_at: None }
+    pub(crate) fn new(db: Db, work: LedWork) -> Self {
+        Self { db, work, held: None, try_at: None, seen: Arc::default() }
+    }
+
+    /// Whether this process led when it ran last, for work beside: it may do no harm when two processes do it.
+    pub(crate) fn seen(&self) -> Arc<AtomicBool> {
+        self.seen.clone()
     }
 
     /// Whether this process still leads, without I/O: between two sales of a round.
@@ -123,6 +131,12 @@ impl LeaderElection {
     /// Whether this process leads; tries to become the leader if there is none. Between two rounds. On an error this process
     /// does not lead.
     pub(crate) async fn run(&mut self) -> Result<bool, DbError> {
+        let leads = self.stand().await;
+        self.seen.store(matches!(leads, Ok(true)), Ordering::Relaxed);
+        leads
+    }
+
+    async fn stand(&mut self) -> Result<bool, DbError> {
         if self.leads() {
             return Ok(true);
         }
@@ -156,6 +170,7 @@ impl LeaderElection {
             tracing::info!(work = ?self.work, "this process leads no longer");
             self.try_at = Some(Instant::now() + TRY);
             self.work.set_gauge(false);
+            self.seen.store(false, Ordering::Relaxed);
         }
     }
 }

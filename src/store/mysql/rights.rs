@@ -28,11 +28,13 @@ const TABLES: [(&str, &str); 18] = [
     ("webhook_subscriptions", "events"),
 ];
 /// Where rows are only added.
-const ADDED_TO: [(&str, &str); 4] = [
+const ADDED_TO: [(&str, &str); 6] = [
     ("operator_acts", "outcome"),
     ("sale_epochs", "number"),
     ("archived_sales", "manifest"),
     ("order_events", "request_id"),
+    ("sale_releases", "quantity"),
+    ("sale_rollovers", "moves_to"),
 ];
 /// Those that rows are deleted from.
 const DELETED_FROM: [&str; 5] = ["outcome_event", "order_events", "webhook_deliveries", "audit_runs", "audit_findings"];

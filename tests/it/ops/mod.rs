@@ -21,6 +21,8 @@ mod readiness;
 mod sale_auto_close;
 mod sale_changes;
 mod sale_races;
+mod timetables;
+mod timetables_said;
 mod tls_files;
 mod vanished_hosts;
 mod which_system;

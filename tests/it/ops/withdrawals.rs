@@ -10,7 +10,7 @@ const QUICK: &[&str] = &["p5_reconcile.interval_ms=100", "p5_reconcile.quiet_ms=
 
 impl World {
     /// Units left in the buckets, and by the database: granted, unsold.
-    async fn units(&self, sale: &SaleId) -> (i64, i64, i64) {
+    pub(super) async fn units(&self, sale: &SaleId) -> (i64, i64, i64) {
         let mut left = 0;
         for shard in 0..self.settings.redis.shards {
             left += self.servers.redis.stock.units(sale, shard).await.unwrap().unwrap_or(0);
@@ -21,7 +21,7 @@ impl World {
         (left, of("granted").await, of("stock").await)
     }
 
-    async fn open_withdrawals(&self) -> i64 {
+    pub(super) async fn open_withdrawals(&self) -> i64 {
         self.rows("stock_withdrawals", "taken IS NULL").await
     }
 }

@@ -33,7 +33,8 @@ async fn created(db: &Db, drop: &SalesDrop) -> Result<(), SaleError> {
         .iter()
         .map(|id| {
             let sale = sale(id.as_str(), 1_000, PurchasePolicy::Unlimited);
-            seckill::domain::sale::Sale { in_drop: Some(drop.clone().into()), ..sale }
+            let sale = seckill::domain::sale::Sale { in_drop: Some(drop.clone().into()), ..sale };
+            (sale, seckill::domain::timetable::Timetable::default())
         })
         .collect();
     rows(db).sales.create_drop(drop, &sales).await

@@ -51,7 +51,7 @@ use As::{Hex, Is, Text, Utf8};
 
 /// Every table, in the order in which its rows are removed: what refers to something before that. `sales` is the last one. Payments
 /// stay: a provider may report one again, and one that is reported during the removal may have to go back.
-pub const TABLES: [ArchiveTable; 11] = [
+pub const TABLES: [ArchiveTable; 13] = [
     ArchiveTable {
         name: "orders",
         spine: "request_outcome r",
@@ -151,6 +151,16 @@ pub const TABLES: [ArchiveTable; 11] = [
         ],
         units: Some("taken"),
         ..plain("stock_withdrawals", "stock_withdrawals t", "t.name")
+    },
+    ArchiveTable {
+        columns: &[("sale_id", Utf8), ("release_no", Is), ("releases_at", Text), ("quantity", Is)],
+        units: Some("quantity"),
+        ..plain("sale_releases", "sale_releases t", "t.release_no")
+    },
+    ArchiveTable {
+        text: true,
+        columns: &[("sale_id", Utf8), ("moves_to", Utf8)],
+        ..plain("sale_rollovers", "sale_rollovers t", "t.sale_id")
     },
     ArchiveTable {
         columns: &[

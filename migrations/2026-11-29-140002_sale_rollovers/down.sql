@@ -1,0 +1,2 @@
+-- Forgets where unsold units were to go; for development databases only.
+DROP TABLE sale_rollovers;
