@@ -4,9 +4,9 @@
 //! [`crate::events::publisher::EventPublisher`]. A broker that takes no messages (a memory or disk alarm) must not delay the acks,
 //! because acks are what frees it: events that it does not take are written to the database and wait there, too. They are published also
 //! when the consumers are lost after the commit: the queue may have been purged or deleted, and then no message comes again. A crash
-//! after the commit and before the ack leads to a redelivery, which finds the outcome and publishes it again. After a last try whose commit was not
-//! answered the message is a dead letter: who removes it stores its event. A crash before a waiting event is deleted leaves it in
-//! the database, and it is published again.
+//! after the commit and before the ack leads to a redelivery, which finds the outcome and publishes it again. After a last try whose
+//! commit was not answered the message is a dead letter: who removes it stores its event. A crash before a waiting event is deleted
+//! leaves it in the database, and it is published again.
 
 use super::Persist;
 use crate::domain::ids::SaleId;
@@ -20,29 +20,23 @@ use crate::store::rabbit::{RabbitError, Topology};
 use std::collections::HashMap;
 use std::time::Instant;
 
-/// The events of what is decided among `items`.
-fn of(
-    items: &[OrderMessage],
-    verdicts: &[Result<Verdict, DbError>],
-    prices: &HashMap<SaleId, UnitPrice>,
-) -> Vec<WaitingEvents> {
-    let events = items.iter().zip(verdicts).filter_map(|(accepted, verdict)| {
-        let outcome = verdict.as_ref().ok()?.outcome()?;
-        let price = prices.get(&accepted.purchase.sale_id);
-        Some(PublishedEvent::of_outcome(accepted, outcome, price).encoded())
-    });
-    events.collect()
-}
-
 impl Persist {
-    /// What [`of`] returns, unless events are switched off.
+    /// The events of what is decided among `items`; none while events are switched off.
     pub(super) fn events_of(
         &self,
         items: &[OrderMessage],
         verdicts: &[Result<Verdict, DbError>],
         prices: &HashMap<SaleId, UnitPrice>,
     ) -> Vec<WaitingEvents> {
-        if self.settings.events { of(items, verdicts, prices) } else { Vec::new() }
+        if !self.settings.events {
+            return Vec::new();
+        }
+        let events = items.iter().zip(verdicts).filter_map(|(accepted, verdict)| {
+            let outcome = verdict.as_ref().ok()?.outcome()?;
+            let price = prices.get(&accepted.purchase.sale_id);
+            Some(PublishedEvent::of_outcome(accepted, outcome, price).encoded())
+        });
+        events.collect()
     }
 
     /// Publishes the events of what is committed, or stores them in the database to be published later. After an error neither could
@@ -77,7 +71,8 @@ impl Persist {
     pub(super) async fn publish_undecided(&mut self, items: &[OrderMessage]) -> Result<(), RabbitError> {
         let as_orders: Vec<_> = items.iter().map(|_| Ok(Verdict::Ordered)).collect();
         let prices = self.prices(items, &as_orders).await?;
-        self.publish(&of(items, &as_orders, &prices)).await
+        let events = self.events_of(items, &as_orders, &prices);
+        self.publish(&events).await
     }
 
     /// Publishes events and waits for the broker's confirm. Subscribers are not required.

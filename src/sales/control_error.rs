@@ -101,20 +101,8 @@ impl SaleControlError {
 
 impl MayBeOutage for SaleControlError {
     fn is_outage(&self) -> bool {
-        match self {
-            Self::Redis(error) | Self::NotFollowed(_, error) => error.is_outage(),
-            Self::Database(error) | Self::NotRecorded(error) | Self::Sale(SaleError::Db(error)) => error.is_outage(),
-            Self::NoSuchSale(_)
-            | Self::NoSuchDrop(_)
-            | Self::OfDrop(..)
-            | Self::Closed(_)
-            | Self::NotWarmed(_)
-            | Self::Draft(_)
-            | Self::KeysLost(_)
-            | Self::OtherShards(..)
-            | Self::Frozen(_)
-            | Self::Refused(_)
-            | Self::Sale(_) => false,
-        }
+        let of_redis = matches!(self, Self::Redis(error) | Self::NotFollowed(_, error) if error.is_outage());
+        of_redis
+            || matches!(self, Self::Database(error) | Self::NotRecorded(error) | Self::Sale(SaleError::Db(error)) if error.is_outage())
     }
 }

@@ -19,6 +19,7 @@ use crate::orders::rows::purchases::{DROP_PURCHASES, LimitTable, PURCHASES};
 use crate::store::mysql::fault::{DbError, Halt};
 use crate::store::mysql::pool::{Conn, Db};
 use crate::store::mysql::schema::{request_outcome, sales};
+use crate::store::mysql::transaction::ROLLBACK;
 use crate::store::mysql::values::Values;
 use crate::telemetry::count;
 use diesel::dsl::exists;
@@ -30,7 +31,6 @@ use std::pin::pin;
 
 /// The end of the transaction that the plan's first message opens.
 const COMMIT: &str = "COMMIT; SET autocommit = 1";
-const ROLLBACK: &str = "ROLLBACK; SET autocommit = 1";
 
 /// What stopped the transaction; nothing of it remains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

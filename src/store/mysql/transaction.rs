@@ -16,7 +16,8 @@ use diesel_async::SimpleAsyncConnection;
 const OPEN: &str = "SET autocommit = 0; BEGIN; SAVEPOINT seckill";
 const COMMIT: &str = "RELEASE SAVEPOINT seckill; COMMIT; SET autocommit = 1";
 const HALF: &str = "COMMIT; BEGIN; SAVEPOINT seckill";
-const ROLLBACK: &str = "ROLLBACK; SET autocommit = 1";
+/// The end of a transaction that began with autocommit off, whatever else its beginning was.
+pub(crate) const ROLLBACK: &str = "ROLLBACK; SET autocommit = 1";
 
 /// Does `work` in one transaction. It may not begin another one.
 ///
