@@ -206,7 +206,6 @@ local short = OUTBOX == 'stream' and WIDTH == 2 and not refusal and count <= roo
 -- Once; a second time, all the long way, when an id or a buyer stands twice among the new ones.
 for _ = 1, 2 do
   accepted, extra, of_known, exceptions = 0, 0, 0, {}
-  local is_twice = false
   -- Where in the writes the decisions of the long way are: a request id or a buyer may stand twice in a group.
   local record_at, buyer_at = {}, {}
   local args, middle = ARGV, ' 1' .. tail
@@ -227,11 +226,7 @@ for _ = 1, 2 do
       buyer_writes[field] = user
       buyer_writes[value] = '1 ' .. request_id
     else
-      -- The long way. A buyer of before may have the id of a new request of this group.
-      for before = 1, short and not known[i + 1] and i - 1 or 0 do
-        is_twice = is_twice or args[IDS + before] == request_id
-      end
-      -- As it came: `whole` lets no other spelling through.
+      -- The long way. As it came: `whole` lets no other spelling through.
       local quantity_text = WIDTH == 3 and args[QUANTITIES + i] or '1'
       local quantity = whole(quantity_text)
       local code, detail = nil, 0
@@ -289,78 +284,90 @@ for _ = 1, 2 do
     end
   end
 
-  if not is_twice then
-    if accepted == 0 then return exceptions end
-    -- Writes. Outbox first: it is the one that would refuse (memory, missing stream), and then nothing has happened.
-    entries = {}
-    -- Orders before an entry, and the next exception.
-    local before, passed = number, 1
-    if OUTBOX == 'stream' then
-      for entry = 1, texts do
-        local from, to, first = (entry - 1) * ENTRY_MAX + 1, entry * ENTRY_MAX, passed
-        if to > count then to = count end
-        while exceptions[passed] and exceptions[passed] <= to do passed = passed + 3 end
-        local orders, lines = to - from + 1 - (passed - first) / 3, ARGV[TEXTS + entry]
+  if accepted == 0 then return exceptions end
+  -- Writes. Outbox first: it is the one that would refuse (memory, missing stream), and then nothing has happened.
+  entries = {}
+  -- Orders before an entry, and the next exception.
+  local before, passed = number, 1
+  if OUTBOX == 'stream' then
+    for entry = 1, texts do
+      local from, to, first = (entry - 1) * ENTRY_MAX + 1, entry * ENTRY_MAX, passed
+      if to > count then to = count end
+      while exceptions[passed] and exceptions[passed] <= to do passed = passed + 3 end
+      local orders, lines = to - from + 1 - (passed - first) / 3, ARGV[TEXTS + entry]
+      if passed > first and not short then
+        local left, at = {}, first
+        for i = from, to do
+          if exceptions[at] == i then
+            at = at + 3
+          else
+            local quantity_text = WIDTH == 3 and ARGV[QUANTITIES + i] or '1'
+            left[#left + 1] = ARGV[IDS + i] .. ' ' .. quantity_text .. ' ' .. ARGV[USERS + i] .. '\n'
+          end
+        end
+        lines = table.concat(left)
+      end
+      if orders > 0 then
+        local common = '@' .. shard .. ' ' .. epoch .. ' ' .. at_ms .. ' ' .. format('%d', before + 1) .. ' ' .. sale
         if passed > first and short then
-          -- The lines of exceptions are cut out. On the short way no line that stays has the id of one that goes before it.
+          -- The lines of exceptions are left out, each searched behind the one before it. Few texts are made: what the collector has to
+          -- do grows with their length.
+          local left, rest = {common .. '\n'}, 1
           for at = first, passed - 1, 3 do
-            local id = ARGV[IDS + exceptions[at]] .. ' '
-            local begins = sub(lines, 1, #id) == id and 1 or find(lines, '\n' .. id, 1, true) + 1
-            lines = sub(lines, 1, begins - 1) .. sub(lines, find(lines, '\n', begins, true) + 1)
+            local place = exceptions[at]
+            local begins = place == from and 0 or find(lines, '\n' .. ARGV[IDS + place] .. ' ', rest - 1, true)
+            left[#left + 1], rest = sub(lines, rest, begins), find(lines, '\n', begins + 1, true) + 1
           end
-        elseif passed > first then
-          local left, at = {}, first
-          for i = from, to do
-            if exceptions[at] == i then
-              at = at + 3
-            else
-              local quantity_text = WIDTH == 3 and ARGV[QUANTITIES + i] or '1'
-              left[#left + 1] = ARGV[IDS + i] .. ' ' .. quantity_text .. ' ' .. ARGV[USERS + i] .. '\n'
-            end
-          end
+          left[#left + 1] = sub(lines, rest)
           lines = table.concat(left)
-        end
-        if orders > 0 then
-          local common = '@' .. shard .. ' ' .. epoch .. ' ' .. at_ms .. ' ' .. format('%d', before + 1) .. ' ' .. sale
-          local text = common .. '\n' .. lines
-          entries[#entries + 1] = redis.call('XADD', outbox_key, 'NOMKSTREAM', '*', 's', sale, 'n', orders, 'o', text)
-          before = before + orders
-        end
-      end
-    else
-      -- A text in JSON. User ids have no control characters (src/domain/ids.rs).
-      local function quoted(text)
-        if find(text, '["\\]') then text = string.gsub(text, '["\\]', '\\%0') end
-        return '"' .. text .. '"'
-      end
-      local function head(id, user, quantity) return '{"v":1,"rid":"' .. id .. '","sale":"' .. sale .. '","user":' .. quoted(user) .. ',"qty":' .. quantity end -- @slot head
-      local middle, at_end = ',"shard":' .. shard .. ',"epoch":' .. epoch .. ',"no":', ',"at":' .. at_ms .. '}'
-      for i = 1, count do
-        if exceptions[passed] == i then
-          passed = passed + 3
         else
-          local id, quantity_text = ARGV[IDS + i], WIDTH == 3 and ARGV[QUANTITIES + i] or '1'
-          before = before + 1
-          local payload = head(id, ARGV[USERS + i], quantity_text) .. middle .. format('%d', before) .. at_end
-          redis.call('LPUSH', outbox_key, at_ms .. '-' .. id .. ' ' .. sale .. ' ' .. payload)
+          lines = common .. '\n' .. lines
         end
+        entries[#entries + 1] = redis.call('XADD', outbox_key, 'NOMKSTREAM', '*', 's', sale, 'n', orders, 'o', lines)
+        before = before + orders
       end
     end
-    local new = accepted
-    new = redis.call('HSET', ledger_key, unpack(ledger_writes, 1, 2 * accepted)) -- @slot ledger
-    new = new + redis.call('HSET', buyers_key, unpack(buyer_writes, 1, 2 * accepted))
-    if not short or new == 2 * accepted - of_known then break end
-
-    -- An id or a buyer stands twice. What was written is taken back, so that everything is as it was. Nobody sees anything of it,
-    -- and a crash leaves all that this script does or nothing.
-    redis.call('XDEL', outbox_key, unpack(entries))
-    for at = 1, 2 * accepted, 2 do
-      redis.call('HDEL', ledger_key, ledger_writes[at])
-      redis.call('HDEL', buyers_key, buyer_writes[at])
+  else
+    -- A text in JSON. User ids have no control characters (src/domain/ids.rs).
+    local function quoted(text)
+      if find(text, '["\\]') then text = string.gsub(text, '["\\]', '\\%0') end
+      return '"' .. text .. '"'
     end
+    local function head(id, user, quantity) return '{"v":1,"rid":"' .. id .. '","sale":"' .. sale .. '","user":' .. quoted(user) .. ',"qty":' .. quantity end -- @slot head
+    local middle, at_end = ',"shard":' .. shard .. ',"epoch":' .. epoch .. ',"no":', ',"at":' .. at_ms .. '}'
     for i = 1, count do
-      if bought[i + 1] then redis.call('HSET', buyers_key, ARGV[USERS + i], bought[i + 1]) end
+      if exceptions[passed] == i then
+        passed = passed + 3
+      else
+        local id, quantity_text = ARGV[IDS + i], WIDTH == 3 and ARGV[QUANTITIES + i] or '1'
+        before = before + 1
+        local payload = head(id, ARGV[USERS + i], quantity_text) .. middle .. format('%d', before) .. at_end
+        redis.call('LPUSH', outbox_key, at_ms .. '-' .. id .. ' ' .. sale .. ' ' .. payload)
+      end
     end
+  end
+  local new = accepted
+  new = redis.call('HSET', ledger_key, unpack(ledger_writes, 1, 2 * accepted)) -- @slot ledger
+  new = new + redis.call('HSET', buyers_key, unpack(buyer_writes, 1, 2 * accepted))
+  if not short then break end
+  -- A new request of a known buyer may have the id of one that was accepted before it in this group: then it is a replay of that one.
+  local refused, is_twice = {}, new ~= 2 * accepted - of_known
+  for at = 1, #exceptions, 3 do
+    if not known[exceptions[at] + 1] then refused[#refused + 1] = ARGV[IDS + exceptions[at]] end
+  end
+  local found = #refused > 0 and redis.call('HMGET', ledger_key, unpack(refused)) or refused
+  for at = 1, #refused do is_twice = is_twice or found[at] end
+  if not is_twice then break end
+
+  -- An id or a buyer stands twice. What was written is taken back, so that everything is as it was. Nobody sees anything of it,
+  -- and a crash leaves all that this script does or nothing.
+  redis.call('XDEL', outbox_key, unpack(entries))
+  for at = 1, 2 * accepted, 2 do
+    redis.call('HDEL', ledger_key, ledger_writes[at])
+    redis.call('HDEL', buyers_key, buyer_writes[at])
+  end
+  for i = 1, count do
+    if bought[i + 1] then redis.call('HSET', buyers_key, ARGV[USERS + i], bought[i + 1]) end
   end
   short = false
 end
