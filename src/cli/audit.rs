@@ -5,7 +5,9 @@ use super::{context, output};
 use crate::config::Layers;
 use crate::domain::ids::SaleId;
 use crate::domain::sale::Sale;
-use crate::p5_reconcile::{AuditOptions, ReconcileContext, SaleAudit, Suspect, Window, audit_sale, gap_suspects};
+use crate::p5_reconcile::{
+    AuditOptions, ReconcileContext, SaleAudit, Suspect, Window, audit_sale, gap_suspects, unknown_sales,
+};
 use crate::roles::Servers;
 use indicatif::ProgressBar;
 use std::path::Path;
@@ -41,6 +43,10 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, args: &AuditArgs) -> R
     for sale in &sales {
         audits.push(waiting.audited(&context, sale, window).await?);
         waiting.progress.inc(1);
+    }
+    // Last: until then a sale may become known.
+    if args.sale.is_none() {
+        audits.extend(unknown_sales(&context).await?);
     }
     waiting.progress.finish_and_clear();
     let mut suspects = Vec::new();

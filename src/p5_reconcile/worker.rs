@@ -17,6 +17,7 @@ use super::open_units;
 use super::rebuild::{QuiescenceTimer, RebuildOptions, broken_epoch, rebuild};
 use super::settled_sales::SettledSales;
 use super::turns::Turns;
+use super::unknown_sales::UnknownSales;
 use crate::config::{self, Compensate};
 use crate::domain::fault::{Fault, Progress};
 use crate::domain::ids::{RequestId, SaleId};
@@ -44,6 +45,8 @@ pub struct Reconcile {
     memories: AuditMemories,
     /// Closed sales that were consistent with nothing left in Redis.
     settled: SettledSales,
+    /// Sales that only Redis knows.
+    unknown: UnknownSales,
     /// Of closed sales that are not over: the age of the oldest undecided request, milliseconds; `None`: it could not be audited.
     closed: HashMap<SaleId, Option<i64>>,
     /// The closed sale that was audited last.
@@ -87,6 +90,7 @@ impl Reconcile {
             quiescence: QuiescenceTimer::default(),
             memories: AuditMemories::default(),
             settled: SettledSales::default(),
+            unknown: UnknownSales::default(),
             closed: HashMap::new(),
             closed_after: None,
             settings,
@@ -141,6 +145,7 @@ impl Reconcile {
                 self.closed.insert(sale.sale_id, *known);
             }
         }
+        figures.trouble = figures.trouble.or(Box::pin(self.unknown.report(&self.context, &mut self.reporter)).await);
         metrics::gauge!("seckill_p5_reconcile_unreconciled_count").set(figures.unreconciled_count);
         metrics::gauge!("seckill_p5_reconcile_oldest_unresolved_seconds").set(figures.oldest_ms as f64 / 1000.0);
         self.context.rows.register.close_settled("reconcile").await.map_err(Fault::back_off)?;

@@ -55,7 +55,13 @@ fn processes_whose_clocks_are_hours_off_change_nothing() {
         let compensated = "seckill_state_total{phase=\"p5_reconcile\",code=\"P5-COMP0\"} 0";
         assert!(metrics.contains(compensated), "nothing was taken for a leak");
         let urls = deployment.urls().clone();
-        let urls = DumpUrls { redis: urls.redis, amqp: urls.amqp, mysql: urls.mysql, prefix: PREFIX.to_owned() };
+        let urls = DumpUrls {
+            redis: urls.redis,
+            amqp: urls.amqp,
+            mysql: urls.mysql,
+            prefix: PREFIX.to_owned(),
+            damaged: false,
+        };
         dump_with_published(&urls, &dir).await;
         let verdict = checker::check_with_published(&dir);
         assert!(verdict.is_green(), "{:#?}", verdict.violations);

@@ -196,7 +196,8 @@ fn write_rest(probe: &Probe, drain_ms: u64, destroyed: &[Value], dir: &Path) {
 async fn judge(deployment: &Deployment, shop: &Shop, patience: Duration) -> Verdict {
     let dir = deployment.dir();
     let urls = deployment.urls().clone();
-    let urls = DumpUrls { redis: urls.redis, amqp: urls.amqp, mysql: urls.mysql, prefix: PREFIX.to_owned() };
+    let urls =
+        DumpUrls { redis: urls.redis, amqp: urls.amqp, mysql: urls.mysql, prefix: PREFIX.to_owned(), damaged: false };
     let deadline = Instant::now() + patience;
     loop {
         dump_with_published(&urls, dir).await;

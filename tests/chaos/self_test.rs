@@ -131,7 +131,7 @@ async fn begin(name: &str) -> (PrivateServers, DumpUrls, PathBuf) {
     let servers = servers.expect("private servers");
     let at = servers.urls();
     let prefix = PREFIX.to_owned();
-    let urls = DumpUrls { redis: at.redis_url, amqp: at.amqp_url, mysql: at.mysql_url, prefix };
+    let urls = DumpUrls { redis: at.redis_url, amqp: at.amqp_url, mysql: at.mysql_url, prefix, damaged: false };
     (servers, urls, empty(name))
 }
 

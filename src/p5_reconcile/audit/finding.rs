@@ -24,11 +24,13 @@ pub enum FindingKind {
     Gap,
     /// Redis sold units that the database did not have: accepted requests ended SOLD_OUT.
     Refused,
+    /// Redis has accepted requests of a sale that the database does not know, or knows as a draft.
+    UnknownSale,
 }
 
 impl FindingKind {
     /// Every kind, in the order of the metrics.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Leak,
         Self::OverSell,
         Self::Orphan,
@@ -37,6 +39,7 @@ impl FindingKind {
         Self::Unbalanced,
         Self::Gap,
         Self::Refused,
+        Self::UnknownSale,
     ];
 
     /// The stable code.
@@ -51,6 +54,7 @@ impl FindingKind {
             Self::Unbalanced => "UNBALANCED",
             Self::Gap => P5Reconcile::Gap.code(),
             Self::Refused => "REFUSED",
+            Self::UnknownSale => "UNKNOWN_SALE",
         }
     }
 
@@ -62,7 +66,7 @@ impl FindingKind {
             Self::OverSell => Some(P5Reconcile::OverSell),
             Self::Orphan => Some(P5Reconcile::Orphan),
             Self::Gap => Some(P5Reconcile::Gap),
-            Self::KeysLost | Self::LedgerDamaged | Self::Unbalanced | Self::Refused => None,
+            Self::KeysLost | Self::LedgerDamaged | Self::Unbalanced | Self::Refused | Self::UnknownSale => None,
         }
     }
 }

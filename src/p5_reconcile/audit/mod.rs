@@ -28,7 +28,7 @@
 //! books".
 //!
 //! Order of the files: `finding`, `result` and `window` (values) ← the three sides ← `judge` ← `memory`,
-//! `options` ← `reading`. `report` and `gap_suspects` read results.
+//! `options` ← `reading`. `report` and `gap_suspects` read results. `unknown` finds the sales that no audit would read.
 
 mod database_side;
 mod elsewhere;
@@ -41,6 +41,7 @@ mod reading;
 mod redis_side;
 mod report;
 mod result;
+mod unknown;
 mod window;
 
 pub use finding::FindingKind;
@@ -50,6 +51,7 @@ pub(super) use memory::AuditMemory;
 pub use options::AuditOptions;
 pub(super) use report::{AuditReporter, count_false_alarms, show_figures};
 pub use result::SaleAudit;
+pub use unknown::unknown_sales;
 pub use window::Window;
 
 use super::audit_stage::AuditStage;

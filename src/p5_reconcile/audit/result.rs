@@ -1,6 +1,6 @@
 //! What an audit came to. Values only.
 
-use super::finding::AuditFinding;
+use super::finding::{AuditFinding, FindingKind};
 use crate::domain::balance::{BalanceSheet, Equation};
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::ledger::LedgerRecord;
@@ -102,6 +102,12 @@ impl SaleAudit {
             unmarked: HashMap::new(),
             old: HashMap::new(),
         }
+    }
+
+    /// Of a sale that the database does not know: there is no sheet, only this finding.
+    pub(super) fn of_unknown(sale_id: SaleId, detail: String) -> Self {
+        let finding = AuditFinding { kind: FindingKind::UnknownSale, request_id: None, detail, part: String::new() };
+        Self { findings: vec![finding], ..Self::new(sale_id) }
     }
 
     /// Whether everything adds up and nothing is lost.

@@ -38,6 +38,21 @@ impl Keys {
         self.of_sale(shard, "meta", sale)
     }
 
+    /// What SCAN is asked for to get the `meta` of every sale on every shard. A prefix has no character that a pattern reads in
+    /// another way (`config::check`).
+    #[must_use]
+    pub(super) fn any_meta(&self) -> String {
+        format!("{}:{{*}}:meta:*", self.prefix)
+    }
+
+    /// The sale whose `meta` this key is; `None`: it is no such key.
+    #[must_use]
+    pub(super) fn sale_of_meta(&self, key: &str) -> Option<SaleId> {
+        let (shard, sale) = key.strip_prefix(&self.prefix)?.strip_prefix(":{")?.split_once("}:meta:")?;
+        shard.parse::<u16>().ok()?;
+        SaleId::parse(sale).ok()
+    }
+
     /// String: units left in the bucket.
     #[must_use]
     pub fn stock(&self, shard: u16, sale: &SaleId) -> String {
@@ -196,5 +211,9 @@ mod tests {
         assert_eq!(keys.sale(&sale), "seckill:sale:s-1");
         assert_eq!(keys.barrier(&keys.ledger(7, &sale)), "seckill:{7}:barrier");
         assert_eq!(keys.barrier(&keys.sale(&sale)), "seckill:{seckill:sale:s-1}:barrier");
+        assert_eq!(keys.sale_of_meta(&keys.meta(12, &sale)), Some(sale.clone()));
+        let others =
+            [keys.stock(0, &sale), keys.sale(&sale), "seckill:{x}:meta:s-1".into(), "other:{0}:meta:s-1".into()];
+        assert!(others.iter().all(|key| keys.sale_of_meta(key).is_none()));
     }
 }

@@ -21,6 +21,7 @@ mod replica_health;
 mod rights;
 mod rooms;
 mod sale_cache;
+mod sale_ids;
 mod sale_keys;
 mod sale_states;
 mod scripts;

@@ -29,6 +29,8 @@ pub struct DumpUrls {
     pub mysql: String,
     /// Of the keys in Redis, and of the queues.
     pub prefix: String,
+    /// Whether a file of Redis was damaged: then a key may have any name.
+    pub damaged: bool,
 }
 
 /// Dumps everything into `dir`.
@@ -46,7 +48,7 @@ pub async fn dump_with_published(urls: &DumpUrls, dir: &Path) {
 /// Dumps what the database and Redis have into `dir`; of the queues, nothing.
 pub async fn dump_stores(urls: &DumpUrls, dir: &Path) {
     mysql::dump(&urls.mysql, dir).await;
-    redis::dump(&urls.redis, &urls.prefix, dir).await;
+    redis::dump(urls, dir).await;
 }
 
 /// One JSON lines file.

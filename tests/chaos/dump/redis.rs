@@ -1,7 +1,7 @@
 //! The keys of every sale and shard, the outboxes with what is pending, and the relay DLQs.
 
 use super::resp::{RawRedis, Reply};
-use super::{Lines, list, order_lines};
+use super::{DumpUrls, Lines, list, order_lines};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -11,23 +11,27 @@ const PENDING_MAX: &str = "100000";
 const FILES: [&str; 9] = ["keys", "meta", "stock", "buyers", "ledger", "grants", "transfers", "outbox", "relay_dlq"];
 
 /// Dumps everything under the prefix.
-pub(super) async fn dump(urls: &str, prefix: &str, dir: &Path) {
+pub(super) async fn dump(urls: &DumpUrls, dir: &Path) {
     let mut files: BTreeMap<&str, Lines> =
         FILES.into_iter().map(|name| (name, Lines::create(dir, &format!("redis_{name}")))).collect();
-    for url in urls.split(',') {
-        dump_server(&mut RawRedis::at(url, prefix).await, prefix, &mut files).await;
+    for url in urls.redis.split(',') {
+        dump_server(&mut RawRedis::at(url, &urls.prefix).await, urls, &mut files).await;
     }
     files.into_values().for_each(Lines::close);
 }
 
-async fn dump_server(redis: &mut RawRedis, prefix: &str, files: &mut BTreeMap<&str, Lines>) {
+async fn dump_server(redis: &mut RawRedis, urls: &DumpUrls, files: &mut BTreeMap<&str, Lines>) {
+    let prefix = &urls.prefix;
     for key in redis.keys().await {
         // `<prefix>:{k}:<name>[:<sale>]`
         let Some((shard, rest)) = key.strip_prefix(&format!("{prefix}:{{")).and_then(|rest| rest.split_once("}:"))
         else {
             continue;
         };
-        let shard: u16 = shard.parse().expect("a shard");
+        let Ok(shard) = shard.parse::<u16>() else {
+            assert!(urls.damaged, "{key}: expected a shard");
+            continue;
+        };
         let (name, sale) = rest.split_once(':').unwrap_or((rest, ""));
         if !sale.is_empty() {
             // An empty hash and one that is gone are the same in their entries.
@@ -52,6 +56,7 @@ async fn dump_server(redis: &mut RawRedis, prefix: &str, files: &mut BTreeMap<&s
                 let entries = hash.into_iter().filter(|(field, _)| !field.is_empty());
                 entries.map(|(field, text)| entry(name, (sale, shard), &field, &text)).collect()
             }
+            (_, _) if urls.damaged => continue,
             (other, _) => panic!("a key of an unknown kind: {other}"),
         };
         let file = match name {

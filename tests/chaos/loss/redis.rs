@@ -9,6 +9,7 @@ use crate::dump::order_lines;
 use crate::dump::resp::{RawRedis, Reply};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use std::collections::BTreeSet;
 
 /// Shards of every sale here.
 pub const SHARDS: u16 = 2;
@@ -217,6 +218,16 @@ impl RedisFaults {
             records += self.0.call(&["HLEN", &key(PREFIX, shard, "ledger", sale)]).await.int() - 1;
         }
         records
+    }
+
+    /// The sales that keys are of, by what stands behind the key's kind.
+    pub async fn sales(&mut self) -> BTreeSet<String> {
+        let keys = self.0.call(&["KEYS", &format!("{PREFIX}:{{*}}:*:*")]).await.items();
+        let of_key = |key: String| {
+            let (kind, sale) = key.split_once("}:")?.1.split_once(':')?;
+            (kind != "processing").then(|| sale.to_owned())
+        };
+        keys.into_iter().filter_map(|key| of_key(key.text())).collect()
     }
 
     /// What is left of these sales and their copies goes: the next wave begins on empty deployment.

@@ -76,7 +76,7 @@ impl Testbed {
     /// Where the servers are, for dumps.
     pub fn urls(&self) -> DumpUrls {
         let urls = self.deployment.urls().clone();
-        DumpUrls { redis: urls.redis, amqp: urls.amqp, mysql: urls.mysql, prefix: PREFIX.to_owned() }
+        DumpUrls { redis: urls.redis, amqp: urls.amqp, mysql: urls.mysql, prefix: PREFIX.to_owned(), damaged: true }
     }
 
     fn one(&self, role: Role) -> &Arc<Process> {

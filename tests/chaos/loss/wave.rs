@@ -17,7 +17,7 @@ use rand::rngs::StdRng;
 use seckill::dev::ServerKind;
 use seckill::faults::Mechanism;
 use seckill::roles::Role;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -243,7 +243,13 @@ impl WaveRun<'_> {
         dump(&testbed.urls(), &dir.join("end")).await;
         let judged = judge(testbed, wave, struck, (&dir, off)).await;
         drop(std::fs::remove_dir_all(dir.join("files")));
-        let sales: Vec<&str> = wave.scenes.iter().map(|scene| scene.sale.as_str()).collect();
+        let mut sales: BTreeSet<String> = wave.scenes.iter().map(|scene| scene.sale.clone()).collect();
+        if judged.damage.is_some() {
+            // Sales of before may be back, and a key may have got the name of none.
+            sales.extend(testbed.tables.lines("SELECT CAST(sale_id AS CHAR) AS line FROM sales").await);
+            sales.extend(testbed.redis().await.sales().await);
+        }
+        let sales: Vec<&str> = sales.iter().map(String::as_str).collect();
         testbed.tables.clear(&sales).await;
         testbed.redis().await.clear(&sales).await;
         testbed.run_in_broker(&purge_dlq()).await;

@@ -28,3 +28,4 @@ mod second_findings;
 mod settled_sales;
 mod top_up;
 mod two_numbers;
+mod unknown_sales;

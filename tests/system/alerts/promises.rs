@@ -59,6 +59,17 @@ fn damage_to_redis_and_to_the_tables_is_paged() {
         world.redis(&["HSET", &ledger, &alice.to_string(), record.as_str().unwrap()]).await;
         lost.resolves().await;
 
+        let unknown = tower.before("the row of a sale that sold is deleted", &["SeckillSaleUnknown"]).await;
+        let gone = world.sale("gone", 10, None).await;
+        world.bought(&gone, "alice").await;
+        world.lose_the_outbox().await;
+        for table in ["stock_flow", "stock_grants", "sales"] {
+            world.sql(&format!("DELETE FROM {table} WHERE sale_id = 'gone'")).await;
+        }
+        unknown.fires().await;
+        world.redis(&["UNLINK", &world.servers.redis.keys.meta(0, &gone)]).await;
+        unknown.resolves().await;
+
         // Something that the audit cannot even read.
         let unread = tower.before("a ledger overwritten by hand", &["SeckillUnreconciled"]).await;
         world.redis(&["RENAME", &ledger, "away"]).await;

@@ -221,6 +221,7 @@ export const dictionary = {
   'do-UNBALANCED': ['Find the cause first. Rebuild the sale, or close the difference with a reason: seckill finding close SALE --unbalanced.', '先查明原因；再重建活动，或写明理由关闭差额：seckill finding close SALE --unbalanced。'],
   'do-GAP': ['A server lost data. Replay or give up the buyers in the register (reason GAP); close the other numbers: seckill finding close SALE --gap EPOCH:BUCKET:FIRST-LAST.', '有服务器丢失了数据。登记簿中原因为 GAP 的买家：重放或放弃；其余编号：seckill finding close SALE --gap EPOCH:BUCKET:FIRST-LAST。'],
   'do-REFUSED': ['Notify and refund the buyers in the register (sold out), then: seckill finding close SALE --refused. Nothing is sold again.', '通知登记簿中（售罄）的买家并退款，然后：seckill finding close SALE --refused；不会重新售卖。'],
+  'do-UNKNOWN_SALE': ['The database went back in time, or is another one. Bring the row of the sale back; its requests wait until then.', '数据库回到了过去，或指向别的库。请找回该活动的行；在此之前它的请求会等待。'],
   counted: ['Everything that was counted', '全部计数'],
   'counted-granted': ['granted', '总量'],
   'counted-withdrawn': ['withdrawn', '已下架'],

@@ -9,10 +9,15 @@ use std::collections::BTreeMap;
 const TOOK_A_UNIT: [&str; 3] = ["GIVEN_UP", "DUPLICATE_BUYER", "LIMIT_EXCEEDED"];
 
 pub(super) fn check(case: &Case<'_>, sale: &str, state: &mut SaleState) {
+    let is_sold = super::redis::has_accepted(case, sale);
     let Some(row) = case.end.sales.get(sale) else {
-        state.add(Trouble::Books, "the database does not know the sale".to_owned());
+        let trouble = if is_sold { Trouble::Unknown } else { Trouble::Books };
+        state.add(trouble, "the database does not know the sale".to_owned());
         return;
     };
+    if row.status == "draft" && is_sold {
+        state.add(Trouble::Unknown, "the database has the sale as a draft".to_owned());
+    }
     let ordered = ordered(case, sale);
     if ordered > row.granted || row.stock < 0 {
         let detail = format!("{ordered} ordered, {} granted, stock {}", row.granted, row.stock);

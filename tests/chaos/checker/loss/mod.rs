@@ -17,6 +17,7 @@
 //! | BRIDGE | the database's unsold units are not where Redis' side says they are |
 //! | KEYS | a sale that sells lacks keys in Redis |
 //! | LEDGER | Redis has fewer records than it has accepted requests and not forgotten in order: repeats would buy again |
+//! | UNKNOWN | Redis has accepted requests of a sale that the database does not know, or has as a draft |
 //! | BEHIND | Redis knows fewer acceptances than the database has decided, or another epoch |
 //!
 //! A lost request whose number no reader could know to be missing is no trouble of the sale, but [`SaleState::unseeable`]: its
@@ -48,6 +49,7 @@ pub enum Trouble {
     Bridge,
     Keys,
     Ledger,
+    Unknown,
     Behind,
 }
 

@@ -34,6 +34,12 @@ pub(super) fn check(case: &Case<'_>, sale: &str, state: &mut SaleState) {
     }
 }
 
+/// Whether Redis has accepted anything of the sale.
+pub(super) fn has_accepted(case: &Case<'_>, sale: &str) -> bool {
+    let metas = case.end.input.meta.iter().filter(|meta| meta.sale == sale);
+    metas.filter_map(|meta| meta.fields.get("number")?.parse::<u64>().ok()).any(|number| number > 0)
+}
+
 /// Whether every shard that the sale ever had has all its keys, of this epoch.
 pub(super) fn is_whole(case: &Case<'_>, sale: &str, epoch: u64) -> bool {
     let mut metas = case.end.input.meta.iter().filter(|meta| meta.sale == sale);
