@@ -166,9 +166,7 @@ impl Reconcile {
         for mut sale in turns.take_live() {
             match self.rebuild_if_broken(&mut sale, mq_dlq).await {
                 Ok(is_broken) => {
-                    if is_broken {
-                        broken.insert(sale.sale_id.clone());
-                    }
+                    broken.extend(is_broken.then(|| sale.sale_id.clone()));
                     live.push_back(sale);
                 }
                 Err(_) if left_out!(RoundGoesOn) => break,

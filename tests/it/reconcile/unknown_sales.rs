@@ -69,7 +69,7 @@ fn a_sale_that_the_database_has_as_a_draft_again_is_named() {
 
 /// Keys that nothing was accepted by, and those of a sale that is being removed.
 #[test]
-fn what_nobody_bought_and_what_was_archived_is_not_named() {
+fn what_was_not_sold_and_what_was_archived_is_not_named() {
     run(async {
         let world = World::with(&[Api, Relay, Consumer], &[]).await;
         let (unsold, archived) = (world.sale("unsold", 10, None).await, world.sale("archived", 10, None).await);
