@@ -78,5 +78,6 @@ pub async fn dump_urls() -> DumpUrls {
         amqp: format!("amqp://guest:guest@{}:{}/%2f", address(1), rabbit::PORT),
         mysql: galera::url(writer()),
         prefix: roles::PREFIX.to_owned(),
+        damaged: false,
     }
 }
