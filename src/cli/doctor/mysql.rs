@@ -4,7 +4,7 @@ use super::advice;
 use super::check::{CheckVerdict, DoctorCheck, at_least};
 use crate::p5_reconcile::rows::BookRows;
 use crate::runtime::now_ms;
-use crate::store::mysql::{Db, checks, migrate};
+use crate::store::mysql::{Db, checks, migrate, tables};
 
 /// Name of the check of the schema.
 pub(super) const MIGRATED: &str = "migrations";
@@ -50,7 +50,25 @@ pub(super) async fn check_mysql(db: &Db) -> Vec<DoctorCheck> {
         ),
         Err(error) => found.push(DoctorCheck::away(SERVER, &error)),
     }
+    if has_tables {
+        found.push(damage(db).await);
+    }
     found
+}
+
+/// Tables that cannot be read; of a database that answered and has them.
+async fn damage(db: &Db) -> DoctorCheck {
+    let unreadable = match tables::unreadable(db).await {
+        Ok(unreadable) => unreadable,
+        Err(error) => return DoctorCheck::away(SERVER, &error),
+    };
+    let value = if unreadable.is_empty() { "none".to_owned() } else { unreadable.join("; ") };
+    DoctorCheck::new(SERVER, "tables that cannot be read", value, "none").judged(
+        unreadable.is_empty(),
+        CheckVerdict::Wrong,
+        "a file of the database is damaged; it serves until what is damaged is needed",
+        "restore the newest backup and the binary log to its end (docs/operations.md, A server that does not start)",
+    )
 }
 
 /// Sales that ended and were not closed; of a database that answered and has its tables.

@@ -22,6 +22,7 @@ pub mod pool;
 pub mod rights;
 pub mod schema;
 pub(crate) mod sessions;
+pub(crate) mod tables;
 pub mod transaction;
 pub mod values;
 

@@ -1,6 +1,7 @@
-//! `seckill doctor` without any server.
+//! `seckill doctor` without any server, and with a database that is damaged.
 
 use crate::support::processes::doctor::doctor;
+use crate::support::world::{World, run};
 
 #[test]
 fn a_plain_connection_that_leaves_the_machine_is_a_warning() {
@@ -11,4 +12,18 @@ fn a_plain_connection_that_leaves_the_machine_is_a_warning() {
     ]);
     assert_eq!(code, Some(1), "{text}");
     assert_eq!(found("warning"), ["redis connection", "rabbitmq connection", "mysql connection"], "{text}");
+}
+
+/// A database may start with a damaged file and serve until the table is needed.
+#[test]
+fn a_table_that_the_database_cannot_read_is_named() {
+    run(async {
+        let world = World::with(&[], &[]).await;
+        assert!(world.cli(&["doctor"]).out.contains("tables that cannot be read"));
+        world.sql("CREATE TABLE torn (id INT PRIMARY KEY) ENGINE = InnoDB; ALTER TABLE torn DISCARD TABLESPACE").await;
+        let said = world.cli(&["doctor"]).exits(2);
+        assert!(said.out.contains("torn: ") && said.out.contains("Tablespace has been discarded"), "{said:?}");
+        world.sql("DROP TABLE torn").await;
+        world.finish().await;
+    });
 }
