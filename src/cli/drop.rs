@@ -1,6 +1,7 @@
 //! `seckill drop …`: creates, shows and steers drops, sales that belong together.
 
 use crate::cli::failure::Failure;
+use crate::cli::sale::archive;
 use crate::cli::sale::operator::{may_repeat, named};
 use crate::cli::sale::show::release;
 use crate::cli::sale::{some_units, withdrawal_name};
@@ -85,6 +86,18 @@ pub(super) enum DropCommand {
     },
     /// End all its sales for good; what was accepted still lands
     Close { id: DropId },
+    /// Export its closed sales into files, and remove them from the database; safe to repeat
+    ///
+    /// As `sale archive` does for each of its sales, in their order. The drop stays, and so does its name.
+    Archive {
+        id: DropId,
+        /// Folder in which each sale gets a folder of its name
+        #[arg(long, value_name = "DIR")]
+        to: PathBuf,
+        /// Compare the exports with the database once more, then remove the rows; what is kept is one row of sums a sale, and payments
+        #[arg(long)]
+        remove: bool,
+    },
 }
 
 /// What a command comes to, once its file is read.
@@ -96,6 +109,7 @@ enum DropWork {
     Each { id: DropId, verb: DropVerb, done: &'static str },
     Move(MoveForm),
     Close(DropId),
+    Archive { id: DropId, to: PathBuf, remove: bool },
 }
 
 impl DropWork {
@@ -121,6 +135,7 @@ impl DropWork {
                 Self::Move(MoveForm { from, to, units, name: named(name) })
             }
             DropCommand::Close { id } => Self::Close(id),
+            DropCommand::Archive { id, to, remove } => Self::Archive { id, to, remove },
         })
     }
 }
@@ -264,6 +279,7 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: DropCommand) 
                 output::line(&format!("closed {sale}; what was accepted still lands"));
             }
         }
+        DropWork::Archive { id, to, remove } => archive::drop(&servers, &settings, &id, (to, remove)).await?,
     }
     servers.redis.quit().await;
     Ok(0)

@@ -1,11 +1,13 @@
-//! `seckill sale archive`: prints progress on standard error and the result on standard output.
+//! `seckill sale archive` and `seckill drop archive`: print progress on standard error and the result on standard output.
 
 use crate::cli::failure::Failure;
-use crate::cli::output;
-use crate::domain::ids::SaleId;
+use crate::cli::{context, output};
+use crate::config::Settings;
+use crate::domain::ids::{DropId, SaleId};
 use crate::domain::operator::Actor;
 use crate::p5_reconcile::ReconcileContext;
 use crate::p5_reconcile::archive::{Archive, ArchiveError, Removed};
+use crate::roles::Servers;
 use crate::sales::rows::archived::SaleSums;
 use indicatif::ProgressBar;
 use std::path::PathBuf;
@@ -38,6 +40,31 @@ pub(super) async fn run(context: ReconcileContext, actor: &Actor, args: &Archive
     spinner.finish_and_clear();
     output::line(&done?);
     Ok(())
+}
+
+/// Archives each sale of a drop that is not archived yet; one that is refused does not keep the others.
+pub(in crate::cli) async fn drop(
+    servers: &Servers,
+    settings: &Settings,
+    id: &DropId,
+    (to, remove): (PathBuf, bool),
+) -> Result<(), Failure> {
+    let drop = servers.rows.sales.drop_of(id).await?;
+    let drop = drop.ok_or_else(|| Failure::Failed(format!("there is no drop {id}; see seckill drop list")))?;
+    let (actor, mut failed) = (context::operator(), 0);
+    for id in drop.sale_ids {
+        if servers.rows.archived.get(&id).await?.is_some() && servers.rows.sales.get(&id).await?.is_none() {
+            output::line(&format!("{id} was archived before"));
+            continue;
+        }
+        let args = ArchiveArgs { id, to: to.clone(), remove };
+        if let Err(failure) = run(servers.reconcile_context(settings), &actor, &args).await {
+            failed += 1;
+            output::complain(&format!("{}: {failure}", args.id));
+        }
+    }
+    let left = format!("{failed} of the sales were not archived; repeat it, which does nothing to the others");
+    if failed == 0 { Ok(()) } else { Err(Failure::Failed(left)) }
 }
 
 async fn exported(archive: &Archive) -> Result<String, ArchiveError> {

@@ -1,6 +1,6 @@
 //! `seckill sale …`: creates, shows and changes sales.
 
-mod archive;
+pub(super) mod archive;
 mod change;
 pub(super) mod operator;
 pub(super) mod show;

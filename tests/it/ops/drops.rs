@@ -192,3 +192,38 @@ fn what_buyers_have_in_a_drop_goes_with_the_last_of_its_sales() {
         world.finish().await;
     });
 }
+
+#[test]
+fn a_drop_is_archived_by_one_command_that_may_be_repeated() {
+    run(async {
+        let mut world = World::with(&[Api, Relay, Consumer], AUDITS).await;
+        let sales = world.drop_of(2, &["l", "m"], |_sale| ()).await;
+        for sale in &sales {
+            world.sale_control().warm(sale).await.unwrap();
+            world.bought(sale, "ann").await;
+            assert!(world.settled(sale).await.consistent());
+        }
+        let folder = Folder::new("archive-whole-drop");
+        let to = folder.path().to_str().unwrap();
+        let (export, remove) =
+            (["drop", "archive", "drop", "--to", to], ["drop", "archive", "drop", "--to", to, "--remove"]);
+        assert!(world.cli(&["drop", "archive", "none", "--to", to]).exits(1).err.contains("there is no drop none"));
+        let refused = world.cli(&export).exits(1).err;
+        assert!(refused.contains("l: ") && refused.contains("m: ") && refused.contains("2 of the sales"), "{refused}");
+        world.cli(&["drop", "close", "drop"]).exits(0);
+        gone_from_redis(&world, &sales[0]).await;
+        gone_from_redis(&world, &sales[1]).await;
+        assert!(world.cli(&remove).exits(1).err.contains("without --remove first"));
+        world.cli(&export).exits(0);
+        // As after a crash between two of its sales.
+        world.cli(&["sale", "archive", "l", "--to", to, "--remove"]).exits(0);
+        let said = world.cli(&remove).exits(0).out;
+        assert!(said.contains("l was archived before") && said.contains("the rows are gone"), "{said}");
+        assert_eq!((world.rows("sales", "TRUE").await, world.rows("drop_purchases", "TRUE").await), (0, 0));
+        assert_eq!(world.rows("archived_sales", "TRUE").await, 2);
+        world.cli(&remove).exits(0);
+        world.cli(&["audit", "--now"]).exits(0);
+        world.stop_roles().await;
+        world.finish().await;
+    });
+}
