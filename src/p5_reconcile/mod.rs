@@ -7,9 +7,10 @@
 //! round reads everything again. Two rounds at once do no harm.
 //!
 //! Order of the parts, each using only earlier ones: `audit_stage` and `context` (servers and limits), `pages` and `ledger_lookup` (reading), `open_units`, `dlq`,
-//! `audit`, `compensation`, `rebuild`, then the phase's `worker` with `gauges`, `turns`, `audit_memories` and `settled_sales`, and beside it `timetable`. Operators' commands also use
+//! `audit`, `compensation`, `rebuild`, then the phase's `worker` with `gauges`, `turns`, `audit_memories` and `settled_sales`, and beside it `timetable` and `announcer`. Operators' commands also use
 //! `request_history` and `archive`; tests of the model use `single_steps`.
 
+mod announcer;
 pub mod archive;
 mod audit;
 mod audit_memories;
@@ -32,6 +33,7 @@ mod timetable;
 mod turns;
 mod worker;
 
+pub use announcer::Announcer;
 pub use audit::{AuditOptions, FindingKind, SaleAudit, Window, audit_sale};
 pub(crate) use audit::{Suspect, gap_suspects};
 pub use audit_stage::AuditStage;
