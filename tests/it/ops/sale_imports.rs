@@ -57,7 +57,7 @@ fn a_file_is_created_as_a_whole_on_record_and_a_repeat_changes_nothing() {
         assert!(said.out.contains("created 0 sales; 4 exist as asked"), "{said:?}");
         assert_eq!((world.sales_there().await, world.rows("sales", "status = 'warmed'").await), (4, 4));
         assert_eq!(world.rows("operator_acts", acts).await, 4);
-        // Units that came since, and whether buyers see it, are not what the file says.
+        // A sale that was given units is not as the file says any more; one that the file does not name is not asked about.
         world.cli(&["sale", "top-up", "b", "3"]).exits(0);
         world.cli(&["sale", "import", "--file", &file("b.ndjson", &four()[..2])]).exits(0);
         let shown = world.cli(&["drop", "show", "d", "--json"]).exits(0).json();
