@@ -1,4 +1,4 @@
--- What of a sale was announced last, so that each change is announced once: a row from the first look at a warmed sale to its close.
+-- What of a sale was announced last, so that each change is announced once: a row from the first check at a warmed sale to its close.
 CREATE TABLE sale_announcements (
   sale_id      VARBINARY(64) NOT NULL COMMENT 'The sale',
   version      INT UNSIGNED  NOT NULL COMMENT 'Of its last event; 0: it has none yet',

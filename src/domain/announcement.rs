@@ -104,7 +104,7 @@ impl AnnouncedState {
         Self::ALL.into_iter().find(|state| state.code() == code)
     }
 
-    /// The events from this state to `to`, in their order. A sale that sold out before anybody could look says first that it opened.
+    /// The events from this state to `to`, in their order. A sale that sold out before the first check says first that it opened.
     #[must_use]
     pub const fn events_to(self, to: Self) -> &'static [SaleEvent] {
         match (self, to) {

@@ -1,8 +1,8 @@
 //! Announces what became of sales: opened, paused, resumed, sold out, back, ended, closed.
 //!
 //! Input: what was announced of each sale last, its row, and Redis' units. Output: events for the exchange and the webhooks, each written in
-//! the transaction that says that it was announced. A crash leaves both or neither, and the next look announces what is so then; so a state
-//! is announced that lasts from one look to the next, and a shorter one may be missed. Two processes that look at once announce once.
+//! the transaction that says that it was announced. A crash leaves both or neither, and the next check announces what is so then; so a state
+//! is announced that lasts from one check to the next, and a shorter one may be missed. Two processes that check at once announce once.
 
 use crate::domain::fault::{Fault, Progress};
 use crate::domain::ids::SaleId;
@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Longest time between two looks at the sales.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// Longest time between two checks of the sales.
+const CHECK_EVERY: Duration = Duration::from_secs(2);
 
 /// The worker of one process.
 pub struct Announcer {
@@ -25,12 +25,12 @@ pub struct Announcer {
     /// Whether this process leads P5: of several processes one is enough.
     leads: Arc<AtomicBool>,
     next_at: Instant,
-    /// Redis did not answer, in this look or in the one before.
+    /// Redis did not answer, in this check or in the one before.
     is_redis_silent: bool,
 }
 
 impl Announcer {
-    /// A worker that looks while `leads` is set. `shards`: of every sale.
+    /// A worker that checks while `leads` is set. `shards`: of every sale.
     #[must_use]
     pub fn new(rows: AnnouncementRows, sale_keys: SaleKeys, shards: u16, leads: Arc<AtomicBool>) -> Self {
         Self { rows, sale_keys, shards, leads, next_at: Instant::now(), is_redis_silent: false }
@@ -49,7 +49,7 @@ impl Announcer {
         Ok(Some(units.max(0)))
     }
 
-    /// Adds the units to what is so of a sale. Once Redis does not answer, the other sales of this look go without: each would wait for it.
+    /// Adds the units to what is so of a sale. Once Redis does not answer, the other sales of this check go without: each would wait for it.
     async fn complete(&mut self, sale: &mut AnnouncedSale, is_silent: &mut bool) {
         if *is_silent || !sale.moment.needs_units() {
             return;
@@ -66,7 +66,7 @@ impl Announcer {
     }
 
     /// Announces what is so of the sales that are not closed. Returns how many events, and the milliseconds until the clock changes one.
-    async fn look(&mut self) -> Result<(usize, Option<u64>), Fault> {
+    async fn check(&mut self) -> Result<(usize, Option<u64>), Fault> {
         let (mut announced, mut next_in_ms, mut is_silent) = (0, None, false);
         let mut after: Option<SaleId> = None;
         loop {
@@ -90,7 +90,7 @@ impl Announcer {
     }
 
     /// Announces the close of those that are.
-    async fn look_at_closed(&self) -> Result<usize, Fault> {
+    async fn check_closed(&self) -> Result<usize, Fault> {
         let mut announced = 0;
         for sale in self.rows.closed().await.map_err(Fault::back_off)? {
             announced += self.rows.announce(&sale).await.map_err(Fault::back_off)?;
@@ -108,9 +108,9 @@ impl Worker for Announcer {
         if !self.leads.load(Ordering::Relaxed) || Instant::now() < self.next_at {
             return Ok(Progress::Idle);
         }
-        let (of_selling, next_in_ms) = self.look().await?;
-        let announced = of_selling + self.look_at_closed().await?;
-        let pause = next_in_ms.map_or(LOOK_EVERY, Duration::from_millis).min(LOOK_EVERY);
+        let (of_selling, next_in_ms) = self.check().await?;
+        let announced = of_selling + self.check_closed().await?;
+        let pause = next_in_ms.map_or(CHECK_EVERY, Duration::from_millis).min(CHECK_EVERY);
         self.next_at = Instant::now() + pause;
         if announced == 0 {
             return Ok(Progress::Idle);

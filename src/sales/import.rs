@@ -19,8 +19,8 @@ use crate::sales::rows::import::{KnownOfImport, NewSales};
 use crate::sales::rows::timetable::KnownTimetable;
 use serde_json::{Value, json};
 
-/// Looks at what is there: another import of the same file may be quicker than this one, between the look and the creation.
-const LOOKS: u32 = 3;
+/// How often what is there is read: another import of the same file may be quicker than this one, between reading and creating.
+const CHECKS_MAX: u32 = 3;
 
 /// Why nothing was imported.
 #[derive(Debug, thiserror::Error)]
@@ -48,13 +48,13 @@ impl SaleControl {
     /// # Errors
     /// [`ImportError`], and nothing is created; after [`SaleControlError::leaves_open`] all may be. Repeating is safe.
     pub(crate) async fn import(&self, actor: &Actor, import: &Import, sha256: &str) -> Result<Imported, ImportError> {
-        let mut looks = 1;
+        let mut checks = 1;
         loop {
             match self.import_once(actor, import, sha256).await {
                 Err(ImportError::Control(SaleControlError::Sale(SaleError::Exists(_) | SaleError::DropExists(_))))
-                    if looks < LOOKS =>
+                    if checks < CHECKS_MAX =>
                 {
-                    looks += 1;
+                    checks += 1;
                 }
                 done => return done,
             }

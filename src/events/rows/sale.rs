@@ -1,7 +1,7 @@
 //! What of sales was announced last (`sale_announcements`), and the next events of a sale, in one transaction.
 //!
 //! Input: what is so of a sale. Output: the row, and its events in `order_events` and for webhooks, like those of orders. The row's version
-//! decides: of two processes that announce the same, one does. A crash before COMMIT leaves nothing, and the next look announces it; after
+//! decides: of two processes that announce the same, one does. A crash before COMMIT leaves nothing, and the next check announces it; after
 //! it the events wait for the broker. The row goes with `sale.closed`: nothing follows it.
 
 use self::schema::sale_announcements;

@@ -1,5 +1,5 @@
 //! Events of sales: each change that lasts is announced, on the exchange and to the webhooks that want it, with a version that grows,
-//! however often a process dies between the look and the broker.
+//! however often a process dies between the check and the broker.
 
 use crate::support::buyers::orders::LONG;
 use crate::support::outside::hook_receiver::{ALL_EVENTS, HookReceiver, NEXT_SECRET, SECRET, SOON, webhook};
@@ -26,7 +26,7 @@ impl World {
         Announcer::new(self.servers.rows.announcements.clone(), keys, self.settings.redis.shards, leads)
     }
 
-    /// One look at all sales, by a process that has just begun.
+    /// One check of all sales, by a process that has just begun.
     async fn announce(&self) {
         self.announcer().step().await.unwrap();
     }
@@ -110,13 +110,13 @@ fn a_sales_life_is_announced_on_the_exchange_and_to_the_webhooks_that_want_it() 
         assert_eq!(shop.events_of_sales(), expected);
         eventually("all is delivered", async || world.deliveries("WAITING").await == 0).await;
         let orders: BTreeSet<String> = other.calls().iter().map(|call| call.event().0).collect();
-        assert!(orders.iter().all(|event| event.starts_with("order.")), "nobody else gets them: {orders:?}");
+        assert!(orders.iter().all(|event| event.starts_with("order.")), "no other one gets them: {orders:?}");
         world.finish().await;
     });
 }
 
 #[test]
-fn two_processes_that_look_at_once_announce_once_and_one_that_does_not_lead_announces_nothing() {
+fn two_processes_that_check_at_once_announce_once_and_one_that_does_not_lead_announces_nothing() {
     run(async {
         let world = World::with(&[Api], QUICK).await;
         let sales = [world.sale("a", 0, None).await, world.sale("b", 5, None).await];
@@ -129,7 +129,7 @@ fn two_processes_that_look_at_once_announce_once_and_one_that_does_not_lead_anno
         first.unwrap();
         second.unwrap();
         world.announce().await;
-        assert_eq!(world.written(&sales[0]).await, ["opened", "sold_out"], "it was sold out before the first look");
+        assert_eq!(world.written(&sales[0]).await, ["opened", "sold_out"], "it was sold out before the first check");
         assert_eq!(world.written(&sales[1]).await, ["opened"]);
         world.sale_control().close(&sales[1]).await.unwrap();
         let (first, second) = tokio::join!(one.step(), world.announce());
