@@ -17,10 +17,20 @@ use crate::sales::forms::{Import, ImportEntry, ImportProblem, Place};
 use crate::sales::rows::error::SaleError;
 use crate::sales::rows::import::{KnownOfImport, NewSales};
 use crate::sales::rows::timetable::KnownTimetable;
+use crate::store::mysql::DbError;
 use serde_json::{Value, json};
+use std::time::Duration;
 
 /// How often what is there is read: another import of the same file may be quicker than this one, between reading and creating.
-const CHECKS_MAX: u32 = 3;
+const CHECKS_MAX: u32 = 10;
+
+/// Before the next of them.
+const CHECK_AGAIN: Duration = Duration::from_millis(200);
+
+/// Whether the same may be asked again: another process has created some of it, or holds the rows while it does. Nothing was written.
+const fn is_of_another_import(error: &SaleError) -> bool {
+    matches!(error, SaleError::Exists(_) | SaleError::DropExists(_) | SaleError::Db(DbError::LockWait))
+}
 
 /// Why nothing was imported.
 #[derive(Debug, thiserror::Error)]
@@ -48,17 +58,15 @@ impl SaleControl {
     /// # Errors
     /// [`ImportError`], and nothing is created; after [`SaleControlError::leaves_open`] all may be. Repeating is safe.
     pub(crate) async fn import(&self, actor: &Actor, import: &Import, sha256: &str) -> Result<Imported, ImportError> {
-        let mut checks = 1;
-        loop {
+        for _ in 1..CHECKS_MAX {
             match self.import_once(actor, import, sha256).await {
-                Err(ImportError::Control(SaleControlError::Sale(SaleError::Exists(_) | SaleError::DropExists(_))))
-                    if checks < CHECKS_MAX =>
-                {
-                    checks += 1;
+                Err(ImportError::Control(SaleControlError::Sale(error))) if is_of_another_import(&error) => {
+                    tokio::time::sleep(CHECK_AGAIN).await;
                 }
                 done => return done,
             }
         }
+        self.import_once(actor, import, sha256).await
     }
 
     async fn import_once(&self, actor: &Actor, import: &Import, sha256: &str) -> Result<Imported, ImportError> {
