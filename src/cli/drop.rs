@@ -5,7 +5,7 @@ use crate::cli::sale::archive;
 use crate::cli::sale::operator::{may_repeat, named};
 use crate::cli::sale::show::release;
 use crate::cli::sale::{some_units, withdrawal_name};
-use crate::cli::{context, output};
+use crate::cli::{context, input, output};
 use crate::config::Layers;
 use crate::domain::drops::SalesDrop;
 use crate::domain::ids::{DropId, SaleId};
@@ -16,7 +16,6 @@ use crate::sales::forms::{DropEditForm, MoveForm, NewDropForm, shown_releases};
 use crate::sales::rows::timetable::KnownTimetable;
 use crate::sales::{DropCreated, DropVerb, SaleControl};
 use serde_json::json;
-use std::io::Read;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
@@ -143,17 +142,7 @@ impl DropWork {
 /// Reads and checks the file of a drop.
 fn drafts(file: &Path) -> Result<(SalesDrop, Vec<(Sale, Timetable)>), Failure> {
     let name = file.display();
-    let unreadable = |error: std::io::Error| Failure::Usage(format!("--file: cannot read {name}: {error}"));
-    let mut text = String::new();
-    if file == Path::new("-") {
-        std::io::stdin().take(FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(unreadable)?;
-    } else {
-        let opened = std::fs::File::open(file).map_err(unreadable)?;
-        opened.take(FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(unreadable)?;
-    }
-    if text.len() as u64 > FILE_BYTES_MAX {
-        return Err(Failure::Usage(format!("--file: {name} is larger than {FILE_BYTES_MAX} bytes, which no drop is")));
-    }
+    let text = input::text(file, FILE_BYTES_MAX, "which no drop is")?;
     let form: NewDropForm =
         serde_json::from_str(&text).map_err(|error| Failure::Usage(format!("--file: {name}: {error}")))?;
     form.drafts().map_err(|bad| Failure::Usage(format!("--file: {name}: {bad}")))

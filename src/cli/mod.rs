@@ -14,6 +14,7 @@ mod doctor;
 mod drop;
 mod failure;
 mod finding;
+mod input;
 mod order;
 pub mod output;
 mod run;

@@ -122,11 +122,12 @@ fn show_list(page: DeliveriesPage, json: bool) {
     }
     let shown = deliveries.len();
     output::table(
-        ["delivery", "webhook", "order", "event", "tries", "happened", "next or since", "problem"],
+        ["delivery", "webhook", "order or sale", "event", "tries", "happened", "next or since", "problem"],
         deliveries.into_iter().map(|of| {
             let problem = of.problem.unwrap_or_else(|| "-".to_owned());
+            let subject = of.request_id.or(of.sale_id).unwrap_or_else(|| "-".to_owned());
             let [id, tries] = [of.delivery_id.to_string(), of.attempts.to_string()];
-            [id, of.webhook, of.request_id, of.r#type, tries, of.created_at, of.next_at, problem]
+            [id, of.webhook, subject, of.r#type, tries, of.created_at, of.next_at, problem]
         }),
     );
     output::line(&format!("{shown} of {}{count}", if more_than_count { "more than " } else { "" }));

@@ -218,7 +218,11 @@ mod tests {
         let page = include_str!("../../docs/operations.md");
         let example = page.split("```toml\n[[webhooks]]").nth(1).unwrap().split("```").next().unwrap();
         let settings = load("manual", &format!("[[webhooks]]{}", example.replace("whsec_…", SECRET))).unwrap();
-        assert_eq!(settings.webhooks[0].events, WEBHOOK_EVENTS);
+        assert_eq!(
+            settings.webhooks[0].events,
+            WEBHOOK_EVENTS[..6],
+            "events of sales only come to those who ask for them"
+        );
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Everything here is a value or a function of values, so every rule can be property-tested without a server. The stores
 //! translate between these types and the servers' bytes; the phases decide what to do next by asking the functions here.
 
+pub mod announcement;
 pub mod balance;
 pub(crate) mod currency;
 pub(crate) mod decimal;

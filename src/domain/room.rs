@@ -3,6 +3,8 @@
 //! A poll costs an api process little and Redis nothing, but a crowd that polls each second is a load of its own. A buyer far
 //! behind polls so rarely that the whole crowd stays below a rate; a buyer near the front polls when it is his turn.
 
+use std::collections::VecDeque;
+
 /// Buyers who came before the start get their drawn places at this rate, a millisecond, all processes together.
 pub(crate) const SPREAD_PER_MS: u64 = 10;
 /// Giving them out takes at most this long, milliseconds, for any number of them; no place is released before. Else the stock of a
@@ -12,6 +14,14 @@ pub(crate) const SPREAD_MAX_MS: u64 = 30_000;
 pub(crate) const POLLS_PER_S: u64 = 5_000;
 /// Longest time between two polls of a waiting buyer, seconds, however large the crowd: the rate may grow meanwhile.
 pub(crate) const POLL_MAX_S: u64 = 120;
+/// How far back releases are counted for an estimate, milliseconds.
+const PACE_WINDOW_MS: u64 = 30_000;
+/// Less than this is not enough for one, milliseconds.
+const PACE_SEEN_MIN_MS: u64 = 3_000;
+/// Two notes of how far a room is have this time between them, milliseconds: 31 notes at most.
+const PACE_NOTE_MS: u64 = 1_000;
+/// A longer wait is not estimated, seconds: a day.
+const ESTIMATE_MAX_S: u64 = 86_400;
 /// Any waiting buyer may be given this time between two polls, seconds.
 const POLL_FAR_S: u64 = 10;
 
@@ -23,6 +33,42 @@ pub(crate) struct ReleaseProgress {
     pub arrivals: u64,
     /// Time until the first place is released, milliseconds.
     pub(crate) opens_in_ms: u64,
+    /// At what pace it went lately.
+    pub(crate) lately: ReleasedLately,
+}
+
+/// Places that were released within a time, as one process saw it; none: it has not seen enough, or none was released.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct ReleasedLately {
+    /// How many.
+    places: u64,
+    /// Within this time, milliseconds.
+    within_ms: u64,
+}
+
+/// The notes of how far a room was released: when, in milliseconds, and to which place.
+#[derive(Debug, Default)]
+pub(crate) struct ReleasePace(VecDeque<(u64, u64)>);
+
+impl ReleasePace {
+    /// Notes that the room is released up to `released` at `at_ms` (any clock that only goes on); the pace of the last
+    /// [`PACE_WINDOW_MS`]. Time before the first release does not count.
+    pub(crate) fn note(&mut self, at_ms: u64, released: u64) -> ReleasedLately {
+        if released == 0 {
+            self.0.clear();
+            return ReleasedLately::default();
+        }
+        self.0.retain(|(then, _)| then + PACE_WINDOW_MS >= at_ms);
+        if self.0.back().is_none_or(|(last, _)| last + PACE_NOTE_MS <= at_ms) {
+            self.0.push_back((at_ms, released));
+        }
+        let (since, first) = self.0.front().copied().unwrap_or((at_ms, released));
+        let within_ms = at_ms.saturating_sub(since);
+        if within_ms < PACE_SEEN_MIN_MS {
+            return ReleasedLately::default();
+        }
+        ReleasedLately { places: released.saturating_sub(first), within_ms }
+    }
 }
 
 impl ReleaseProgress {
@@ -36,6 +82,20 @@ impl ReleaseProgress {
     #[must_use]
     pub(crate) const fn ahead_of(self, place: u64) -> u64 {
         place.saturating_sub(self.released).saturating_sub(1)
+    }
+
+    /// Seconds until this place is released at the pace of the last half minute, 0 once it is; `None`: nothing was released lately, or it
+    /// would be more than a day.
+    #[must_use]
+    pub(crate) fn estimated_wait_s(self, place: u64) -> Option<u64> {
+        if self.has_released(place) {
+            return Some(0);
+        }
+        let ReleasedLately { places, within_ms } = self.lately;
+        let turns_ms = u128::from(self.ahead_of(place) + 1) * u128::from(within_ms);
+        let wait_ms = turns_ms.checked_div(u128::from(places))? + u128::from(self.opens_in_ms);
+        let wait_s = u64::try_from(wait_ms.div_ceil(1000)).ok()?.max(1);
+        (wait_s <= ESTIMATE_MAX_S).then_some(wait_s)
     }
 
     /// Seconds after which the buyer with this place polls again, 1 to [`POLL_MAX_S`] and a quarter: at `rate_per_s` never
@@ -78,7 +138,7 @@ mod tests {
             released in 0u64..2_000_000, waiting in 1u64..2_000_000, at in 0u64..2_000_000, rate in 1u32..1_000_000,
             dice in 0f64..1.0, opens_in_ms in 0u64..SPREAD_MAX_MS,
         ) {
-            let progress = ReleaseProgress { released, arrivals: released + waiting, opens_in_ms };
+            let progress = ReleaseProgress { released, arrivals: released + waiting, opens_in_ms, ..ReleaseProgress::default() };
             let place = released + 1 + at % waiting;
             prop_assert!(!progress.has_released(place) && progress.has_released(released));
             prop_assert_eq!(progress.ahead_of(place), at % waiting);
@@ -105,10 +165,40 @@ mod tests {
 
     #[test]
     fn places_and_turns() {
-        let progress = ReleaseProgress { released: 10, arrivals: 50_010, opens_in_ms: 0 };
+        let progress = ReleaseProgress { released: 10, arrivals: 50_010, ..ReleaseProgress::default() };
         assert!(progress.has_released(10) && !progress.has_released(11));
         assert_eq!((progress.ahead_of(11), progress.ahead_of(15), progress.ahead_of(3)), (0, 4, 0));
         let again = |place, rate| progress.ask_again_s(place, rate, 0.999);
         assert_eq!((again(11, 100), again(711, 100), again(50_010, 100)), (1, 7, 11));
+    }
+
+    /// The estimate of `place` after these notes.
+    fn estimated(notes: &[(u64, u64)], place: u64) -> Option<u64> {
+        let mut pace = ReleasePace::default();
+        let mut progress = ReleaseProgress::default();
+        for (at_ms, released) in notes {
+            progress = ReleaseProgress { released: *released, lately: pace.note(*at_ms, *released), ..progress };
+        }
+        assert!(pace.0.len() <= 31, "{}", pace.0.len());
+        progress.estimated_wait_s(place)
+    }
+
+    #[test]
+    fn a_wait_is_estimated_by_what_was_released_lately_and_not_without_it() {
+        let steady: Vec<(u64, u64)> = (0..600).map(|n| (n * 200, n * 20)).collect();
+        // 100 a second, for two minutes: 11,980 are released.
+        assert_eq!(estimated(&steady, 11_980), Some(0));
+        assert_eq!(estimated(&steady, 11_981), Some(1));
+        assert_eq!(estimated(&steady, 12_980), Some(10));
+        assert_eq!(estimated(&steady, u64::MAX / 2), None, "more than a day");
+        assert_eq!(estimated(&[], 1), None);
+        assert_eq!(estimated(&steady[..15], 1_000), None, "not enough is known");
+        // No place was released for a minute.
+        let stalled: Vec<(u64, u64)> = (0..60).map(|n| (n * 1_000, 500)).collect();
+        assert_eq!(estimated(&stalled, 600), None);
+        assert_eq!(estimated(&stalled, 500), Some(0));
+        // The time before the first release does not slow it down.
+        let late: Vec<(u64, u64)> = (0..40u64).map(|n| (n * 1_000, n.saturating_sub(30) * 10)).collect();
+        assert_eq!(estimated(&late, 190), Some(10));
     }
 }

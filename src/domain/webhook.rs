@@ -1,15 +1,33 @@
-//! Webhooks as values: which events of orders a receiver wants, the states of a delivery, how a message is named and signed
+//! Webhooks as values: which events of orders and sales a receiver wants, the states of a delivery, how a message is named and signed
 //! content is put together (Standard Webhooks 1.0.0).
 //!
 //! One receiver gets one delivery for each event that it wants. The order of deliveries is not promised: `version` of the event
 //! shows a receiver which one is later.
 
+use super::announcement::SaleEvent;
 use super::ids::RequestId;
 use std::sync::Arc;
 
-/// Every event that a webhook can want, by its routing key.
-pub(crate) const WEBHOOK_EVENTS: [&str; 6] =
-    ["order.confirmed", "order.failed", "order.paid", "order.expired", "order.cancelled", "order.refund_needed"];
+/// Every event that a webhook can want, by its routing key: those of orders, then those of sales.
+pub(crate) const WEBHOOK_EVENTS: [&str; 13] = [
+    "order.confirmed",
+    "order.failed",
+    "order.paid",
+    "order.expired",
+    "order.cancelled",
+    "order.refund_needed",
+    SaleEvent::Opened.key(),
+    SaleEvent::Paused.key(),
+    SaleEvent::Resumed.key(),
+    SaleEvent::SoldOut.key(),
+    SaleEvent::Back.key(),
+    SaleEvent::Ended.key(),
+    SaleEvent::Closed.key(),
+];
+
+/// What stands for the request where an event is of a sale. No request has this id: the first of each node is far above. Processes of
+/// the version before read such rows and pass them on.
+pub(crate) const OF_A_SALE: RequestId = RequestId::LOWEST;
 
 /// Where a delivery is, as stored in `webhook_deliveries.state`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -94,6 +94,14 @@ coded! {
         WithdrawalTaken = "F46",
         /// The units are out of the database; those that another sale gets are not in Redis.
         WithdrawalEnded = "F47",
+        /// P5: an announcement and its events are written, not committed.
+        AnnouncementWritten = "F60",
+        /// P5: they are committed, no broker has them.
+        AnnouncementCommitted = "F61",
+        /// The sales of a file are written, with their acts, not committed.
+        ImportWritten = "F62",
+        /// They are committed, none is warmed.
+        ImportCommitted = "F63",
         /// P6: deliveries wait again, the act that they were replayed by is not recorded.
         WebhookReplayed = "F44",
         /// P2: units are out of one bucket, in a transfer record, not in the other.

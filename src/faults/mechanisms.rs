@@ -93,6 +93,8 @@ coded! {
         ReclaimWithUnit = "reclaim_with_unit",
         /// The event of a change is written with the change.
         OrderEventRow = "order_event_row",
+        /// What was announced of a sale is written in the transaction of its events.
+        AnnouncedWithItsEvents = "announced_with_its_events",
         /// The event of an outcome that no message brings is written with the outcome.
         OutcomeEventRow = "outcome_event_row",
         /// Events are published before their messages are acknowledged.

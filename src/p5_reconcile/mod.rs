@@ -7,9 +7,10 @@
 //! round reads everything again. Two rounds at once do no harm.
 //!
 //! Order of the parts, each using only earlier ones: `audit_stage` and `context` (servers and limits), `pages` and `ledger_lookup` (reading), `open_units`, `dlq`,
-//! `audit`, `compensation`, `rebuild`, then the phase's `worker` with `gauges`, `turns`, `audit_memories`, `settled_sales` and `unknown_sales`, and beside it `timetable`. Operators' commands also use
+//! `audit`, `compensation`, `rebuild`, then the phase's `worker` with `gauges`, `turns`, `audit_memories`, `settled_sales` and `unknown_sales`, and beside it `timetable` and `announcer`. Operators' commands also use
 //! `request_history` and `archive`; tests of the model use `single_steps`.
 
+mod announcer;
 pub mod archive;
 mod audit;
 mod audit_memories;
@@ -33,6 +34,7 @@ mod turns;
 mod unknown_sales;
 mod worker;
 
+pub use announcer::Announcer;
 pub use audit::{AuditOptions, FindingKind, SaleAudit, Window, audit_sale, unknown_sales};
 pub(crate) use audit::{Suspect, gap_suspects};
 pub use audit_stage::AuditStage;

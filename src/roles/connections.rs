@@ -5,7 +5,7 @@
 use super::RoleError;
 use crate::buyers::rows::BlockRows;
 use crate::config::{P5Reconcile, ServerUrl, Settings};
-use crate::events::rows::{OrderEventRows, OutcomeEventRows};
+use crate::events::rows::{AnnouncementRows, OrderEventRows, OutcomeEventRows};
 use crate::events::webhooks::rows::{Subscriptions, WebhookRows};
 use crate::orders::persist::Persister;
 use crate::orders::rows::{OrderRows, RegisterRows, RequestRows};
@@ -62,6 +62,8 @@ pub struct DatabaseRows {
     pub order_events: OrderEventRows,
     /// Events of outcomes that wait for the broker.
     pub outcome_events: OutcomeEventRows,
+    /// What of sales was announced.
+    pub announcements: AnnouncementRows,
     /// Deliveries of webhooks.
     pub webhooks: WebhookRows,
     /// The books of sales.
@@ -85,6 +87,7 @@ impl DatabaseRows {
             acts: ActRows::new(db.clone()),
             blocks: BlockRows::new(db.clone()),
             persister: Persister::new(db.clone(), subscriptions.clone()),
+            announcements: AnnouncementRows::new(db.clone(), subscriptions.clone()),
             orders: OrderRows::new(db.clone(), subscriptions),
             requests: RequestRows::new(db.clone()),
             register: RegisterRows::new(db.clone()),

@@ -39,7 +39,7 @@ pub enum Role {
     Relay,
     /// P4: broker to database; publishes the events of orders.
     Consumer,
-    /// P5 and P6: audit and compensation; timetables; payment deadlines; webhooks.
+    /// P5 and P6: audit and compensation; timetables and events of sales; payment deadlines; webhooks.
     Reconcile,
 }
 

@@ -2,6 +2,7 @@
 
 pub(super) mod archive;
 mod change;
+mod import;
 pub(super) mod operator;
 pub(super) mod show;
 
@@ -39,6 +40,22 @@ pub(super) enum SaleCommand {
   seckill sale create --id s1 --product p1 --title 'One phone' --stock 1000 --limit 1 \\
       --price-cents 199900 --starts-at 2026-01-01T10:00:00+08:00 --ends-at 2026-01-01T12:00:00+08:00 --warm")]
     Create(Box<NewSaleForm>),
+    /// Create many sales and drops of one file, all or nothing; safe to repeat with the same file
+    ///
+    /// The file has one JSON object a line, or one list of them: a sale with the fields of `POST /admin/v1/sales`, or a drop as in the
+    /// file of `drop create`; 1,000 sales at most. It is checked as a whole first, and every mistake is named. What exists has to be as
+    /// the file says.
+    #[command(after_help = "Example:
+  {\"sale_id\": \"s1\", \"product_id\": \"p1\", \"title\": \"One phone\", \"stock\": 1000, \"limit\": 1, \"price_cents\": 199900,
+   \"starts_at\": \"2027-03-01T10:00:00+08:00\", \"ends_at\": \"2027-03-01T12:00:00+08:00\"}   (on one line)")]
+    Import {
+        /// The file; - is standard input
+        #[arg(long, value_name = "FILE")]
+        file: PathBuf,
+        /// Put the stock of all of them into Redis at once, not only of those that say `warm`
+        #[arg(long)]
+        warm: bool,
+    },
     /// List the newest sales
     List {
         #[arg(long)]
@@ -149,12 +166,21 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: SaleCommand) 
         // A mistake shows before any server is called.
         NewSaleForm::clone(create).plain()?;
     }
+    let mut read = None;
+    if let SaleCommand::Import { file, .. } = &command {
+        read = Some(import::ImportFile::read(file)?);
+    }
     let settings = context::settings(layers, data_dir)?;
     let servers = context::servers(&settings).await?;
     let operator = SaleOperator { actor: context::operator(), control: servers.sale_control(&settings) };
     let control = &operator.control;
     match command {
         SaleCommand::Create(form) => operator.create(*form).await?,
+        SaleCommand::Import { warm, .. } => {
+            if let Some(read) = &read {
+                import::run(&operator, read, warm).await?;
+            }
+        }
         SaleCommand::List { json } => show::list(&servers, json).await?,
         SaleCommand::Show { id, json } => show::show(control, &id, json).await?,
         SaleCommand::Edit { id, form, version } => operator.edit(&id, *form, version).await?,

@@ -1,10 +1,12 @@
 //! The tables of events: `outcome_event`, one row for an outcome that no message carries, and `order_events`, one row for a change of
-//! an order or for those of a whole batch. A row is removed when the broker has confirmed its event.
+//! an order or for those of a whole batch, or for an event of a sale. A row is removed when the broker has confirmed its event.
 
 mod bundle;
 pub mod order;
 pub mod outcome;
+pub mod sale;
 pub mod waiting_page;
 
 pub use order::OrderEventRows;
 pub use outcome::OutcomeEventRows;
+pub use sale::AnnouncementRows;

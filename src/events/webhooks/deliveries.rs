@@ -7,6 +7,7 @@ use super::cursor::after_delivery;
 use super::forms::ReplayForm;
 use crate::config::Webhook;
 use crate::domain::operator::{ActTarget, Actor, Operation, OperatorAct};
+use crate::domain::webhook::OF_A_SALE;
 use crate::events::webhooks::rows::WebhookRows;
 use crate::events::webhooks::rows::{DeliveriesFilter, ListedDelivery, ReplayedRows};
 use crate::faults::crash_point;
@@ -26,8 +27,12 @@ const IDS_RECORDED: usize = 100;
 pub(crate) struct DeliveryDocument {
     pub(crate) delivery_id: u64,
     pub(crate) webhook: String,
-    /// The order, a decimal string.
-    pub(crate) request_id: String,
+    /// The order, a decimal string; null where the event is of a sale.
+    #[schema(required = true)]
+    pub(crate) request_id: Option<String>,
+    /// The sale, where the event is of one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) sale_id: Option<String>,
     /// The event.
     #[schema(example = "order.paid")]
     pub(crate) r#type: String,
@@ -51,10 +56,12 @@ pub(crate) struct DeliveryDocument {
 impl DeliveryDocument {
     /// For a list.
     pub(crate) fn of(row: ListedDelivery) -> Self {
+        let is_of_a_sale = row.request_id == OF_A_SALE;
         Self {
             delivery_id: row.delivery_id,
             webhook: row.webhook,
-            request_id: row.request_id.to_string(),
+            request_id: (!is_of_a_sale).then(|| row.request_id.to_string()),
+            sale_id: is_of_a_sale.then(|| sale_of(&row.body)).flatten(),
             r#type: row.event_key,
             state: row.state,
             attempts: row.attempts,
@@ -66,10 +73,19 @@ impl DeliveryDocument {
     }
 
     /// With its event.
-    pub(crate) fn with_data(mut row: ListedDelivery) -> Self {
-        let body = String::from_utf8_lossy(&std::mem::take(&mut row.body)).into_owned();
+    pub(crate) fn with_data(row: ListedDelivery) -> Self {
+        let body = String::from_utf8_lossy(&row.body).into_owned();
         Self { data: RawValue::from_string(body).ok(), ..Self::of(row) }
     }
+}
+
+/// The sale that an event of a sale names.
+fn sale_of(body: &[u8]) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Named {
+        sale_id: String,
+    }
+    serde_json::from_slice(body).ok().map(|Named { sale_id }| sale_id)
 }
 
 /// A page of deliveries.

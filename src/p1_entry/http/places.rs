@@ -23,6 +23,10 @@ pub(super) struct QueuePosition {
     /// How many before it are not released.
     #[serde(skip_serializing_if = "Option::is_none")]
     ahead: Option<u64>,
+    /// About how many seconds until it is released, by what was released in the last half minute; 0 once it is. Null: not known, before
+    /// the start, after a pause, or more than a day.
+    #[schema(required = true, example = 90)]
+    estimated_wait_s: Option<u64>,
     /// Send it as Seckill-Place; absent before the start: come again then.
     #[serde(skip_serializing_if = "Option::is_none")]
     ticket: Option<String>,
@@ -84,6 +88,7 @@ fn answer(status: AdmissionStatus) -> HttpResponse {
         state: if status.released { "released" } else { "waiting" },
         place,
         ahead: status.ahead,
+        estimated_wait_s: status.estimated_wait_s,
         ticket,
     })
 }

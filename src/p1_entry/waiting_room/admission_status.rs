@@ -27,6 +27,8 @@ pub(crate) struct AdmissionStatus {
     pub released: bool,
     /// Places before this one that are not released.
     pub ahead: Option<u64>,
+    /// Seconds until it is released, at the pace of the last half minute; `None`: not known.
+    pub(crate) estimated_wait_s: Option<u64>,
     /// When to ask again, seconds; `None` once released.
     pub(crate) ask_again_s: Option<u64>,
 }
@@ -66,7 +68,7 @@ impl RoomEntrance {
             RoomPlace::Undrawn => {
                 let starts_in_ms = view.sale.starts_at_ms.saturating_sub(now_ms()).max(0).unsigned_abs();
                 let ask_again_s = Some(come_back_s(starts_in_ms, arrivals, rand::random()));
-                Ok(AdmissionStatus { place: None, released: false, ahead: None, ask_again_s })
+                Ok(AdmissionStatus { place: None, released: false, ahead: None, estimated_wait_s: None, ask_again_s })
             }
             RoomPlace::Full => {
                 metrics::counter!("seckill_p1_entry_room_full_total").increment(1);
@@ -94,6 +96,7 @@ impl RoomEntrance {
         AdmissionStatus {
             released,
             ahead: Some(progress.ahead_of(place.0)),
+            estimated_wait_s: progress.estimated_wait_s(place.0),
             ask_again_s: (!released).then(|| self.rooms.ask_again_s(progress, place.0)),
             place: Some(place),
         }

@@ -7,7 +7,7 @@ use super::arrivals::{self, Arrival, ArrivalResult};
 use super::tickets::PlaceTickets;
 use crate::config;
 use crate::domain::ids::{SaleId, UserId};
-use crate::domain::room::ReleaseProgress;
+use crate::domain::room::{ReleasePace, ReleaseProgress};
 use crate::domain::sale::Sale;
 use crate::http::problem::{Kind, Problem};
 use crate::p1_entry::catalog::SaleView;
@@ -16,8 +16,8 @@ use crate::runtime::batcher::QuestionBatcher;
 use crate::store::redis::{RedisFault, RoomQueue};
 use moka::future::Cache;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 /// A room is forgotten when this process was not asked about it for this time; other processes may go on releasing it. It
 /// is longer than any buyer has to wait before asking again.
@@ -37,16 +37,32 @@ pub(crate) struct WaitingRooms {
 }
 
 /// What this process knows of one room.
-#[derive(Default)]
 pub(super) struct RoomState {
     progress: RwLock<ReleaseProgress>,
     /// The highest place seen on a ticket.
     signed_max: AtomicU64,
+    pace: Mutex<ReleasePace>,
+    known_since: Instant,
+}
+
+impl Default for RoomState {
+    fn default() -> Self {
+        let (progress, signed_max, pace) = Default::default();
+        Self { progress, signed_max, pace, known_since: Instant::now() }
+    }
 }
 
 impl RoomState {
     pub(super) fn progress(&self) -> ReleaseProgress {
         *self.progress.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes how far it is released now.
+    fn note(&self, released: u64, arrivals: u64, opens_in_ms: u64) {
+        let at_ms = u64::try_from(self.known_since.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let lately = self.pace.lock().unwrap_or_else(PoisonError::into_inner).note(at_ms, released);
+        *self.progress.write().unwrap_or_else(PoisonError::into_inner) =
+            ReleaseProgress { released, arrivals, opens_in_ms, lately };
     }
 }
 
@@ -73,8 +89,7 @@ impl WaitingRooms {
         };
         let door = self.queue.release(sale, rate_per_s, known.signed_max.load(Ordering::Acquire)).await?;
         metrics::counter!("seckill_p1_entry_room_released_total").increment(door.gained);
-        *known.progress.write().unwrap_or_else(PoisonError::into_inner) =
-            ReleaseProgress { released: door.released, arrivals: door.arrivals, opens_in_ms: door.opens_in_ms };
+        known.note(door.released, door.arrivals, door.opens_in_ms);
         Ok(())
     }
 

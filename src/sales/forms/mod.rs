@@ -2,6 +2,7 @@
 
 mod changes;
 mod drop_edit;
+mod import;
 mod new_drop;
 mod new_sale;
 mod timetable;
@@ -9,6 +10,7 @@ mod units;
 
 pub(crate) use changes::{CloneForm, OrNone, RescheduleForm, SaleEditForm};
 pub(crate) use drop_edit::DropEditForm;
+pub(crate) use import::{Import, ImportEntry, ImportProblem, Place};
 pub(crate) use new_drop::{BadDrop, NewDropForm};
 pub(crate) use new_sale::{NewSaleForm, PAY_GRACE_S};
 pub(crate) use timetable::{ReleaseForm, shown_releases};

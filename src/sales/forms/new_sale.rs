@@ -139,6 +139,9 @@ fn yuan() -> String {
     "CNY".to_owned()
 }
 
+/// Whether it holds, of which field, and what would be accepted, in both languages.
+type Rule = (bool, &'static str, &'static str, &'static str);
+
 impl NewSaleForm {
     /// What an order costs at most, in the currency's smallest unit.
     fn dearest_order(&self) -> i128 {
@@ -146,8 +149,8 @@ impl NewSaleForm {
     }
 
     /// The rules of the payment step.
-    fn payment_step_holds(&self) -> Result<(), BadForm> {
-        let rules = [
+    fn payment_rules(&self) -> [Rule; 5] {
+        [
             (
                 self.price_cents > 0 || self.pay_within_s.is_none(),
                 "price_cents",
@@ -175,11 +178,44 @@ impl NewSaleForm {
                 "false where the sale has no payment step (pay_within_s)",
                 "无付款环节（pay_within_s）时为 false",
             ),
-        ];
-        match rules.into_iter().find(|(holds, ..)| !holds) {
-            Some((_, field, expected, chinese)) => Err(BadForm { field, expected, chinese }),
-            None => Ok(()),
-        }
+        ]
+    }
+
+    /// The rules of everything else but the timetable.
+    fn rules(&self) -> [Rule; 7] {
+        let text = |text: &str, max: usize| !text.trim().is_empty() && text.chars().count() <= max;
+        [
+            (text(&self.product, PRODUCT_CHARS_MAX), "product", "1 to 64 characters", "1 至 64 个字符"),
+            (text(&self.title, TITLE_CHARS_MAX), "title", "1 to 200 characters", "1 至 200 个字符"),
+            ((0..=STOCK_MAX).contains(&self.stock), "stock", "0 to 1,000,000,000 units", "0 至 1,000,000,000 件"),
+            (
+                self.limit != Some(0),
+                "limit",
+                "a whole number from 1, or none for no limit",
+                "从 1 起的整数，或留空不限",
+            ),
+            (
+                (0..=PRICE_CENTS_MAX).contains(&self.price_cents),
+                "price_cents",
+                "0 to 1,000,000,000,000",
+                "0 至 1,000,000,000,000",
+            ),
+            (
+                is_in_use(&self.currency),
+                "currency",
+                "the code of a currency that is in use, ISO 4217, three capital letters, e.g. CNY for renminbi (not RMB)",
+                "ISO 4217 现行币种代码，三个大写字母，例如人民币为 CNY（而非 RMB）",
+            ),
+            (self.ends_at > self.starts_at, "ends_at", "a time after starts_at", "晚于 starts_at 的时间"),
+        ]
+    }
+
+    /// Every rule that does not hold of a sale by itself, its timetable's among them.
+    pub(super) fn complaints(&self) -> Vec<BadForm> {
+        let rules = self.rules().into_iter().chain(self.payment_rules());
+        let broken = rules.filter(|(holds, ..)| !holds);
+        let broken = broken.map(|(_, field, expected, chinese)| BadForm { field, expected, chinese });
+        broken.chain(self.timetable().err()).collect()
     }
 
     /// What an operator would say to create this sale again.
@@ -225,35 +261,10 @@ impl NewSaleForm {
 
     /// The sale as a draft.
     pub(crate) fn draft(self) -> Result<Sale, BadForm> {
-        let text = |text: &str, max: usize| !text.trim().is_empty() && text.chars().count() <= max;
-        let rules = [
-            (text(&self.product, PRODUCT_CHARS_MAX), "product", "1 to 64 characters", "1 至 64 个字符"),
-            (text(&self.title, TITLE_CHARS_MAX), "title", "1 to 200 characters", "1 至 200 个字符"),
-            ((0..=STOCK_MAX).contains(&self.stock), "stock", "0 to 1,000,000,000 units", "0 至 1,000,000,000 件"),
-            (
-                self.limit != Some(0),
-                "limit",
-                "a whole number from 1, or none for no limit",
-                "从 1 起的整数，或留空不限",
-            ),
-            (
-                (0..=PRICE_CENTS_MAX).contains(&self.price_cents),
-                "price_cents",
-                "0 to 1,000,000,000,000",
-                "0 至 1,000,000,000,000",
-            ),
-            (
-                is_in_use(&self.currency),
-                "currency",
-                "the code of a currency that is in use, ISO 4217, three capital letters, e.g. CNY for renminbi (not RMB)",
-                "ISO 4217 现行币种代码，三个大写字母，例如人民币为 CNY（而非 RMB）",
-            ),
-            (self.ends_at > self.starts_at, "ends_at", "a time after starts_at", "晚于 starts_at 的时间"),
-        ];
-        if let Some((_, field, expected, chinese)) = rules.into_iter().find(|(holds, ..)| !holds) {
+        let mut rules = self.rules().into_iter().chain(self.payment_rules());
+        if let Some((_, field, expected, chinese)) = rules.find(|(holds, ..)| !holds) {
             return Err(BadForm { field, expected, chinese });
         }
-        self.payment_step_holds()?;
         Ok(Sale {
             sale_id: self.id,
             product_id: self.product,

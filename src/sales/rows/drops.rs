@@ -26,7 +26,7 @@ const LISTED_MAX: i64 = 1_000;
 /// A row of `drops`.
 #[derive(Queryable, Selectable, Insertable)]
 #[diesel(table_name = drops, treat_none_as_default_value = false)]
-struct DropRow {
+pub(super) struct DropRow {
     drop_id: Vec<u8>,
     title: String,
     per_user_limit: Option<u32>,
@@ -34,7 +34,7 @@ struct DropRow {
 }
 
 impl DropRow {
-    fn of(drop: &SalesDrop) -> Self {
+    pub(super) fn of(drop: &SalesDrop) -> Self {
         let sale_ids: Vec<&str> = drop.sale_ids.iter().map(SaleId::as_str).collect();
         Self {
             drop_id: drop.drop_id.as_str().as_bytes().to_vec(),
@@ -44,7 +44,7 @@ impl DropRow {
         }
     }
 
-    fn read(self) -> Result<SalesDrop, DbError> {
+    pub(super) fn read(self) -> Result<SalesDrop, DbError> {
         let text = String::from_utf8_lossy(&self.drop_id);
         Ok(SalesDrop {
             drop_id: DropId::parse(&text).map_err(|_ignored| unreadable("drop_id", &text))?,

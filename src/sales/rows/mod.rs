@@ -6,6 +6,7 @@ pub mod changes;
 pub(crate) mod drops;
 pub mod error;
 pub mod grants;
+pub(crate) mod import;
 mod lists;
 mod numbers;
 pub mod timetable;

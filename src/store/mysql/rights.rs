@@ -6,7 +6,7 @@ use diesel::sql_types::Text;
 use diesel_async::{RunQueryDsl, SimpleAsyncConnection};
 
 /// Tables, each with a column for the UPDATE that is not done.
-const TABLES: [(&str, &str); 18] = [
+const TABLES: [(&str, &str); 19] = [
     ("sales", "stock"),
     ("orders", "quantity"),
     ("purchases", "quantity"),
@@ -26,6 +26,7 @@ const TABLES: [(&str, &str); 18] = [
     ("payments", "state"),
     ("webhook_deliveries", "state"),
     ("webhook_subscriptions", "events"),
+    ("sale_announcements", "state"),
 ];
 /// Where rows are only added.
 const ADDED_TO: [(&str, &str); 6] = [
@@ -37,7 +38,8 @@ const ADDED_TO: [(&str, &str); 6] = [
     ("sale_rollovers", "moves_to"),
 ];
 /// Those that rows are deleted from.
-const DELETED_FROM: [&str; 5] = ["outcome_event", "order_events", "webhook_deliveries", "audit_runs", "audit_findings"];
+const DELETED_FROM: [&str; 6] =
+    ["outcome_event", "order_events", "webhook_deliveries", "audit_runs", "audit_findings", "sale_announcements"];
 /// As both servers word it (1142 and 1143).
 pub(crate) const DENIED: &str = "command denied";
 

@@ -189,3 +189,25 @@ fn a_room_of_a_sold_out_sale_goes_on_when_an_order_expires_or_is_cancelled() {
         world.finish().await;
     });
 }
+
+#[test]
+fn who_waits_learns_about_how_long_once_places_are_released() {
+    run(async {
+        let world = World::with(&[Role::Api], &["p1_entry.room_release_per_s=20"]).await;
+        let early = world.enter_room(&world.early_room("estimate-early", 10).await, "alice").await;
+        assert!(early.json.get("estimated_wait_s").is_some_and(serde_json::Value::is_null), "{early:?}");
+        let sale = world.room("estimate", 10).await;
+        let ahead = buyers(0..5_000);
+        world.numbers(&world.stored(&sale).await, &ahead).await;
+        let ticket = world.enter_room(&sale, "alice").await.text("ticket");
+        eventually("an estimate", async || {
+            let asked = world.ask_place(&sale, "alice", &ticket).await;
+            asked.json["estimated_wait_s"].as_u64().is_some_and(|seconds| (1..=86_400).contains(&seconds))
+        })
+        .await;
+        let first = world.wait_turn(&sale, &ahead[0]).await;
+        let released = world.ask_place(&sale, &ahead[0], &first).await;
+        assert_eq!((released.text("state").as_str(), &released.json["estimated_wait_s"]), ("released", &0.into()));
+        world.stop().await;
+    });
+}

@@ -20,6 +20,8 @@ mod output;
 mod readiness;
 mod sale_auto_close;
 mod sale_changes;
+mod sale_events;
+mod sale_imports;
 mod sale_races;
 mod timetables;
 mod timetables_said;

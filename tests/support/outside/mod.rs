@@ -9,3 +9,4 @@ pub mod http_server;
 pub mod issuer;
 pub mod login_service;
 pub mod prometheus;
+pub mod sale_listener;

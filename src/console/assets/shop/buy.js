@@ -22,6 +22,13 @@ export async function call(method, path, { token, headers = {}, body } = {}) {
   }
 }
 
+/** How many are before a buyer, and about how long that takes, where it is known. */
+function ahead({ ahead: n, estimated_wait_s: seconds }) {
+  if (n === undefined) return t('place-drawn');
+  const minutes = Math.ceil((seconds ?? 0) / 60);
+  return minutes > 0 ? t('place-ahead-about', { n, minutes }) : t('place-ahead', { n });
+}
+
 /** Waits in the sale's waiting room; the ticket, or the refusal. */
 async function room(sale, token, tell) {
   let ticket;
@@ -31,7 +38,7 @@ async function room(sale, token, tell) {
     if (answer.status === 200) {
       ticket = answer.body.ticket ?? ticket;
       if (answer.body.state === 'released') return { ticket };
-      tell({ step: 'place', detail: answer.body.ahead === undefined ? t('place-drawn') : t('place-ahead', { n: answer.body.ahead }) });
+      tell({ step: 'place', detail: ahead(answer.body) });
     } else if (![0, 429, 503].includes(answer.status)) {
       return { refused: answer };
     }

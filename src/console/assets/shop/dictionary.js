@@ -64,6 +64,7 @@ export const dictionary = {
   'state-CANCELLED': ['cancelled', '已取消'],
   'asking-again': ['No clear answer; asking again with the same token ({n}).', '没有明确答复，用同一令牌重试（{n}）。'],
   'place-ahead': ['{n} before you', '前面还有 {n} 人'],
+  'place-ahead-about': ['{n} before you, about {minutes} min', '前面还有 {n} 人，约 {minutes} 分钟'],
   'place-drawn': ['places are drawn at the start', '开始时抽取名次'],
   'request-id': ['request {id}', '请求号 {id}'],
   'ms-later': ['after {ms} ms', '用时 {ms} 毫秒'],
