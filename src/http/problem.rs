@@ -7,6 +7,7 @@ use super::answers;
 use super::language::{Detail, Language};
 pub use super::problem_kinds::Kind;
 use crate::domain::ids::RequestId;
+use crate::domain::needs::Needs;
 use crate::telemetry::http_request_id::{self, HttpRequestId};
 use actix_web::HttpResponse;
 use actix_web::http::header::{
@@ -16,6 +17,7 @@ use rand::Rng;
 use serde::Serialize;
 use std::num::NonZeroU32;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 /// When a client comes back after a problem that passes by itself, seconds: any of these, so that a crowd that was refused at
 /// one moment does not come back at one moment.
@@ -37,6 +39,7 @@ pub(crate) struct Problem {
     request_id: Option<RequestId>,
     location: Option<String>,
     remaining: Option<u64>,
+    needs: Option<Arc<Needs>>,
     /// Each answer has one of these, the first to the last. Small, because the future of each request holds problems.
     retry_after_s: Option<(NonZeroU32, u32)>,
 }
@@ -57,6 +60,8 @@ struct ProblemDocument<'a> {
     status_url: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     remaining: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    needs: Option<&'a Needs>,
 }
 
 /// The call that was answered, as a URI: what a person quotes to find its log lines.
@@ -71,7 +76,7 @@ impl Serialize for CallUrn {
 impl From<Kind> for Problem {
     fn from(kind: Kind) -> Self {
         let problem =
-            Self { kind, detail: None, request_id: None, location: None, remaining: None, retry_after_s: None };
+            Self { kind, detail: None, request_id: None, location: None, remaining: None, needs: None, retry_after_s: None };
         match kind.status() {
             423 | 425 | 429 | 503 | 504 => problem.retry_within_s(RETRY_SOON_S),
             _ => problem,
@@ -125,6 +130,13 @@ impl Problem {
         self
     }
 
+    /// Adds what the sale needs of its buyers.
+    #[must_use]
+    pub(crate) fn needs(mut self, needs: Arc<Needs>) -> Self {
+        self.needs = Some(needs);
+        self
+    }
+
     /// Says when to come back, seconds.
     #[must_use]
     pub(crate) fn retry_after_s(self, seconds: u64) -> Self {
@@ -154,6 +166,7 @@ impl Problem {
             request_id: self.request_id,
             status_url: self.location.as_deref(),
             remaining: self.remaining,
+            needs: self.needs.as_deref(),
         };
         let mut answer = HttpResponse::build(kind.http_status());
         answers::count_problem(kind);

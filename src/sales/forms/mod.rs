@@ -2,6 +2,7 @@
 
 mod changes;
 mod drop_edit;
+mod needs;
 mod new_drop;
 mod new_sale;
 mod timetable;
