@@ -4,4 +4,5 @@
 //! change are one transaction: a crash leaves both or neither.
 
 pub(crate) mod forms;
+pub(crate) mod passes;
 pub mod rows;
