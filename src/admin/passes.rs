@@ -24,10 +24,8 @@ impl From<BadPass> for Problem {
 impl From<PassError> for Problem {
     fn from(error: PassError) -> Self {
         match error {
-            PassError::NoSecret => Kind::Conflict.because_both(
-                error.to_string(),
-                "passes.secrets 为空：请填入与 api 进程相同的密钥，用其中第一个签发",
-            ),
+            PassError::NoSecret => Kind::Conflict
+                .because_both(error.to_string(), "passes.secrets 为空：请填入与 api 进程相同的密钥，用其中第一个签发"),
             PassError::Sign(_) => Kind::Internal.because(error.to_string()),
         }
     }

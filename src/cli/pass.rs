@@ -66,7 +66,10 @@ impl PassLines {
             self.number += 1;
             if line.len() as u64 > LINE_BYTES_MAX {
                 self.skip_rest()?;
-                return Ok(Some((self.number, Err(format!("has more than {LINE_BYTES_MAX} bytes, which no pass has")))));
+                return Ok(Some((
+                    self.number,
+                    Err(format!("has more than {LINE_BYTES_MAX} bytes, which no pass has")),
+                )));
             }
             if !line.trim_ascii().is_empty() {
                 return Ok(Some((self.number, read(&line, now_s))));
@@ -107,7 +110,9 @@ pub(super) fn run(layers: &Layers, data_dir: &Path, command: PassCommand) -> Res
     let (mut lines, mut issued) = (PassLines::open(&file)?, 0);
     while let Some((number, pass)) = lines.next(now_s)? {
         let changed = |why: String| {
-            Failure::Failed(format!("line {number}: {why}; the file was changed meanwhile, {issued} passes were printed"))
+            Failure::Failed(format!(
+                "line {number}: {why}; the file was changed meanwhile, {issued} passes were printed"
+            ))
         };
         let pass = issuer.issue(&pass.map_err(changed)?).map_err(|error| changed(error.to_string()))?;
         let text = serde_json::to_string(&pass).map_err(|error| Failure::Failed(error.to_string()))?;

@@ -177,7 +177,10 @@ mod tests {
         for (set, said) in [
             (&["passes.secrets=short-hunter2"][..], "passes.secrets: number 1: has 13 bytes, 32 or more are needed"),
             (&["passes.secrets=a,b,c,d,e"], "passes.secrets: has 5 secrets, expected 4 at most"),
-            (&["passes.jwks_file=f", "passes.key_file=k"], "passes.key_file, passes.jwks_file, passes.jwks_url: more than one"),
+            (
+                &["passes.jwks_file=f", "passes.key_file=k"],
+                "passes.key_file, passes.jwks_file, passes.jwks_url: more than one",
+            ),
             (&["passes.jwks_url=http://shop.example/"], "passes.jwks_url: \"http://shop.example/\" is not encrypted"),
             (&["passes.tls_ca_file=ca.pem"], "passes.tls_ca_file: given"),
             (&["passes.algorithm=RS256"], "algorithm"),

@@ -14,8 +14,7 @@ pub(crate) const FACTS_MAX: usize = 16;
 pub(crate) const FACT_VALUES_MAX: usize = 32;
 
 /// Names that tokens, passes and the calls that issue them have for something else.
-const RESERVED: [&str; 12] =
-    ["aud", "by", "drop", "exp", "iat", "iss", "jti", "nbf", "pass", "sale", "sub", "valid_s"];
+const RESERVED: [&str; 12] = ["aud", "by", "drop", "exp", "iat", "iss", "jti", "nbf", "pass", "sale", "sub", "valid_s"];
 
 /// Whether a fact may be called this: 1 to 32 of `a-z 0-9 _`, a letter first, and no name that is taken.
 #[must_use]

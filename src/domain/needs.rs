@@ -2,7 +2,7 @@
 //!
 //! Needs are of a sale from its creation and never change. So a copy of a sale that has them, however old, says what the sale says.
 
-use super::facts::{FACTS_MAX, FACT_VALUES_MAX, is_fact_name, is_fact_value};
+use super::facts::{FACT_VALUES_MAX, FACTS_MAX, is_fact_name, is_fact_value};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -124,7 +124,9 @@ mod tests {
     #[test]
     fn each_fault_is_found() {
         let fault = |text: &str| needs(text).fault();
-        let list = |values: u32| format!(r#"{{"t":[{}]}}"#, (0..values).map(|n| format!(r#""{n}""#)).collect::<Vec<_>>().join(","));
+        let list = |values: u32| {
+            format!(r#"{{"t":[{}]}}"#, (0..values).map(|n| format!(r#""{n}""#)).collect::<Vec<_>>().join(","))
+        };
         assert_eq!(fault(&list(32)), None);
         for (text, found) in [
             ("{}", NeedsFault::Count),
@@ -147,6 +149,9 @@ mod tests {
     #[test]
     fn the_words_say_what_is_needed() {
         let [english, chinese] = needs(r#"{"pass":true,"tier":["gold","platinum"]}"#).words();
-        assert_eq!((english.as_str(), chinese.as_str()), ("tier gold or platinum, and a pass", "tier gold 或 platinum，且 通行证"));
+        assert_eq!(
+            (english.as_str(), chinese.as_str()),
+            ("tier gold or platinum, and a pass", "tier gold 或 platinum，且 通行证")
+        );
     }
 }

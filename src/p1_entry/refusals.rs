@@ -49,10 +49,7 @@ impl AccessDenied {
     }
 
     pub(super) fn critical() -> Self {
-        Self::new(
-            TokenRefusal::Malformed,
-            "names an extension as critical (crit), which this service does not know",
-        )
+        Self::new(TokenRefusal::Malformed, "names an extension as critical (crit), which this service does not know")
     }
 
     pub(super) fn algorithm() -> Self {

@@ -102,8 +102,7 @@ pub(super) async fn run(context: RoleContext, endpoint: PublicEndpoint) -> Resul
     let ledger_reads = LedgerReads::start(ledger_handles(redis, fence.clone()), &settings.p5_reconcile);
     let reserve = Reserve::new(reserve_handles(redis), fence, shards, &settings.p2_reserve);
     let entitlements = endpoint.entitlements;
-    let buyers =
-        BuyerChecks { blocks: blocks.clone(), entitlements: entitlements.clone(), limits: limits.clone() };
+    let buyers = BuyerChecks { blocks: blocks.clone(), entitlements: entitlements.clone(), limits: limits.clone() };
     let replays = Replays::new(ledger_reads.clone(), shards);
     let admission = Admission::new(tokens.clone(), buyers.clone(), guard.clone(), overload.clone());
     let refreshers =

@@ -120,13 +120,17 @@ fn ends_at(exp: Option<i64>, valid_s: Option<i64>, now_s: i64) -> Result<i64, Ba
     let is_usable = |exp: i64| exp > now_s && exp <= now_s.saturating_add(VALID_S_MAX);
     match (exp, valid_s) {
         (Some(exp), None) if is_usable(exp) => Ok(exp),
-        (Some(_), None) => {
-            bad("exp", "Unix seconds of a time to come, at most 366 days from now", "将来时间的 Unix 秒数，至多 366 天后")
-        }
+        (Some(_), None) => bad(
+            "exp",
+            "Unix seconds of a time to come, at most 366 days from now",
+            "将来时间的 Unix 秒数，至多 366 天后",
+        ),
         (None, Some(seconds)) if (1..=VALID_S_MAX).contains(&seconds) => Ok(now_s.saturating_add(seconds)),
         (None, Some(_)) => bad("valid_s", "1 to 31,622,400 seconds", "1 至 31,622,400 秒"),
         (Some(_), Some(_)) => bad("valid_s", "exp or valid_s, not both", "exp 与 valid_s 二选一"),
-        (None, None) => bad("exp", "the end of its time, or seconds in the field valid_s", "到期时间，或在 valid_s 中给出秒数"),
+        (None, None) => {
+            bad("exp", "the end of its time, or seconds in the field valid_s", "到期时间，或在 valid_s 中给出秒数")
+        }
     }
 }
 
@@ -194,8 +198,10 @@ mod tests {
 
     #[test]
     fn the_claims_of_a_pass_are_what_was_asked_for() {
-        let pass = checked(r#"{"sub":"买家","drop":"sneaker","tier":"gold","shops":[1,true,"a"],"valid_s":60}"#).unwrap();
-        let claims = r#"{"sub":"买家","drop":"sneaker","exp":1800000060,"jti":"made-up","shops":[1,true,"a"],"tier":"gold"}"#;
+        let pass =
+            checked(r#"{"sub":"买家","drop":"sneaker","tier":"gold","shops":[1,true,"a"],"valid_s":60}"#).unwrap();
+        let claims =
+            r#"{"sub":"买家","drop":"sneaker","exp":1800000060,"jti":"made-up","shops":[1,true,"a"],"tier":"gold"}"#;
         assert_eq!(serde_json::to_string(&pass).unwrap(), claims);
         let pass = checked(r#"{"sub":"b","sale":"s","exp":1800000001,"jti":"j"}"#).unwrap();
         assert_eq!(serde_json::to_string(&pass).unwrap(), r#"{"sub":"b","sale":"s","exp":1800000001,"jti":"j"}"#);

@@ -71,12 +71,7 @@ impl Entitlements {
     }
 
     /// A pass is read only where the access token does not do.
-    fn judge(
-        &self,
-        (needs, sale): (&Arc<Needs>, &Sale),
-        buyer: &UserId,
-        shown: &ShownFacts,
-    ) -> Result<(), Problem> {
+    fn judge(&self, (needs, sale): (&Arc<Needs>, &Sale), buyer: &UserId, shown: &ShownFacts) -> Result<(), Problem> {
         let token = shown.token_claims();
         let by_token = |fact: &str, value: &str| {
             let claim = self.claims.of(fact).and_then(|claim| token.get(claim));

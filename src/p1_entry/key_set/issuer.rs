@@ -109,7 +109,11 @@ mod tests {
     #[tokio::test]
     async fn what_is_said_of_an_address_holds_no_user_and_no_query() {
         let url = Url::parse("http://me:hunter2@127.0.0.1:1/keys?api_key=hunter2#hunter2").unwrap();
-        let error = IssuerClient::of(OutgoingClient::new(url, None, 0), KeySection::Auth).fetch().await.err().unwrap_or_default();
+        let error = IssuerClient::of(OutgoingClient::new(url, None, 0), KeySection::Auth)
+            .fetch()
+            .await
+            .err()
+            .unwrap_or_default();
         assert!(error.starts_with("http://127.0.0.1:1/keys?…: "), "{error}");
         assert!(!error.contains("hunter2") && !error.contains("me:"), "{error}");
     }
@@ -148,7 +152,10 @@ mod tests {
             assert!(error.contains(word), "{word}: {error}");
             server.await.unwrap();
         }
-        let absent = IssuerClient::of(OutgoingClient::new(Url::parse("http://127.0.0.1:1/").unwrap(), None, 0), KeySection::Auth);
+        let absent = IssuerClient::of(
+            OutgoingClient::new(Url::parse("http://127.0.0.1:1/").unwrap(), None, 0),
+            KeySection::Auth,
+        );
         let error = absent.fetch().await.err().unwrap_or_default();
         assert!(error.contains("cannot connect to 127.0.0.1:1"), "{error}");
     }

@@ -168,7 +168,9 @@ struct KeyFigures {
 impl KeyFigures {
     const fn of(section: KeySection) -> Self {
         match section {
-            KeySection::Auth => Self { reads: "seckill_p1_entry_key_reads_total", stale: "seckill_p1_entry_keys_stale" },
+            KeySection::Auth => {
+                Self { reads: "seckill_p1_entry_key_reads_total", stale: "seckill_p1_entry_keys_stale" }
+            }
             KeySection::Passes => {
                 Self { reads: "seckill_p1_entry_pass_key_reads_total", stale: "seckill_p1_entry_pass_keys_stale" }
             }

@@ -33,7 +33,6 @@ impl KeySource {
         Ok(Some(Self { section: settings.section, place }))
     }
 
-
     /// The configuration key.
     pub(super) const fn name(&self) -> &'static str {
         match self.place {

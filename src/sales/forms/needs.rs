@@ -32,7 +32,10 @@ pub(super) fn checked(given: Option<GivenNeeds>) -> Result<Option<Needs>, BadFor
     };
     let (expected, chinese) = match needs.fault() {
         None => return Ok(Some(needs)),
-        Some(NeedsFault::Count) => ("1 to 16 facts, or a pass ({\"pass\": true}), or both", "1 至 16 个事实，或通行证（{\"pass\": true}），或两者"),
+        Some(NeedsFault::Count) => (
+            "1 to 16 facts, or a pass ({\"pass\": true}), or both",
+            "1 至 16 个事实，或通行证（{\"pass\": true}），或两者",
+        ),
         Some(NeedsFault::Name) => (
             "names of facts: 1 to 32 of a-z 0-9 _, a letter first, and none that tokens have for something else (sub, exp, …)",
             "事实的名称：1 至 32 个 a-z 0-9 _，以字母开头，且不是令牌已有的名称（sub、exp 等）",

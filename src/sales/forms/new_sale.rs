@@ -135,7 +135,8 @@ pub(crate) struct NewSaleForm {
 
 const ROOM_HELP: &str =
     "Buyers pass a waiting room: drawn places for who comes before the start, released at p1_entry.room_release_per_s";
-const NEEDS_HELP: &str = "What a buyer needs, for good: {\"tier\": [\"gold\"]} (a fact and its values), {\"pass\": true}, or both";
+const NEEDS_HELP: &str =
+    "What a buyer needs, for good: {\"tier\": [\"gold\"]} (a fact and its values), {\"pass\": true}, or both";
 const PAY_WITHIN_HELP: &str =
     "Seconds that a buyer has to pay after the order is written; left out: there is no payment step";
 
