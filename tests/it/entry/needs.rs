@@ -5,7 +5,6 @@ use crate::support::world::{Answer, World, eventually, run};
 use reqwest::Method;
 use seckill::domain::ids::SaleId;
 use seckill::roles::Role;
-use seckill::store::redis::CachedSale;
 use serde_json::{Value, json};
 
 async fn world() -> World {
@@ -189,7 +188,7 @@ fn needs_survive_a_redis_that_is_emptied_and_a_copy_that_an_older_version_made()
         let mut old = serde_json::to_value(world.stored(&sale).await).unwrap();
         assert!(old.as_object_mut().unwrap().remove("needs").is_some_and(|needs| !needs.is_null()));
         let cache = &world.servers.redis.sale_cache;
-        let seen: CachedSale = cache.get(&sale).await.unwrap();
+        let seen = cache.get(&sale).await.unwrap();
         cache.put(&sale, &old.to_string(), 60_000, &seen).await.unwrap();
         let other = world.second_world(&[Role::Api], &FACTS_AND_PASSES).await;
         ShowingBuyer::new(&other, "alice").is_refused(&sale, "P1-Q1").await;

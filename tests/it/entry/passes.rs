@@ -8,11 +8,13 @@ use crate::support::outside::login_service::{ALGORITHMS, LoginService, base64_ur
 use crate::support::processes::programs::scratch;
 use crate::support::world::{World, eventually, run};
 use seckill::domain::ids::SaleId;
+use seckill::domain::policy::PurchasePolicy;
 use seckill::roles::Role;
 use serde_json::{Value, json};
 
 async fn needing(world: &World, id: &str) -> SaleId {
-    world.sale_with(id, 20, |sale| sale.needs = needs(&json!({ "pass": true }))).await
+    let unlimited = PurchasePolicy::Unlimited;
+    world.sale_with(id, 20, |sale| (sale.policy, sale.needs) = (unlimited, needs(&json!({ "pass": true })))).await
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Passes that we issue, by the admin API and by the command line; and what is said of needs.
 
 use crate::support::buyers::passes::{FACTS_AND_PASSES, ShowingBuyer, in_s, needs};
+use crate::support::processes::command_line::CommandOutput;
 use crate::support::processes::programs::scratch;
 use crate::support::world::{Answer, World, run};
 use seckill::domain::ids::SaleId;
@@ -19,6 +20,11 @@ fn file(name: &str, lines: &str) -> String {
     let path = scratch("pass-issue").join(name);
     std::fs::write(&path, lines).unwrap();
     path.to_str().unwrap().to_owned()
+}
+
+/// Issues the passes of a file.
+fn issue(world: &World, file: &str) -> CommandOutput {
+    world.cli(&["--set", FACTS_AND_PASSES[1], "pass", "issue", "--file", file])
 }
 
 #[test]
@@ -63,7 +69,7 @@ fn many_passes_are_issued_from_a_file_of_lines() {
         let line = |n: u32| format!(r#"{{"sub":"b{n}","drop":"other","tier":["gold",{n}],"valid_s":600}}"#);
         let mut lines: String = (0..2_000).map(|n| line(n) + "\n").collect();
         lines.push_str(&format!("\n  {{\"sub\":\"last\",\"sale\":\"vip\",\"tier\":\"gold\",\"exp\":{}}}", in_s(600)));
-        let out = world.cli(&["pass", "issue", "--file", &file("many.ndjson", &lines)]).exits(0);
+        let out = issue(&world, &file("many.ndjson", &lines)).exits(0);
         let passes: Vec<Value> = out.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!(passes.len(), 2_001);
         assert!(out.err.contains("2001 passes issued"), "{}", out.err);
@@ -83,7 +89,7 @@ fn a_bad_line_is_named_and_no_pass_is_issued() {
     run(async {
         let (world, _sale) = world(&[]).await;
         let good = r#"{"sub":"a","sale":"vip","valid_s":60}"#;
-        let issue = |name: &str, lines: &str| world.cli(&["pass", "issue", "--file", &file(name, lines)]);
+        let issued = |name: &str, lines: &str| issue(&world, &file(name, lines));
         for (lines, said) in [
             (
                 format!("{good}\n{good}\n{{\"sub\":\"a\"}}\n"),
@@ -101,20 +107,20 @@ fn a_bad_line_is_named_and_no_pass_is_issued() {
             ),
             ("\n \n".to_owned(), "has no line, expected one for each pass"),
         ] {
-            let refused = issue("bad.ndjson", &lines).exits(64);
+            let refused = issued("bad.ndjson", &lines).exits(64);
             assert!(refused.err.contains(said), "{said}: {}", refused.err);
             assert_eq!(refused.out, "", "{said}");
         }
-        let many = issue("all-bad.ndjson", &"{}\n".repeat(50)).exits(64);
+        let many = issued("all-bad.ndjson", &"{}\n".repeat(50)).exits(64);
         assert!(many.err.contains("line 10: sub") && many.err.contains("and perhaps more"), "{}", many.err);
         assert!(!many.err.contains("line 11"), "{}", many.err);
         for (name, said) in [("missing", "No such file"), (".", "is no regular file")] {
             let path = scratch("pass-none").join(name);
-            let refused = world.cli(&["pass", "issue", "--file", path.to_str().unwrap()]).exits(64);
+            let refused = issue(&world, path.to_str().unwrap()).exits(64);
             assert!(refused.err.contains(said), "{}", refused.err);
         }
         let path = file("good.ndjson", good);
-        let refused = world.cli(&["--set", "passes.secrets=", "pass", "issue", "--file", &path]).exits(64);
+        let refused = world.cli(&["pass", "issue", "--file", &path]).exits(64);
         assert!(refused.err.contains("passes.secrets is empty"), "{}", refused.err);
         world.finish().await;
     });
