@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Longest text of needs, characters: their column has as many.
 pub(crate) const NEEDS_CHARS_MAX: usize = 2_000;
-/// A fact that nobody can have, because no fact may be called so.
+/// A fact that no buyer can have, because no fact may be called so.
 const UNREADABLE: &str = "?";
 
 /// What a sale needs of its buyers: all of it.
@@ -64,7 +64,7 @@ impl Needs {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Reads stored needs. What this version cannot read, nobody has: a later version knows what it asks for.
+    /// Reads stored needs. What this version cannot read, no buyer has: a later version knows what it asks for.
     #[must_use]
     pub(crate) fn of_text(text: &str) -> Self {
         let unreadable = || Self { pass: true, facts: BTreeMap::from([(UNREADABLE.to_owned(), Vec::new())]) };
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stored_reads_the_same_and_what_cannot_be_read_is_met_by_nobody() {
+    fn what_is_stored_reads_the_same_and_what_cannot_be_read_is_met_by_no_buyer() {
         for text in [r#"{"pass":true}"#, r#"{"pass":true,"tier":["gold"]}"#, r#"{"tier":["金","b"]}"#] {
             assert_eq!((needs(text).text().as_str(), Needs::of_text(text)), (text, needs(text)));
         }

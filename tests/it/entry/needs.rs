@@ -1,4 +1,4 @@
-//! A sale that needs something sells to buyers who show it, by both ways to buy, and to nobody else.
+//! A sale that needs something sells to buyers who show it, by both ways to buy, and to no other one.
 
 use crate::support::buyers::passes::{FACTS_AND_PASSES, ShowingBuyer, in_s, needs, pass};
 use crate::support::world::{Answer, World, eventually, run};
@@ -136,7 +136,7 @@ fn what_was_accepted_stays_accepted_without_the_pass() {
 
 /// P2 decides about tokens after a sell-out: units may have come back.
 #[test]
-fn a_purchase_token_of_before_the_sell_out_gets_nobody_past_the_needs() {
+fn a_purchase_token_of_before_the_sell_out_does_not_get_past_the_needs() {
     run(async {
         let world = world().await;
         let sale = needing(&world, "sold", 1, json!({ "tier": ["gold"] })).await;

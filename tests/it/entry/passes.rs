@@ -151,7 +151,7 @@ fn a_shop_whose_keys_are_away_stops_only_its_own_passes() {
 }
 
 #[test]
-fn without_keys_no_pass_is_read_and_a_sale_that_needs_one_sells_to_nobody() {
+fn without_keys_no_pass_is_read_and_a_sale_that_needs_one_sells_nothing() {
     run(async {
         let world = World::start().await;
         let sale = needing(&world, "keyless").await;

@@ -194,7 +194,7 @@ fn needs_are_created_shown_and_cloned_and_never_change() {
 }
 
 #[test]
-fn what_a_later_version_needs_nobody_has() {
+fn what_a_later_version_needs_no_buyer_has() {
     run(async {
         let (world, sale) = world(&[]).await;
         world.sql("UPDATE sales SET needs = '{\"tier\": {\"at_least\": 3}}' WHERE sale_id = 'vip'").await;
