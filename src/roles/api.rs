@@ -74,6 +74,17 @@ impl PublicEndpoint {
         self.auth.key_health()
     }
 
+    /// What keeps the public keys of access tokens and of passes up to date; once.
+    fn key_refreshers(&self, settings: &Settings, stopper: &Stopper) -> Vec<KeySetRefresher> {
+        let of_access = self.auth.refresher(&settings.auth.keys(), stopper);
+        of_access.into_iter().chain(self.entitlements.refresher(settings, stopper)).collect()
+    }
+
+    fn buyer_checks(&self, blocks: &BlockList, limits: &Arc<RateLimits>) -> BuyerChecks {
+        let entitlements = self.entitlements.clone();
+        BuyerChecks { blocks: blocks.clone(), entitlements, limits: limits.clone() }
+    }
+
     /// The address that is bound.
     pub(super) fn address(&self) -> Option<SocketAddr> {
         self.port.address().ok()
@@ -101,15 +112,13 @@ pub(super) async fn run(context: RoleContext, endpoint: PublicEndpoint) -> Resul
     let tokens = Arc::new(PurchaseTokens::new(entry.token_secrets_in_use(), entry.token_ttl_s));
     let ledger_reads = LedgerReads::start(ledger_handles(redis, fence.clone()), &settings.p5_reconcile);
     let reserve = Reserve::new(reserve_handles(redis), fence, shards, &settings.p2_reserve);
-    let entitlements = endpoint.entitlements;
-    let buyers = BuyerChecks { blocks: blocks.clone(), entitlements: entitlements.clone(), limits: limits.clone() };
+    let buyers = endpoint.buyer_checks(&blocks, &limits);
     let replays = Replays::new(ledger_reads.clone(), shards);
     let admission = Admission::new(tokens.clone(), buyers.clone(), guard.clone(), overload.clone());
-    let refreshers =
-        [endpoint.auth.refresher(&settings.auth.keys(), &stopper), entitlements.refresher(&settings, &stopper)];
+    let refreshers = endpoint.key_refreshers(&settings, &stopper);
     let public = Arc::new(PublicApi {
         auth: endpoint.auth,
-        entitlements,
+        entitlements: endpoint.entitlements,
         purchasing: Purchasing::new(catalog.clone(), admission, replays, reserve, ids.clone()),
         token_issuer: PurchaseTokenIssuer::new(catalog.clone(), rooms.clone(), buyers.clone(), ids.clone(), tokens),
         rooms: RoomEntrance::new(catalog.clone(), buyers, rooms.clone()),
@@ -124,7 +133,7 @@ pub(super) async fn run(context: RoleContext, endpoint: PublicEndpoint) -> Resul
     let backlog = OverloadHandles { outbox: redis.outbox.clone(), ledger: redis.ledger.clone() };
     let monitor = OverloadMonitor::new(overload, backlog, rows.requests.clone(), shards, entry);
 
-    refreshers.into_iter().flatten().for_each(|refresher| tasks.worker(refresher, KeySetRefresher::PACE));
+    refreshers.into_iter().for_each(|refresher| tasks.worker(refresher, KeySetRefresher::PACE));
     tasks.worker(guard.clone(), PollInterval::idle_ms(1_000));
     tasks.worker(monitor, PollInterval::idle_ms(100));
     tasks.worker(RoomReleaser::new(rooms, catalog), RoomReleaser::PACE);

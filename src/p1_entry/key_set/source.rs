@@ -18,7 +18,7 @@ pub(in crate::p1_entry) struct KeySource {
 enum KeyPlace {
     Pem(PathBuf),
     Set(PathBuf),
-    Issuer(IssuerClient),
+    Issuer(Box<IssuerClient>),
 }
 
 impl KeySource {
@@ -27,7 +27,7 @@ impl KeySource {
         let place = match (settings.uses_secrets(), settings.key_file, settings.jwks_url) {
             (true, ..) => return Ok(None),
             (false, "", "") => KeyPlace::Set(PathBuf::from(settings.jwks_file)),
-            (false, "", _) => KeyPlace::Issuer(IssuerClient::new(settings)?),
+            (false, "", _) => KeyPlace::Issuer(Box::new(IssuerClient::new(settings)?)),
             (false, file, _) => KeyPlace::Pem(PathBuf::from(file)),
         };
         Ok(Some(Self { section: settings.section, place }))

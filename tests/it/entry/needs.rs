@@ -63,18 +63,18 @@ fn a_pass_gives_facts_and_is_needed_where_the_sale_says_so() {
             needing(&world, "by-tier", 10, json!({ "tier": ["gold"] })).await,
             needing(&world, "by-pass", 10, json!({ "pass": true, "person": ["p1"] })).await,
         );
-        let gold = |buyer: &str| pass(buyer, json!({ "sale": "by-tier", "tier": ["bronze", "gold"] }));
+        let gold = |buyer: &str| pass(buyer, &json!({ "sale": "by-tier", "tier": ["bronze", "gold"] }));
         let answer = ShowingBuyer::new(&world, "alice").with_pass(gold("alice")).buy(&tier).await;
         assert_eq!(answer.status, 202, "{answer:?}");
         let answer = ShowingBuyer::new(&world, "bob").with_pass(gold("bob")).buy_by_the_app(&tier).await;
         assert_eq!(answer.status, 202, "{answer:?}");
-        let silver = pass("carol", json!({ "sale": "by-tier", "tier": "silver" }));
+        let silver = pass("carol", &json!({ "sale": "by-tier", "tier": "silver" }));
         ShowingBuyer::new(&world, "carol").with_pass(silver).is_refused(&tier, "P1-Q1").await;
 
         let person = || ShowingBuyer::new(&world, "dave").with_claims(json!({ "pid": "p1" }));
         let refused = person().is_refused(&any, "P1-Q1").await;
         assert!(refused.text("detail").ends_with("needs person p1, and a pass"), "{refused:?}");
-        let bare = || pass("dave", json!({ "sale": "by-pass" }));
+        let bare = || pass("dave", &json!({ "sale": "by-pass" }));
         ShowingBuyer::new(&world, "dave").with_pass(bare()).is_refused(&any, "P1-Q1").await;
         assert_eq!(person().with_pass(bare()).buy(&any).await.status, 202, "a fact of the token, and a pass");
         world.finish().await;
@@ -110,7 +110,7 @@ fn what_was_accepted_stays_accepted_without_the_pass() {
     run(async {
         let world = world().await;
         let sale = needing(&world, "replayed", 1, json!({ "pass": true })).await;
-        let good = || ShowingBuyer::new(&world, "alice").with_pass(pass("alice", json!({ "sale": "replayed" })));
+        let good = || ShowingBuyer::new(&world, "alice").with_pass(pass("alice", &json!({ "sale": "replayed" })));
         let token = good().ask_token(&sale).await;
         assert_eq!(token.status, 201, "{token:?}");
         let without = ShowingBuyer::new(&world, "alice").with_token(token.text("token")).buy(&sale).await;
@@ -121,7 +121,7 @@ fn what_was_accepted_stays_accepted_without_the_pass() {
         );
         let first = good().with_token(token.text("token")).buy(&sale).await;
         assert_eq!((first.status, first.text("request_id")), (202, token.text("request_id")), "{first:?}");
-        let late = pass("alice", json!({ "sale": "replayed", "exp": in_s(-600) }));
+        let late = pass("alice", &json!({ "sale": "replayed", "exp": in_s(-600) }));
         for buyer in [ShowingBuyer::new(&world, "alice"), ShowingBuyer::new(&world, "alice").with_pass(late), good()] {
             let again = buyer.with_token(token.text("token"));
             for answer in [again.buy(&sale).await, again.buy_by_the_app(&sale).await] {

@@ -126,43 +126,36 @@ fn a_bad_line_is_named_and_no_pass_is_issued() {
     });
 }
 
+/// A sale to come with these needs, as a file or a body says it.
+fn needing(id: &str, needs: &Value) -> Value {
+    json!({
+        "sale_id": id, "product_id": "p", "title": "t", "stock": 5, "needs": needs,
+        "starts_at": "2030-01-01T10:00:00Z", "ends_at": "2030-01-01T12:00:00Z"
+    })
+}
+
 #[test]
 fn needs_are_created_shown_and_cloned_and_never_change() {
     run(async {
         let world = World::with(&[Role::Api], &FACTS_AND_PASSES).await;
         let admin = world.admin_port();
-        let window = json!({ "starts_at": "2030-01-01T10:00:00Z", "ends_at": "2030-01-01T12:00:00Z" });
-        let sale = |id: &str, needs: Value| {
-            let mut sale = json!({ "sale_id": id, "product_id": "p", "title": "t", "stock": 5, "needs": needs });
-            sale.as_object_mut().unwrap().extend(window.as_object().unwrap().clone());
-            sale
-        };
         let needed = json!({ "pass": true, "tier": ["gold", "platinum"] });
-        let created = admin.post("/sales", sale("needy", needed.clone())).await;
+        let created = admin.post("/sales", needing("needy", &needed)).await;
         assert_eq!((created.status, &created.json["sale"]["needs"]), (200, &needed), "{created:?}");
         for (bad, said) in [
             (json!({}), "needs: expected 1 to 16 facts"),
             (json!({ "tier": "gold" }), "needs: expected for each fact a list"),
             (json!({ "exp": ["1"] }), "needs: expected names of facts"),
         ] {
-            let refused = admin.post("/sales", sale("bad", bad)).await;
+            let refused = admin.post("/sales", needing("bad", &bad)).await;
             assert!(refused.status == 422 && refused.text("detail").starts_with(said), "{refused:?}");
         }
         let edited = admin.post("/sales/needy/edit", json!({ "title": "other" })).await;
         assert_eq!((edited.status, &edited.json["sale"]["needs"]), (200, &needed), "{edited:?}");
         let edited = admin.post("/sales/needy/edit", json!({ "needs": null })).await;
         assert!(edited.status == 400 && edited.text("detail").contains("unknown field `needs`"), "{edited:?}");
-        let clone = [
-            "sale",
-            "clone",
-            "needy",
-            "--id",
-            "copy",
-            "--starts-at",
-            "2031-01-01T10:00:00Z",
-            "--ends-at",
-            "2031-01-01T12:00:00Z",
-        ];
+        let window = ["--starts-at", "2031-01-01T10:00:00Z", "--ends-at", "2031-01-01T12:00:00Z"];
+        let clone = [&["sale", "clone", "needy", "--id", "copy"][..], &window].concat();
         world.cli(&clone).exits(0);
         assert_eq!(world.cli(&["sale", "show", "copy", "--json"]).exits(0).json()["sale"]["needs"], needed);
         let shown = world.cli(&["sale", "show", "needy"]).exits(0).out;
@@ -173,13 +166,24 @@ fn needs_are_created_shown_and_cloned_and_never_change() {
         assert_eq!(world.stored(&SaleId::parse("cli").unwrap()).await.needs, needs(&json!({ "tier": ["gold"] })));
         let refused = world.cli(&[&create[..], &times, &["tier=gold"]].concat()).exits(64);
         assert!(refused.err.contains("expected JSON"), "{}", refused.err);
+        world.stop().await;
+    });
+}
 
-        let drop = |needs: Value| json!({ "drop_id": "d", "title": "d", "limit": 1, "sales": [sale("m", needs), sale("l", Value::Null)] });
-        let path = file("drop.json", &drop(needed.clone()).to_string());
+#[test]
+fn the_file_of_a_drop_says_what_its_sales_need() {
+    run(async {
+        let world = World::with(&[Role::Api], &FACTS_AND_PASSES).await;
+        let (admin, needed) = (world.admin_port(), json!({ "pass": true, "tier": ["gold", "platinum"] }));
+        let drop = |needs: &Value| {
+            let sales = [needing("m", needs), needing("l", &Value::Null)];
+            json!({ "drop_id": "d", "title": "d", "limit": 1, "sales": sales })
+        };
+        let path = file("drop.json", &drop(&needed).to_string());
         for _ in 0..2 {
             world.cli(&["drop", "create", "--file", &path]).exits(0);
         }
-        let other = file("other.json", &drop(json!({ "tier": ["gold"] })).to_string());
+        let other = file("other.json", &drop(&json!({ "tier": ["gold"] })).to_string());
         assert!(
             world.cli(&["drop", "create", "--file", &other]).exits(1).err.contains("exists"),
             "other needs, another drop"

@@ -33,7 +33,7 @@ pub fn signed(secret: &str, claims: &Value) -> String {
 }
 
 /// The claims of a good pass of this buyer, with these claims over them; `null` takes one away.
-pub fn pass_claims(buyer: &str, change: Value) -> Value {
+pub fn pass_claims(buyer: &str, change: &Value) -> Value {
     let mut claims = json!({ "sub": buyer, "exp": in_s(600), "jti": "j" });
     for (name, value) in change.as_object().expect("claims") {
         claims[name] = value.clone();
@@ -43,7 +43,7 @@ pub fn pass_claims(buyer: &str, change: Value) -> Value {
 }
 
 /// A pass signed with our secret.
-pub fn pass(buyer: &str, change: Value) -> String {
+pub fn pass(buyer: &str, change: &Value) -> String {
     signed(PASS_SECRET, &pass_claims(buyer, change))
 }
 
