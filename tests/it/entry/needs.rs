@@ -176,7 +176,15 @@ fn a_waiting_room_takes_in_those_who_may_buy() {
 #[test]
 fn needs_survive_a_redis_that_is_emptied_and_a_copy_that_an_older_version_made() {
     run(async {
-        let world = World::with(&Role::ALL, &[&FACTS_AND_PASSES[..], &["p1_entry.cache_ttl_ms=50"]].concat()).await;
+        let world = World::with(
+            &Role::ALL,
+            &[
+                &FACTS_AND_PASSES[..],
+                &["p1_entry.cache_ttl_ms=50", "p5_reconcile.interval_ms=100", "p5_reconcile.quiet_ms=100"],
+            ]
+            .concat(),
+        )
+        .await;
         let sale = needing(&world, "kept", 10, json!({ "tier": ["gold"] })).await;
         let (none, gold) = (
             ShowingBuyer::new(&world, "alice"),

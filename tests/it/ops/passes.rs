@@ -3,7 +3,7 @@
 use crate::support::buyers::passes::{FACTS_AND_PASSES, ShowingBuyer, in_s, needs};
 use crate::support::processes::command_line::CommandOutput;
 use crate::support::processes::programs::scratch;
-use crate::support::world::{Answer, World, run};
+use crate::support::world::{Answer, World, eventually, run};
 use seckill::domain::ids::SaleId;
 use seckill::roles::Role;
 use serde_json::{Value, json};
@@ -191,8 +191,11 @@ fn the_file_of_a_drop_says_what_its_sales_need() {
         let shown = admin.get("/drops/d").await;
         assert_eq!((&shown.json["sales"][0]["needs"], &shown.json["sales"][1]["needs"]), (&needed, &Value::Null));
         assert!(world.cli(&["drop", "show", "d"]).exits(0).out.contains("tier gold or platinum, and a pass"));
-        let public = Answer::of(world.http.get(format!("{}/v1/drops/d", world.api))).await;
-        assert_eq!(public.json["sales"][0]["needs"], needed, "{public:?}");
+        eventually("buyers see it", async || {
+            let public = Answer::of(world.http.get(format!("{}/v1/drops/d", world.api))).await;
+            public.json["sales"][0]["needs"] == needed
+        })
+        .await;
         world.stop().await;
     });
 }
