@@ -37,7 +37,7 @@ pub(crate) struct Problem {
     kind: Kind,
     detail: Option<Detail>,
     request_id: Option<RequestId>,
-    location: Option<String>,
+    location: Option<Box<str>>,
     remaining: Option<u64>,
     needs: Option<Arc<Needs>>,
     /// Each answer has one of these, the first to the last. Small, because the future of each request holds problems.
@@ -95,7 +95,7 @@ impl Kind {
     /// This problem, with what exactly is wrong and what would be accepted.
     #[must_use]
     pub(crate) fn because(self, detail: impl Into<String>) -> Problem {
-        Problem { detail: Some(Detail::English(detail.into())), ..self.into() }
+        Problem { detail: Some(Detail::English(detail.into().into_boxed_str())), ..self.into() }
     }
 
     /// The same in both languages, for what people read on a page.
@@ -126,7 +126,7 @@ impl Problem {
     #[must_use]
     pub(crate) fn about(mut self, request_id: RequestId, location: String) -> Self {
         self.request_id = Some(request_id);
-        self.location = Some(location);
+        self.location = Some(location.into_boxed_str());
         self
     }
 
@@ -186,7 +186,7 @@ impl Problem {
             answer.insert_header((RETRY_AFTER, spread_s(first.get().into()..=last.into())));
         }
         if let Some(location) = &self.location {
-            answer.insert_header((LOCATION, location.as_str()));
+            answer.insert_header((LOCATION, &**location));
         }
         if kind == Kind::Unauthorized {
             answer.insert_header((WWW_AUTHENTICATE, "Bearer"));
