@@ -36,8 +36,8 @@ pub(crate) fn spread_s(seconds: RangeInclusive<u64>) -> u64 {
 pub(crate) struct Problem {
     kind: Kind,
     detail: Option<Detail>,
-    request_id: Option<RequestId>,
-    location: Option<Box<str>>,
+    /// The request that it is about, and where its status can be asked. Boxed, because a problem has to stay small.
+    about: Option<Box<(RequestId, String)>>,
     remaining: Option<u64>,
     needs: Option<Arc<Needs>>,
     /// Each answer has one of these, the first to the last. Small, because the future of each request holds problems.
@@ -75,15 +75,7 @@ impl Serialize for CallUrn {
 
 impl From<Kind> for Problem {
     fn from(kind: Kind) -> Self {
-        let problem = Self {
-            kind,
-            detail: None,
-            request_id: None,
-            location: None,
-            remaining: None,
-            needs: None,
-            retry_after_s: None,
-        };
+        let problem = Self { kind, detail: None, about: None, remaining: None, needs: None, retry_after_s: None };
         match kind.status() {
             423 | 425 | 429 | 503 | 504 => problem.retry_within_s(RETRY_SOON_S),
             _ => problem,
@@ -125,8 +117,7 @@ impl Problem {
     /// Adds the request it is about and where its status can be asked.
     #[must_use]
     pub(crate) fn about(mut self, request_id: RequestId, location: String) -> Self {
-        self.request_id = Some(request_id);
-        self.location = Some(location.into_boxed_str());
+        self.about = Some(Box::new((request_id, location)));
         self
     }
 
@@ -162,7 +153,7 @@ impl Problem {
     #[must_use]
     pub(crate) fn respond(&self, language: Language) -> HttpResponse {
         let chinese = language == Language::Chinese;
-        let kind = self.kind;
+        let (kind, about) = (self.kind, self.about.as_deref());
         let body = ProblemDocument {
             r#type: kind.urn(),
             title: if chinese { kind.chinese() } else { kind.english() },
@@ -170,8 +161,8 @@ impl Problem {
             code: kind.code(),
             instance: http_request_id::current().map(CallUrn),
             detail: self.detail.as_ref().map(|detail| detail.text(chinese)),
-            request_id: self.request_id,
-            status_url: self.location.as_deref(),
+            request_id: about.map(|(request_id, _)| *request_id),
+            status_url: about.map(|(_, location)| location.as_str()),
             remaining: self.remaining,
             needs: self.needs.as_deref(),
         };
@@ -185,8 +176,8 @@ impl Problem {
         if let Some((first, last)) = self.retry_after_s {
             answer.insert_header((RETRY_AFTER, spread_s(first.get().into()..=last.into())));
         }
-        if let Some(location) = &self.location {
-            answer.insert_header((LOCATION, &**location));
+        if let Some((_, location)) = about {
+            answer.insert_header((LOCATION, location.as_str()));
         }
         if kind == Kind::Unauthorized {
             answer.insert_header((WWW_AUTHENTICATE, "Bearer"));
