@@ -20,6 +20,7 @@ mod openapi;
 mod order_export;
 mod order_steps;
 mod orders;
+mod passes;
 mod pipeline;
 mod problems;
 mod process;

@@ -3,7 +3,7 @@
 use super::cached::Cached;
 use super::readiness::Readiness;
 use super::sign_in::SignIn;
-use crate::config::{Settings, Webhook};
+use crate::config::{Passes, Settings, Webhook};
 use crate::domain::ids::{DropId, SaleId};
 use crate::domain::sale::Sale;
 use crate::p1_entry::access_tokens::KeyHealth;
@@ -44,6 +44,8 @@ pub struct Admin {
     pub(super) token_ttl_s: u64,
     /// Of the configuration.
     pub(super) webhooks: Vec<Webhook>,
+    /// Of the configuration; the first secret signs.
+    pub(super) passes: Passes,
     pub(super) sale_control: SaleControl,
     pub(super) sales: Cached<Vec<Sale>>,
     pub(super) snapshot: Cached<Value>,
@@ -75,6 +77,7 @@ impl Admin {
             window_ms: settings.p5_reconcile.window_ms,
             token_ttl_s: settings.p1_entry.token_ttl_s,
             webhooks: settings.webhooks.clone(),
+            passes: settings.passes.clone(),
             sale_control: servers.sale_control(settings),
             sales: Cached::new(SNAPSHOT_MS),
             snapshot: Cached::new(SNAPSHOT_MS),

@@ -3,7 +3,7 @@
 use crate::cli::failure::Failure;
 use crate::cli::sale::archive;
 use crate::cli::sale::operator::{may_repeat, named};
-use crate::cli::sale::show::release;
+use crate::cli::sale::show::{needs, release};
 use crate::cli::sale::{some_units, withdrawal_name};
 use crate::cli::{context, input, output};
 use crate::config::Layers;
@@ -179,6 +179,10 @@ async fn show(control: &SaleControl, id: &DropId, json: bool) -> Result<(), Fail
     let rows: Vec<[String; 3]> = planned.map(|(sale, known)| planned_row(sale, known)).collect();
     if !rows.is_empty() {
         output::table(["sale", "releases", "unsold at the end"], rows);
+    }
+    let needy: Vec<&Sale> = sales.iter().filter(|sale| sale.needs.is_some()).collect();
+    if !needy.is_empty() {
+        output::table(["sale", "a buyer needs"], needy.iter().map(|sale| [sale.sale_id.to_string(), needs(sale)]));
     }
     Ok(())
 }

@@ -17,6 +17,7 @@ mod finding;
 mod input;
 mod order;
 pub mod output;
+mod pass;
 mod run;
 mod sale;
 mod token;
@@ -121,6 +122,9 @@ enum CliCommand {
     /// Buyers who may not buy: block them, let them buy again, list them
     #[command(subcommand)]
     Block(block::BlockCommand),
+    /// Passes: what a buyer shows to a sale that needs one
+    #[command(subcommand)]
+    Pass(pass::PassCommand),
     /// What people did to sales, orders and dead-letter queues, and how it ended
     #[command(subcommand)]
     Act(act::ActCommand),
@@ -215,6 +219,7 @@ async fn dispatch(cli: SeckillCli) -> Result<u8, Failure> {
         Some(CliCommand::Webhook(command)) => webhook::run(&layers, &data_dir, command).await,
         Some(CliCommand::Finding(command)) => finding::run(&layers, &data_dir, command).await,
         Some(CliCommand::Block(command)) => block::run(&layers, &data_dir, command).await,
+        Some(CliCommand::Pass(command)) => pass::run(&layers, &data_dir, command),
         Some(CliCommand::Act(command)) => act::run(&layers, &data_dir, command).await,
         Some(CliCommand::Doctor(args)) => doctor::run(&layers, &data_dir, &args).await,
         Some(CliCommand::Bench(args)) => bench::run(&layers, &data_dir, None, &args),

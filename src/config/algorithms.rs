@@ -73,33 +73,32 @@ impl Auth {
                     .into(),
             );
         }
-        found.extend(self.url_complaint().map(|why| format!("auth.jwks_url: {why}")));
+        found.extend(url_complaint(&self.jwks_url).map(|why| format!("auth.jwks_url: {why}")));
         if !self.tls_ca_file.is_empty() && !self.jwks_url.starts_with("https://") {
             found
                 .push("auth.tls_ca_file: given, but auth.jwks_url does not begin with https://; leave it empty".into());
         }
         found
     }
+}
 
-    /// Keys that came over a plain connection could be anybody's.
-    fn url_complaint(&self) -> Option<String> {
-        const EXPECTED: &str = "expected https://host/path, or http:// with 127.0.0.1, [::1] or localhost";
-        let text = &self.jwks_url;
-        if text.is_empty() {
-            return None;
-        }
-        let url = match url::Url::parse(text) {
-            Ok(url) => url,
-            Err(error) => return Some(format!("{text:?}: {error}, {EXPECTED}")),
-        };
-        match url.scheme() {
-            // Not shown: it may hold a password.
-            _ if !url.username().is_empty() || url.password().is_some() => Some(format!("has a user, {EXPECTED}")),
-            "https" => None,
-            "http" if is_here(&url) => None,
-            "http" => Some(format!("{text:?} is not encrypted, {EXPECTED}")),
-            _ => Some(format!("{text:?} has another scheme, {EXPECTED}")),
-        }
+/// Keys that came over a plain connection could be anybody's.
+pub(super) fn url_complaint(text: &str) -> Option<String> {
+    const EXPECTED: &str = "expected https://host/path, or http:// with 127.0.0.1, [::1] or localhost";
+    if text.is_empty() {
+        return None;
+    }
+    let url = match url::Url::parse(text) {
+        Ok(url) => url,
+        Err(error) => return Some(format!("{text:?}: {error}, {EXPECTED}")),
+    };
+    match url.scheme() {
+        // Not shown: it may hold a password.
+        _ if !url.username().is_empty() || url.password().is_some() => Some(format!("has a user, {EXPECTED}")),
+        "https" => None,
+        "http" if is_here(&url) => None,
+        "http" => Some(format!("{text:?} is not encrypted, {EXPECTED}")),
+        _ => Some(format!("{text:?} has another scheme, {EXPECTED}")),
     }
 }
 

@@ -4,6 +4,7 @@
 //! person mends the file in one go.
 
 use super::bounds::{Relation, bounds, relations};
+use super::secret::Secret;
 use super::secret_list::SecretKeys;
 use super::sections::{RedisMode, Settings};
 use super::{admin_tokens, url_list, webhooks};
@@ -17,6 +18,8 @@ pub(crate) fn complaints(s: &Settings) -> Vec<String> {
         [SecretKeys::of_auth(&s.auth), SecretKeys::of_entry(&s.p1_entry)].iter().filter_map(SecretKeys::complaint),
     );
     found.extend(s.auth.key_complaints());
+    found.extend(s.auth.facts.complaints().into_iter().map(|why| format!("auth.facts: {why}")));
+    passes(s, &mut found);
     found.extend(webhooks::complaints(s));
     bounds(s, &mut |key, value, low, high| {
         if !(low..=high).contains(&value) {
@@ -25,6 +28,20 @@ pub(crate) fn complaints(s: &Settings) -> Vec<String> {
     });
     found.extend(relations(s).iter().filter(|relation| relation.is_broken()).map(Relation::complaint));
     found
+}
+
+/// The keys of passes, which the admin API and the command line use, too.
+fn passes(s: &Settings, found: &mut Vec<String>) {
+    let none = Secret::default();
+    let secrets = SecretKeys::of_passes(&s.passes, &none);
+    found.extend(secrets.complaint());
+    if !secrets.in_use().is_empty() {
+        found.extend(secrets.complaints_of_use());
+        // A holder of one kind could make the other.
+        let others = [SecretKeys::of_auth(&s.auth), SecretKeys::of_entry(&s.p1_entry)];
+        found.extend(others.iter().filter_map(|other| secrets.complaint_of_sharing(other)));
+    }
+    found.extend(s.passes.key_complaints());
 }
 
 /// What the api role needs on top: keys to check tokens with.

@@ -5,6 +5,8 @@ mod admin_tokens;
 mod algorithms;
 mod bounds;
 mod check;
+mod fact_claims;
+mod key_settings;
 mod layers;
 mod origins;
 mod reference;
@@ -20,6 +22,8 @@ pub use admin_tokens::{OperatorRole, TOKEN_BYTES_MIN};
 #[cfg(test)]
 pub(crate) use bounds::CACHE_STALE_MAX_LEAST_MS;
 pub(crate) use check::api_complaints;
+pub(crate) use fact_claims::FactClaims;
+pub(crate) use key_settings::{KeySection, KeySettings};
 pub use layers::{ConfigError, DEFAULT_TOML, Layers};
 pub(crate) use origins::Origin;
 pub use reference::reference;

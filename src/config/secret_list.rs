@@ -3,7 +3,7 @@
 //! Input: secrets of the settings. Output: those that are in use, and what is wrong with them. No error shows one.
 
 use super::secret::Secret;
-use super::sections::{Auth, P1Entry};
+use super::sections::{Auth, P1Entry, Passes};
 use super::value_list::{ListValue, ValueList};
 
 /// Most secrets of a list: each check of a forged token tries all of them.
@@ -35,6 +35,11 @@ impl<'a> SecretKeys<'a> {
     pub(super) fn of_entry(entry: &'a P1Entry) -> Self {
         let names = ["p1_entry.token_secret", "p1_entry.token_secrets"];
         Self { names, one: &entry.token_secret, list: &entry.token_secrets }
+    }
+
+    /// Of passes there is the list only.
+    pub(super) fn of_passes(passes: &'a Passes, none: &'a Secret) -> Self {
+        Self { names: ["passes.secrets", "passes.secrets"], one: none, list: &passes.secrets }
     }
 
     pub(super) fn in_use(&self) -> &'a [Secret] {

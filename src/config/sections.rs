@@ -2,6 +2,7 @@
 #![allow(missing_docs, reason = "config/default.toml documents every key; tests/docs holds the two together")]
 
 use super::admin_tokens::NamedTokens;
+use super::fact_claims::FactClaims;
 use super::origins::Origin;
 use super::secret::Secret;
 use super::server_url::ServerUrl;
@@ -25,6 +26,7 @@ sections! {
         http: Http,
         admin: Admin,
         auth: Auth,
+        passes: Passes,
         redis: Redis,
         rabbitmq: Rabbitmq,
         mysql: Mysql,
@@ -71,7 +73,9 @@ sections! {
         audience: String,
         leeway_s: u64,
         verified_max: usize,
+        facts: FactClaims,
     }
+    Passes { secrets: ValueList<Secret>, key_file: String, jwks_file: String, jwks_url: String, tls_ca_file: String, }
     Redis {
         url: ServerUrl,
         tls_ca_file: String,

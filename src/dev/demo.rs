@@ -50,6 +50,7 @@ pub(super) async fn create(settings: &Settings) -> Result<(), StackError> {
         limit_returns: DEMO_PAYMENT.limit_returns,
         hidden: false,
         warm: false,
+        needs: None,
         releases: Vec::new(),
         rollover_to: None,
     };

@@ -57,6 +57,8 @@ pub enum Operation {
     BuyerBlock,
     /// A blocked buyer may buy again.
     BuyerUnblock,
+    /// A pass for a buyer was signed.
+    PassIssue,
 }
 
 impl Operation {
@@ -91,6 +93,7 @@ impl Operation {
             Self::WebhookReplay => "webhook.replay",
             Self::BuyerBlock => "buyer.block",
             Self::BuyerUnblock => "buyer.unblock",
+            Self::PassIssue => "pass.issue",
         }
     }
 }

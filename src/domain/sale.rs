@@ -2,6 +2,7 @@
 
 use super::drops::SalesDrop;
 use super::ids::SaleId;
+use super::needs::Needs;
 use super::order_life::PaymentTerms;
 use super::policy::PurchasePolicy;
 use super::states::P1Entry;
@@ -145,6 +146,10 @@ pub struct Sale {
     /// Incremented by each edit, reschedule, hide and publish. Cached by builds that had none: 0.
     #[serde(default)]
     pub version: u32,
+    /// What it needs of its buyers, from its creation on; none: nothing. Not left out of a cached copy: a build that knew no needs left
+    /// it out, and such a copy must not be read.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub needs: Option<Arc<Needs>>,
     /// The drop that it belongs to, from its creation on; none: it is a plain sale. Cached by builds that had none: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_drop: Option<Arc<SalesDrop>>,
@@ -184,6 +189,7 @@ impl Sale {
             epoch: 1,
             hidden: false,
             version: 1,
+            needs: None,
             in_drop: None,
             sale_id,
         }

@@ -5,7 +5,7 @@ use actix_web::http::header::HeaderMap;
 /// What exactly is wrong. In both languages where a page shows it to people; elsewhere the title says it to them.
 #[derive(Debug, Clone)]
 pub(super) enum Detail {
-    English(String),
+    English(Box<str>),
     /// English, Chinese. Boxed, because a problem has to stay small.
     Both(Box<[String; 2]>),
 }

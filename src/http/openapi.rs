@@ -27,6 +27,9 @@ pub(crate) struct ProblemBody {
     /// Where to ask for its status.
     status_url: Option<String>,
     remaining: Option<u64>,
+    /// What the sale needs of its buyers, of P1-Q1.
+    #[schema(value_type = Option<Object>)]
+    needs: Option<serde_json::Value>,
 }
 
 /// A problem; `code` says which, `Retry-After` when to come back.

@@ -7,6 +7,7 @@ use super::answers;
 use super::language::{Detail, Language};
 pub use super::problem_kinds::Kind;
 use crate::domain::ids::RequestId;
+use crate::domain::needs::Needs;
 use crate::telemetry::http_request_id::{self, HttpRequestId};
 use actix_web::HttpResponse;
 use actix_web::http::header::{
@@ -16,6 +17,7 @@ use rand::Rng;
 use serde::Serialize;
 use std::num::NonZeroU32;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 /// When a client comes back after a problem that passes by itself, seconds: any of these, so that a crowd that was refused at
 /// one moment does not come back at one moment.
@@ -34,9 +36,10 @@ pub(crate) fn spread_s(seconds: RangeInclusive<u64>) -> u64 {
 pub(crate) struct Problem {
     kind: Kind,
     detail: Option<Detail>,
-    request_id: Option<RequestId>,
-    location: Option<String>,
+    /// The request that it is about, and where its status can be asked. Boxed, because a problem has to stay small.
+    about: Option<Box<(RequestId, String)>>,
     remaining: Option<u64>,
+    needs: Option<Arc<Needs>>,
     /// Each answer has one of these, the first to the last. Small, because the future of each request holds problems.
     retry_after_s: Option<(NonZeroU32, u32)>,
 }
@@ -57,6 +60,8 @@ struct ProblemDocument<'a> {
     status_url: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     remaining: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    needs: Option<&'a Needs>,
 }
 
 /// The call that was answered, as a URI: what a person quotes to find its log lines.
@@ -70,8 +75,7 @@ impl Serialize for CallUrn {
 
 impl From<Kind> for Problem {
     fn from(kind: Kind) -> Self {
-        let problem =
-            Self { kind, detail: None, request_id: None, location: None, remaining: None, retry_after_s: None };
+        let problem = Self { kind, detail: None, about: None, remaining: None, needs: None, retry_after_s: None };
         match kind.status() {
             423 | 425 | 429 | 503 | 504 => problem.retry_within_s(RETRY_SOON_S),
             _ => problem,
@@ -83,7 +87,7 @@ impl Kind {
     /// This problem, with what exactly is wrong and what would be accepted.
     #[must_use]
     pub(crate) fn because(self, detail: impl Into<String>) -> Problem {
-        Problem { detail: Some(Detail::English(detail.into())), ..self.into() }
+        Problem { detail: Some(Detail::English(detail.into().into_boxed_str())), ..self.into() }
     }
 
     /// The same in both languages, for what people read on a page.
@@ -113,8 +117,7 @@ impl Problem {
     /// Adds the request it is about and where its status can be asked.
     #[must_use]
     pub(crate) fn about(mut self, request_id: RequestId, location: String) -> Self {
-        self.request_id = Some(request_id);
-        self.location = Some(location);
+        self.about = Some(Box::new((request_id, location)));
         self
     }
 
@@ -122,6 +125,13 @@ impl Problem {
     #[must_use]
     pub(crate) const fn remaining(mut self, units: u64) -> Self {
         self.remaining = Some(units);
+        self
+    }
+
+    /// Adds what the sale needs of its buyers.
+    #[must_use]
+    pub(crate) fn needs(mut self, needs: Arc<Needs>) -> Self {
+        self.needs = Some(needs);
         self
     }
 
@@ -143,7 +153,7 @@ impl Problem {
     #[must_use]
     pub(crate) fn respond(&self, language: Language) -> HttpResponse {
         let chinese = language == Language::Chinese;
-        let kind = self.kind;
+        let (kind, about) = (self.kind, self.about.as_deref());
         let body = ProblemDocument {
             r#type: kind.urn(),
             title: if chinese { kind.chinese() } else { kind.english() },
@@ -151,9 +161,10 @@ impl Problem {
             code: kind.code(),
             instance: http_request_id::current().map(CallUrn),
             detail: self.detail.as_ref().map(|detail| detail.text(chinese)),
-            request_id: self.request_id,
-            status_url: self.location.as_deref(),
+            request_id: about.map(|(request_id, _)| *request_id),
+            status_url: about.map(|(_, location)| location.as_str()),
             remaining: self.remaining,
+            needs: self.needs.as_deref(),
         };
         let mut answer = HttpResponse::build(kind.http_status());
         answers::count_problem(kind);
@@ -165,7 +176,7 @@ impl Problem {
         if let Some((first, last)) = self.retry_after_s {
             answer.insert_header((RETRY_AFTER, spread_s(first.get().into()..=last.into())));
         }
-        if let Some(location) = &self.location {
+        if let Some((_, location)) = about {
             answer.insert_header((LOCATION, location.as_str()));
         }
         if kind == Kind::Unauthorized {

@@ -38,6 +38,8 @@ problems! {
     TokenInvalid = "TOKEN_INVALID", 403, "The purchase token is not valid for this purchase", "购买令牌无效";
     TokenExpired = "TOKEN_EXPIRED", 403, "The purchase token has expired", "购买令牌已过期";
     PlaceInvalid = "PLACE_INVALID", 403, "This place in the waiting room is not yours", "排队凭证无效";
+    NotEntitled = P1Entry::NotEntitled.code(), 403, "This sale is for certain buyers only", "该活动仅限符合条件的买家";
+    PassInvalid = "PASS_INVALID", 403, "The pass is not valid for this purchase", "通行证无效";
     Blocked = P1Entry::Blocked.code(), 403, "You may not buy here", "您已被限制购买";
     NoSuchRoute = "NO_SUCH_ROUTE", 404, "There is nothing at this address", "该地址不存在";
     SaleNotFound = P1Entry::NotFound.code(), 404, "There is no such sale", "活动不存在";

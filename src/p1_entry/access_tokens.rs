@@ -1,4 +1,5 @@
-//! Access tokens (A1): JWTs of the gateway's issuer. A key says which algorithm it checks, never a token.
+//! Access tokens (A1): JWTs of the gateway's issuer, and in the same way passes (Q1). A key says which algorithm it checks, never a
+//! token.
 //!
 //! Input: a token. Output: the buyer it speaks for, or why it is refused. A token of a public-key algorithm is checked once and
 //! remembered in its time, and so is a refusal ([`super::key_set`]). HS256 is verified each time: its check is symmetric and costs
@@ -12,7 +13,7 @@ use super::key_set::{
 };
 use super::refusals::{RefusalCounts, TokenRefusal};
 use super::usual_tokens::{UsualFate, UsualTokens, accepted};
-use crate::config::{Algorithm, Auth};
+use crate::config::{Algorithm, Auth, KeySettings};
 use crate::domain::ids::UserId;
 use crate::jwt;
 use crate::runtime::{Stopper, now_ms};
@@ -74,21 +75,41 @@ struct AccessClaims {
 impl Authenticator {
     /// Reads the keys of `[auth]`; those of `auth.jwks_url` come with [`Self::refresher`].
     pub fn new(settings: &Auth) -> Result<Self, AuthKeyError> {
+        let refused = RefusalCounts::new("seckill_p1_entry_tokens_refused_total");
+        let checks = Self::with(&settings.keys(), refused, |algorithm| validation(algorithm, settings))?;
+        Ok(Self { usual: Some(UsualTokens::new(settings)), ..checks })
+    }
+
+    /// The same for passes with these keys. What a pass is for is not judged here.
+    pub(super) fn of_passes(keys: &KeySettings<'_>) -> Result<Self, AuthKeyError> {
+        let refused = RefusalCounts::new("seckill_p1_entry_passes_refused_total");
+        Self::with(keys, refused, |algorithm| {
+            let mut validation = validation_in_time(algorithm, keys.leeway_s);
+            validation.validate_aud = false;
+            validation.set_required_spec_claims(&["exp", "sub"]);
+            validation
+        })
+    }
+
+    fn with(
+        settings: &KeySettings<'_>,
+        refused: RefusalCounts,
+        validation: impl Fn(Algorithm) -> Validation,
+    ) -> Result<Self, AuthKeyError> {
         jwt::install();
         let (keys, source) = CurrentKeys::read(settings)?;
-        let algorithms = settings.algorithms_in_use().iter();
         Ok(Self {
             keys: Arc::new(keys),
             source: Mutex::new(source),
-            validations: algorithms.map(|algorithm| (*algorithm, validation(*algorithm, settings))).collect(),
-            refused: RefusalCounts::new(),
+            validations: settings.algorithms.iter().map(|algorithm| (*algorithm, validation(*algorithm))).collect(),
+            refused,
             signature_checks: metrics::counter!("seckill_p1_entry_signature_checks_total"),
-            usual: Some(UsualTokens::new(settings)),
+            usual: None,
         })
     }
 
     /// What keeps the keys up to date; once. None with HS256, whose secrets are settings.
-    pub(crate) fn refresher(&self, settings: &Auth, stopper: &Stopper) -> Option<KeySetRefresher> {
+    pub(crate) fn refresher(&self, settings: &KeySettings<'_>, stopper: &Stopper) -> Option<KeySetRefresher> {
         let source = self.source.lock().unwrap_or_else(PoisonError::into_inner).take()?;
         Some(KeySetRefresher::new(self.keys.clone(), source, settings, stopper.clone()))
     }
@@ -118,7 +139,7 @@ impl Authenticator {
 
     fn buyer(&self, token: &str) -> Result<UserId, AccessDenied> {
         if token.len() > TOKEN_BYTES_MAX {
-            let detail = format!("access token has more than {TOKEN_BYTES_MAX} bytes");
+            let detail = format!("has more than {TOKEN_BYTES_MAX} bytes");
             return Err(AccessDenied::new(TokenRefusal::Malformed, detail));
         }
         let (keys, now_s) = (self.keys.now(), u64::try_from(now_ms() / 1000).unwrap_or_default());
@@ -173,7 +194,7 @@ impl Authenticator {
         }
         let header = decode_header(token).map_err(|error| AccessDenied::from(&error))?;
         let Some(id) = header.kid else {
-            return Err(AccessDenied::new(TokenRefusal::UnknownKey, "access token names no key (kid)"));
+            return Err(AccessDenied::new(TokenRefusal::UnknownKey, "names no key (kid)"));
         };
         let Some(key) = keys.by_id(&id) else {
             self.keys.want();
@@ -224,7 +245,7 @@ impl Authenticator {
     /// The buyer, and the first and last second of the token's time; one whose times are no whole seconds has none in which it is
     /// believed without another check.
     fn verified(&self, claims: AccessClaims) -> Result<VerifiedToken, AccessDenied> {
-        let wrong = |error| AccessDenied::new(TokenRefusal::Claims, format!("access token: {error}"));
+        let wrong = |error| AccessDenied::new(TokenRefusal::Claims, format!("names no buyer: {error}"));
         let user = UserId::parse(&claims.sub).map_err(wrong)?;
         let leeway_s = self.validations.first().map_or(0, |(_, validation)| validation.leeway);
         let nbf = claims.nbf.map_or(Some(None), |nbf| nbf.as_u64().map(Some));
@@ -240,10 +261,15 @@ fn is_forged<T>(checked: &Result<T, AccessDenied>) -> bool {
     checked.as_ref().is_err_and(|denied| denied.refusal == TokenRefusal::Signature)
 }
 
-fn validation(algorithm: Algorithm, settings: &Auth) -> Validation {
+fn validation_in_time(algorithm: Algorithm, leeway_s: u64) -> Validation {
     let mut validation = Validation::new(in_tokens(algorithm));
-    validation.leeway = settings.leeway_s;
+    validation.leeway = leeway_s;
     validation.validate_nbf = true;
+    validation
+}
+
+fn validation(algorithm: Algorithm, settings: &Auth) -> Validation {
+    let mut validation = validation_in_time(algorithm, settings.leeway_s);
     validation.set_audience(&[&settings.audience]);
     validation.set_issuer(&[&settings.issuer]);
     // `aud` and `iss` are only checked when present unless they are required.

@@ -9,6 +9,7 @@ use crate::domain::fault::{Fault, Progress};
 use crate::domain::ids::UserId;
 use crate::domain::states::{P1Entry, State};
 use crate::http::problem::{Kind, Problem};
+use crate::p1_entry::entitlement::Entitlements;
 use crate::p1_entry::rate_limits::RateLimits;
 use crate::p1_entry::reading_pace::{CHANGED_S, ReadingPace};
 use crate::runtime::Worker;
@@ -66,10 +67,11 @@ impl BlockList {
     }
 }
 
-/// What is asked about each buyer who wants to buy: blocked, or too fast.
+/// What is asked about each buyer who wants to buy: blocked, without what the sale needs, or too fast.
 #[derive(Clone)]
 pub(crate) struct BuyerChecks {
     pub(crate) blocks: BlockList,
+    pub(crate) entitlements: Arc<Entitlements>,
     pub(crate) limits: Arc<RateLimits>,
 }
 

@@ -1,4 +1,4 @@
-//! Why an access token is refused: the reason, for the counters, and the words for the caller of the API.
+//! Why an access token, or a pass, is refused: the reason, for the counters, and the words for the caller of the API.
 //!
 //! Input: an error of a check. Output: one reason of a fixed list, and a text. Keeps counters only.
 
@@ -32,10 +32,11 @@ refusals! {
 
 /// Why an access token is refused; the text is for the caller of the API.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{detail}")]
+#[error("access token {detail}")]
 pub struct AccessDenied {
     pub(super) refusal: TokenRefusal,
-    detail: Cow<'static, str>,
+    /// What it is, lacks or has, so that the name of the token goes before it.
+    pub(super) detail: Cow<'static, str>,
 }
 
 impl AccessDenied {
@@ -44,30 +45,27 @@ impl AccessDenied {
     }
 
     pub(super) fn malformed() -> Self {
-        Self::new(TokenRefusal::Malformed, "access token is malformed")
+        Self::new(TokenRefusal::Malformed, "is malformed")
     }
 
     pub(super) fn critical() -> Self {
-        Self::new(
-            TokenRefusal::Malformed,
-            "access token names an extension as critical (crit), which this service does not know",
-        )
+        Self::new(TokenRefusal::Malformed, "names an extension as critical (crit), which this service does not know")
     }
 
     pub(super) fn algorithm() -> Self {
-        Self::new(TokenRefusal::Algorithm, "access token uses another algorithm than this service accepts")
+        Self::new(TokenRefusal::Algorithm, "uses another algorithm than this service accepts")
     }
 
     pub(super) fn signature() -> Self {
-        Self::new(TokenRefusal::Signature, "access token has a wrong signature")
+        Self::new(TokenRefusal::Signature, "has a wrong signature")
     }
 
     pub(super) fn unknown_key() -> Self {
-        Self::new(TokenRefusal::UnknownKey, "access token names an unknown key (kid)")
+        Self::new(TokenRefusal::UnknownKey, "names an unknown key (kid)")
     }
 
     pub(super) fn busy() -> Self {
-        Self::new(TokenRefusal::Busy, "too many forged access tokens arrive, this one was not checked; try again")
+        Self::new(TokenRefusal::Busy, "was not checked, because too many forged ones arrive; try again")
     }
 
     /// Whether nothing is said about the token: the check did not take place.
@@ -97,14 +95,14 @@ impl AccessDenied {
 impl From<&Error> for AccessDenied {
     fn from(error: &Error) -> Self {
         match error.kind() {
-            ErrorKind::ExpiredSignature => Self::new(TokenRefusal::Expired, "access token has expired, get a new one"),
-            ErrorKind::ImmatureSignature => Self::new(TokenRefusal::NotYet, "access token is not valid yet (nbf)"),
+            ErrorKind::ExpiredSignature => Self::new(TokenRefusal::Expired, "has expired, get a new one"),
+            ErrorKind::ImmatureSignature => Self::new(TokenRefusal::NotYet, "is not valid yet (nbf)"),
             ErrorKind::InvalidSignature => Self::signature(),
-            ErrorKind::InvalidAudience => Self::new(TokenRefusal::Claims, "access token is for another audience (aud)"),
-            ErrorKind::InvalidIssuer => Self::new(TokenRefusal::Claims, "access token is from another issuer (iss)"),
+            ErrorKind::InvalidAudience => Self::new(TokenRefusal::Claims, "is for another audience (aud)"),
+            ErrorKind::InvalidIssuer => Self::new(TokenRefusal::Claims, "is from another issuer (iss)"),
             ErrorKind::InvalidAlgorithm | ErrorKind::InvalidAlgorithmName => Self::algorithm(),
             ErrorKind::MissingRequiredClaim(claim) => {
-                Self::new(TokenRefusal::Claims, format!("access token lacks the claim {claim}"))
+                Self::new(TokenRefusal::Claims, format!("lacks the claim {claim}"))
             }
             _ => Self::malformed(),
         }
@@ -115,9 +113,10 @@ impl From<&Error> for AccessDenied {
 pub(super) struct RefusalCounts([Counter; TokenRefusal::LABELS.len()]);
 
 impl RefusalCounts {
-    pub(super) fn new() -> Self {
+    /// Under this name of a metric.
+    pub(super) fn new(metric: &'static str) -> Self {
         Self(TokenRefusal::LABELS.map(|label| {
-            let counter = metrics::counter!("seckill_p1_entry_tokens_refused_total", "why" => label);
+            let counter = metrics::counter!(metric, "why" => label);
             counter.increment(0);
             counter
         }))

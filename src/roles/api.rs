@@ -14,6 +14,7 @@ use crate::p1_entry::access_tokens::{Authenticator, KeyHealth};
 use crate::p1_entry::auto_warm::AutoWarm;
 use crate::p1_entry::block_list::{BlockList, BlockListRefresher, BuyerChecks};
 use crate::p1_entry::catalog::{Catalog, CatalogHandles};
+use crate::p1_entry::entitlement::Entitlements;
 use crate::p1_entry::http::{self, PublicApi, RequestBounds, Waiters};
 use crate::p1_entry::key_set::KeySetRefresher;
 use crate::p1_entry::my_orders::MyOrders;
@@ -41,6 +42,7 @@ const REMIND: Duration = Duration::from_secs(5);
 pub(super) struct PublicEndpoint {
     port: BoundPort,
     auth: Authenticator,
+    entitlements: Arc<Entitlements>,
     extra_routes: Vec<ExtraRoutes>,
 }
 
@@ -56,6 +58,7 @@ impl PublicEndpoint {
         warn_of_short_queue(settings.http.listen_backlog);
         warn_of_outbox_format(settings.redis.outbox_format);
         let auth = Authenticator::new(&settings.auth).map_err(|error| refused(error.to_string()))?;
+        let entitlements = Entitlements::new(settings).map_err(|error| refused(error.to_string()))?;
         let mut extra_routes: Vec<ExtraRoutes> = vec![Arc::new(console::docs)];
         if options.demo_shop {
             let address = port.address().map_err(|error| refused(format!("http.listen: {error}")))?;
@@ -63,12 +66,23 @@ impl PublicEndpoint {
                 Shop::new(&settings.auth, address, stopper.clone()).map_err(|error| refused(error.to_string()))?;
             extra_routes.push(shop.extra_routes());
         }
-        Ok(Self { port, auth, extra_routes })
+        Ok(Self { port, auth, entitlements: Arc::new(entitlements), extra_routes })
     }
 
     /// Whether there are keys, for the probes.
     pub(super) fn key_health(&self) -> KeyHealth {
         self.auth.key_health()
+    }
+
+    /// What keeps the public keys of access tokens and of passes up to date; once.
+    fn key_refreshers(&self, settings: &Settings, stopper: &Stopper) -> Vec<KeySetRefresher> {
+        let of_access = self.auth.refresher(&settings.auth.keys(), stopper);
+        of_access.into_iter().chain(self.entitlements.refresher(settings, stopper)).collect()
+    }
+
+    fn buyer_checks(&self, blocks: &BlockList, limits: &Arc<RateLimits>) -> BuyerChecks {
+        let entitlements = self.entitlements.clone();
+        BuyerChecks { blocks: blocks.clone(), entitlements, limits: limits.clone() }
     }
 
     /// The address that is bound.
@@ -98,12 +112,13 @@ pub(super) async fn run(context: RoleContext, endpoint: PublicEndpoint) -> Resul
     let tokens = Arc::new(PurchaseTokens::new(entry.token_secrets_in_use(), entry.token_ttl_s));
     let ledger_reads = LedgerReads::start(ledger_handles(redis, fence.clone()), &settings.p5_reconcile);
     let reserve = Reserve::new(reserve_handles(redis), fence, shards, &settings.p2_reserve);
-    let buyers = BuyerChecks { blocks: blocks.clone(), limits: limits.clone() };
+    let buyers = endpoint.buyer_checks(&blocks, &limits);
     let replays = Replays::new(ledger_reads.clone(), shards);
     let admission = Admission::new(tokens.clone(), buyers.clone(), guard.clone(), overload.clone());
-    let refresher = endpoint.auth.refresher(&settings.auth, &stopper);
+    let refreshers = endpoint.key_refreshers(&settings, &stopper);
     let public = Arc::new(PublicApi {
         auth: endpoint.auth,
+        entitlements: endpoint.entitlements,
         purchasing: Purchasing::new(catalog.clone(), admission, replays, reserve, ids.clone()),
         token_issuer: PurchaseTokenIssuer::new(catalog.clone(), rooms.clone(), buyers.clone(), ids.clone(), tokens),
         rooms: RoomEntrance::new(catalog.clone(), buyers, rooms.clone()),
@@ -118,7 +133,7 @@ pub(super) async fn run(context: RoleContext, endpoint: PublicEndpoint) -> Resul
     let backlog = OverloadHandles { outbox: redis.outbox.clone(), ledger: redis.ledger.clone() };
     let monitor = OverloadMonitor::new(overload, backlog, rows.requests.clone(), shards, entry);
 
-    refresher.into_iter().for_each(|refresher| tasks.worker(refresher, KeySetRefresher::PACE));
+    refreshers.into_iter().for_each(|refresher| tasks.worker(refresher, KeySetRefresher::PACE));
     tasks.worker(guard.clone(), PollInterval::idle_ms(1_000));
     tasks.worker(monitor, PollInterval::idle_ms(100));
     tasks.worker(RoomReleaser::new(rooms, catalog), RoomReleaser::PACE);

@@ -4,6 +4,7 @@ use super::control::SaleControl;
 use super::control_error::SaleControlError;
 use crate::domain::drops::SalesDrop;
 use crate::domain::ids::{DropId, SaleId};
+use crate::domain::needs::Needs;
 use crate::domain::sale::{Sale, SaleStatus};
 use crate::http::times::shown_time;
 use crate::sales::forms::{PAY_GRACE_S, ReleaseForm, shown_releases};
@@ -11,6 +12,7 @@ use crate::sales::rows::timetable::KnownTimetable;
 use serde::Serialize;
 use std::collections::HashMap;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 /// A drop; all but `progress` is what its file may say.
 #[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
@@ -51,6 +53,9 @@ struct DropSale {
     pay_grace_s: u32,
     limit_returns: bool,
     hidden: bool,
+    /// What a buyer needs; null: nothing.
+    #[schema(value_type = Option<Object>)]
+    needs: Option<Arc<Needs>>,
     /// Units that come while it sells, in the order of their times.
     releases: Vec<ReleaseForm>,
     /// The sale that gets what is unsold at its end; null: none does.
@@ -92,6 +97,7 @@ impl DropSale {
             pay_grace_s: sale.payment.map_or(PAY_GRACE_S, |terms| terms.pay_grace_s),
             limit_returns: sale.payment.is_some_and(|terms| terms.limit_returns),
             hidden: sale.hidden,
+            needs: sale.needs.clone(),
             releases: shown_releases(&known.timetable.releases),
             rollover_to: known.timetable.rollover_to.clone(),
         }
@@ -175,6 +181,7 @@ mod tests {
                 limit_returns: true,
             }),
             hidden: true,
+            needs: (id.as_str() == "m").then(|| Arc::new(Needs::of_text(r#"{"tier":["gold"],"pass":true}"#))),
             in_drop: Some(drop.clone().into()),
             ends_at_ms: if id.as_str() == "m" { 3_000 } else { 4_000 },
             ..Sale::draft(id, 5, 1_000, 2_000)

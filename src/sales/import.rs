@@ -208,6 +208,7 @@ fn of_sale(
             ("waiting_room", json!(sale.waiting_room)),
             ("pay_within_s", json!(sale.payment.map(|terms| terms.pay_within_s))),
             ("pay_grace_s", json!(sale.payment.map(|terms| terms.pay_grace_s))),
+            ("needs", json!(sale.needs.as_deref())),
             ("limit_returns", json!(sale.payment.map(|terms| terms.limit_returns))),
             ("releases", json!(releases)),
             ("rollover_to", json!(plan.rollover_to)),

@@ -111,8 +111,8 @@ fn the_configuration_reference_is_printed_from_the_code() {
         let cells: Vec<&str> = row.split(" | ").collect();
         let [key, default, values, _meaning] = cells.as_slice() else { continue };
         let (key, default) = (key.trim_start_matches("| ").trim_matches('`'), default.trim_matches('`'));
-        // A list stands as one text on the command line, an empty one as nothing.
-        let default = default.trim_matches(['[', ']']);
+        // A list or a table stands as one text on the command line, an empty one as nothing.
+        let default = default.trim_matches(['[', ']', '{', '}']);
         for value in values.split('`').skip(1).step_by(2).chain([default.trim_matches('"')]) {
             let set = vec![format!("{key}={value}")];
             let refused = Settings::load(&Layers { files: vec![], set }).map_err(|error| error.to_string()).err();

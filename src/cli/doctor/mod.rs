@@ -61,7 +61,7 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, args: &DoctorArgs) -> 
         checks.push(events::webhooks(&servers.rows.webhooks, &settings).await);
     }
     checks.push(events::published(&settings));
-    checks.extend(keys::check_keys(&settings.auth).await);
+    checks.extend(keys::check_keys(&settings).await);
     checks.extend(clocks::check_clocks(&servers).await);
     servers.redis.quit().await;
     let count = |verdict: CheckVerdict| checks.iter().filter(|check| check.verdict == verdict).count();

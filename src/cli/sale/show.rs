@@ -4,6 +4,7 @@ use crate::cli::failure::Failure;
 use crate::cli::output;
 use crate::domain::currency::amount_text;
 use crate::domain::ids::SaleId;
+use crate::domain::needs::Needs;
 use crate::domain::order_life::PaymentTerms;
 use crate::domain::sale::Sale;
 use crate::http::times::shown_time;
@@ -119,6 +120,15 @@ fn payment(terms: Option<PaymentTerms>) -> String {
     format!("within {pay_within_s} s, {pay_grace_s} s of grace{limit}")
 }
 
+/// What a sale needs of its buyers, in words.
+pub(in crate::cli) fn needs(sale: &Sale) -> String {
+    let english = |needs: &Needs| {
+        let [english, _chinese] = needs.words();
+        english
+    };
+    sale.needs.as_deref().map_or_else(|| "nothing".to_owned(), english)
+}
+
 /// A release in a few words.
 pub(in crate::cli) fn release(release: &ReleaseForm, given: bool) -> String {
     let given = if given { " (given)" } else { "" };
@@ -144,6 +154,7 @@ fn tables(shown: &SaleDetail) {
             ["buyers see it".to_owned(), if sale.hidden { "no, hidden" } else { "yes" }.to_owned()],
             ["token required".to_owned(), if sale.token_required { "yes" } else { "no" }.to_owned()],
             ["waiting room".to_owned(), if sale.waiting_room { "yes" } else { "no" }.to_owned()],
+            ["a buyer needs".to_owned(), needs(sale)],
             ["payment".to_owned(), payment(sale.payment)],
             ["grants".to_owned(), shown.grants.join(", ")],
             ["releases".to_owned(), if shown.releases.is_empty() { "none".to_owned() } else { releases.join(", ") }],

@@ -68,6 +68,7 @@ states! {
         Ended = "P1-S6", "ENDED", "the window is over, or the sale was closed";
         Paused = "P1-S7", "PAUSED", "stopped by an operator, or frozen after data loss";
         Overloaded = "P1-S8", "OVERLOADED", "a bound on queues or backlog is reached: retry later";
+        NotEntitled = "P1-Q1", "NOT_ENTITLED", "the sale needs a fact or a pass that the buyer did not show";
         Blocked = "P1-Q2", "BLOCKED", "an operator has blocked the buyer";
     }
 }

@@ -4,6 +4,7 @@
 use super::state::PublicApi;
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::http::problem::{Kind, Problem};
+use crate::p1_entry::entitlement::ShownFacts;
 use actix_web::dev::Payload;
 use actix_web::http::header::HeaderMap;
 use actix_web::{FromRequest, HttpRequest, web};
@@ -19,6 +20,25 @@ impl FromRequest for Caller {
     fn from_request(request: &HttpRequest, _payload: &mut Payload) -> Self::Future {
         let public = request.app_data::<web::Data<PublicApi>>().ok_or_else(|| Kind::Internal.into());
         ready(public.and_then(|public| buyer(public, request.headers())).map(Self))
+    }
+}
+
+/// The buyer that the access token names, with what the call shows of the buyer's facts.
+pub(super) struct CallerWithFacts {
+    pub(super) user: UserId,
+    pub(super) shown: Option<Box<ShownFacts>>,
+}
+
+impl FromRequest for CallerWithFacts {
+    type Error = Problem;
+    type Future = Ready<Result<Self, Problem>>;
+
+    fn from_request(request: &HttpRequest, _payload: &mut Payload) -> Self::Future {
+        let public = request.app_data::<web::Data<PublicApi>>().ok_or_else(|| Kind::Internal.into());
+        ready(public.and_then(|public| {
+            let user = buyer(public, request.headers())?;
+            Ok(Self { user, shown: shown(public, request.headers()) })
+        }))
     }
 }
 
@@ -61,21 +81,31 @@ fn single<'a>(request: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Pro
 
 /// The buyer that the access token names.
 pub(super) fn buyer(public: &PublicApi, request: &HeaderMap) -> Result<UserId, Problem> {
-    let header = single(request, "authorization")?.ok_or_else(|| {
-        Kind::Unauthorized.because("header Authorization is missing, expected: Bearer <access token>")
-    })?;
-    let token = match header.split_once(' ') {
-        Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => token.trim(),
-        Some(_) | None => {
-            return Err(
-                Kind::Unauthorized.because("header Authorization is malformed, expected: Bearer <access token>")
-            );
-        }
-    };
-    public.auth.check(token).map_err(|denied| {
+    public.auth.check(access_token(request)?).map_err(|denied| {
         let kind = if denied.is_busy() { Kind::Unavailable } else { Kind::Unauthorized };
         kind.because(denied.to_string())
     })
+}
+
+/// What the call shows of its buyer's facts, for sales that need some: texts that are not read. The access token was checked before.
+pub(super) fn shown(public: &PublicApi, request: &HeaderMap) -> Option<Box<ShownFacts>> {
+    let entitlements = &public.entitlements;
+    let access_token = if entitlements.reads_access_tokens() { access_token(request).ok() } else { None };
+    let pass = if entitlements.reads_passes() { single(request, "seckill-pass") } else { Ok(None) };
+    ShownFacts::of(access_token, pass)
+}
+
+/// The access token.
+fn access_token(request: &HeaderMap) -> Result<&str, Problem> {
+    let header = single(request, "authorization")?.ok_or_else(|| {
+        Kind::Unauthorized.because("header Authorization is missing, expected: Bearer <access token>")
+    })?;
+    match header.split_once(' ') {
+        Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => Ok(token.trim()),
+        Some(_) | None => {
+            Err(Kind::Unauthorized.because("header Authorization is malformed, expected: Bearer <access token>"))
+        }
+    }
 }
 
 /// The purchase token, if one is sent.

@@ -59,6 +59,7 @@ problem_responses! {
     params(
         ("sale_id" = String, Path, description = "The sale", pattern = "^[A-Za-z0-9_-]{1,64}$"),
         ("Idempotency-Key" = Option<String>, Header, description = "A purchase token; repeats with it are one purchase"),
+        ("Seckill-Pass" = Option<String>, Header, description = "A pass, for a sale that needs one, or facts that it has"),
     ),
     responses(
         (status = 202, description = "Accepted: the units are yours unless the status says FAILED later", body = Queued,
@@ -81,9 +82,9 @@ pub(super) async fn buy(
 
 /// Decides a purchase; the answer to an accepted one.
 pub(super) async fn decide(public: &PublicApi, purchase: ReadPurchase) -> Result<HttpResponse, Problem> {
-    let ReadPurchase { user, sale, quantity, token } = purchase;
+    let ReadPurchase { user, shown, sale, quantity, token } = purchase;
     let _under_way = public.overload.enter()?;
-    let request_id = public.purchasing.buy(user, &sale, quantity, token.as_deref()).await?;
+    let request_id = public.purchasing.buy((user, shown), &sale, quantity, token.as_deref()).await?;
     Ok(accepted(&sale, request_id))
 }
 

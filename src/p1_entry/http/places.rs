@@ -1,6 +1,6 @@
 //! `POST …/places` and `GET …/places`: the waiting room of a sale that has one.
 
-use super::headers::{Caller, PlaceTicket};
+use super::headers::{Caller, CallerWithFacts, PlaceTicket};
 use super::state::PublicApi;
 use crate::http::extract::SaleInPath;
 use crate::http::openapi::problem_responses;
@@ -33,14 +33,17 @@ pub(super) struct QueuePosition {
 }
 
 problem_responses! {
-    EnterProblems: 400, 401, 404, 410, 429, 503;
+    EnterProblems: 400, 401, 403, 404, 410, 429, 503;
     PositionProblems: 400, 401, 403, 404, 410, 428, 503;
 }
 
 /// Take a place in the waiting room.
 #[utoipa::path(
     post, path = "/v1/sales/{sale_id}/places", operation_id = "take_place", tag = "waiting room",
-    params(SaleInPath),
+    params(
+        SaleInPath,
+        ("Seckill-Pass" = Option<String>, Header, description = "A pass, for a sale that needs one, or facts that it has"),
+    ),
     responses(
         (status = 200, description = "In the room; coming again changes nothing. Who comes before the start comes again after \
             it, when `Retry-After` says, to get the place that was drawn", body = QueuePosition,
@@ -51,10 +54,10 @@ problem_responses! {
 )]
 pub(super) async fn enter(
     public: web::Data<PublicApi>,
-    Caller(user): Caller,
+    CallerWithFacts { user, shown }: CallerWithFacts,
     sale: web::Path<SaleInPath>,
 ) -> Result<HttpResponse, Problem> {
-    Ok(answer(public.rooms.enter(&user, &sale.sale_id).await?))
+    Ok(answer(public.rooms.enter((&user, shown.as_deref()), &sale.sale_id).await?))
 }
 
 /// Ask how far it is.

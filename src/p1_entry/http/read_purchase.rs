@@ -10,6 +10,7 @@ use super::{body, headers};
 use crate::domain::ids::{SaleId, UserId};
 use crate::domain::policy::Quantity;
 use crate::http::problem::Problem;
+use crate::p1_entry::entitlement::ShownFacts;
 use actix_web::error::PayloadError;
 use actix_web::http::header::HeaderMap;
 use actix_web::web::Bytes;
@@ -18,6 +19,7 @@ use futures::Stream;
 /// A purchase as it was read: all that its decision needs of the request.
 pub(super) struct ReadPurchase {
     pub user: UserId,
+    pub shown: Option<Box<ShownFacts>>,
     pub sale: SaleId,
     pub quantity: Quantity,
     pub token: Option<Box<str>>,
@@ -32,7 +34,7 @@ impl ReadPurchase {
         payload: &mut (impl Stream<Item = Result<Bytes, PayloadError>> + Unpin),
     ) -> Result<Self, Problem> {
         let declared = body::declared_length(request);
-        let PurchaseHead { user, sale, token } = match PurchaseHead::read(public, request, sale) {
+        let PurchaseHead { user, shown, sale, token } = match PurchaseHead::read(public, request, sale) {
             Ok(head) => head,
             Err(problem) => {
                 body::discard(&public.bounds, declared, payload).await;
@@ -41,13 +43,14 @@ impl ReadPurchase {
         };
         let body = body::read(&public.bounds, declared, payload).await?;
         let quantity = body::quantity(&body, public.bounds.quantity_max)?;
-        Ok(Self { user, sale, quantity, token: token.map(Box::from) })
+        Ok(Self { user, shown, sale, quantity, token: token.map(Box::from) })
     }
 }
 
 /// What can be refused before the body is read.
 struct PurchaseHead<'a> {
     user: UserId,
+    shown: Option<Box<ShownFacts>>,
     sale: SaleId,
     token: Option<&'a str>,
 }
@@ -59,6 +62,6 @@ impl<'a> PurchaseHead<'a> {
         let sale = headers::sale(sale)?;
         let token = headers::purchase_token(request)?;
         headers::json_only(request)?;
-        Ok(Self { user, sale, token })
+        Ok(Self { user, shown: headers::shown(public, request), sale, token })
     }
 }

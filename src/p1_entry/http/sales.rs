@@ -1,6 +1,7 @@
 //! `GET /v1/sales` and `GET /v1/sales/{sale_id}`.
 
 use super::state::PublicApi;
+use crate::domain::needs::Needs;
 use crate::domain::sale::Sale;
 use crate::domain::states::P1Entry;
 use crate::http::extract::SaleInPath;
@@ -39,6 +40,9 @@ pub(super) struct SaleInfo {
     waiting_room: bool,
     /// Seconds that a buyer has to pay after the order is written; null: there is no payment step.
     pay_within_s: Option<u32>,
+    /// What a buyer needs: of each fact one of its values, and with `pass` a pass, sent as `Seckill-Pass`; null: nothing.
+    #[schema(value_type = Option<Object>, example = json!({ "tier": ["gold", "platinum"], "pass": true }))]
+    needs: Option<Arc<Needs>>,
     /// READY, SOLD_OUT, NOT_STARTED, ENDED, PAUSED or LOADING.
     #[schema(example = "READY")]
     state: &'static str,
@@ -67,6 +71,7 @@ impl SaleInfo {
             token_required: sale.token_required,
             waiting_room: sale.waiting_room,
             pay_within_s: sale.payment.map(|terms| terms.pay_within_s),
+            needs: sale.needs.clone(),
             state: state.label(),
             code: state.code(),
             remaining,

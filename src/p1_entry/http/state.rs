@@ -4,18 +4,22 @@ use super::waiters::Waiters;
 use crate::config;
 use crate::p1_entry::access_tokens::Authenticator;
 use crate::p1_entry::catalog::Catalog;
+use crate::p1_entry::entitlement::Entitlements;
 use crate::p1_entry::my_orders::MyOrders;
 use crate::p1_entry::overload::Overload;
 use crate::p1_entry::purchasing::{PurchaseTokenIssuer, Purchasing};
 use crate::p1_entry::sale_list::SaleList;
 use crate::p1_entry::status::Statuses;
 use crate::p1_entry::waiting_room::RoomEntrance;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The use cases of the entry, and the bounds of a request.
 pub struct PublicApi {
     /// Checks access tokens.
     pub auth: Authenticator,
+    /// Judges what buyers show to sales that need something.
+    pub(crate) entitlements: Arc<Entitlements>,
     pub(crate) purchasing: Purchasing,
     /// Issues purchase tokens.
     pub token_issuer: PurchaseTokenIssuer,

@@ -1,6 +1,6 @@
 //! `POST …/tokens`: a purchase token, so that every repeat of a purchase is the same purchase.
 
-use super::headers::{Caller, PlaceTicket};
+use super::headers::{CallerWithFacts, PlaceTicket};
 use super::state::PublicApi;
 use crate::domain::ids::RequestId;
 use crate::http::extract::SaleInPath;
@@ -35,6 +35,7 @@ problem_responses! {
     params(
         SaleInPath,
         ("Seckill-Place" = Option<String>, Header, description = "The ticket of a released place, in a sale with a waiting room"),
+        ("Seckill-Pass" = Option<String>, Header, description = "A pass, for a sale that needs one, or facts that it has"),
     ),
     responses(
         (status = 201, description = "A token for one purchase of this buyer in this sale", body = IssuedToken),
@@ -44,11 +45,11 @@ problem_responses! {
 )]
 pub(super) async fn issue(
     public: web::Data<PublicApi>,
-    Caller(user): Caller,
+    CallerWithFacts { user, shown }: CallerWithFacts,
     sale: web::Path<SaleInPath>,
     PlaceTicket(ticket): PlaceTicket,
 ) -> Result<HttpResponse, Problem> {
-    let issued = public.token_issuer.issue(&user, &sale.sale_id, ticket.as_deref()).await?;
+    let issued = public.token_issuer.issue((&user, shown.as_deref()), &sale.sale_id, ticket.as_deref()).await?;
     let expires_at =
         DateTime::from_timestamp(issued.expires_at_s, 0).unwrap_or_default().to_rfc3339_opts(SecondsFormat::Secs, true);
     Ok(HttpResponse::Created().insert_header((CACHE_CONTROL, "no-store")).json(IssuedToken {

@@ -1,11 +1,11 @@
 //! Fetches the issuer's JWK set with one request (`http/client.rs`).
 //!
-//! Input: `auth.jwks_url`. Output: the bytes of the answer and its max-age. One deadline for all of it. Keeps nothing, not even the
+//! Input: `auth.jwks_url` or `passes.jwks_url`. Output: the bytes of the answer and its max-age. One deadline for all of it. Keeps nothing, not even the
 //! connection: a fetch is minutes from the next.
 
 use super::AuthKeyError;
 use super::parse::{BYTES_MAX, ReadText};
-use crate::config::Auth;
+use crate::config::{KeySection, KeySettings};
 use crate::http::client::{
     ACCEPT, CACHE_CONTROL, HeaderMap, IncomingAnswer, Method, OutgoingCall, OutgoingClient, advised, whole_body,
 };
@@ -18,29 +18,40 @@ use url::Url;
 const DEADLINE: Duration = Duration::from_secs(5);
 
 /// Asks one issuer.
-pub(in crate::p1_entry) struct IssuerClient(OutgoingClient);
+pub(in crate::p1_entry) struct IssuerClient {
+    client: OutgoingClient,
+    section: KeySection,
+}
 
 impl IssuerClient {
     /// For the address of the settings, which were checked.
-    pub(super) fn new(settings: &Auth) -> Result<Self, AuthKeyError> {
-        let wrong = |error: url::ParseError| AuthKeyError::Place { key: "auth.jwks_url", problem: error.to_string() };
-        let url = Url::parse(&settings.jwks_url).map_err(wrong)?;
-        let files = TlsFiles { section: "auth", ca: &settings.tls_ca_file, cert: "", key: "" };
+    pub(super) fn new(settings: &KeySettings<'_>) -> Result<Self, AuthKeyError> {
+        let section = settings.section;
+        let wrong =
+            |error: url::ParseError| AuthKeyError::Place { key: section.jwks_url(), problem: error.to_string() };
+        let url = Url::parse(settings.jwks_url).map_err(wrong)?;
+        let files = TlsFiles { section: section.name(), ca: settings.tls_ca_file, cert: "", key: "" };
         let trust = if url.scheme() == "https" { Some(Trust::read(files)?) } else { None };
-        Ok(Self(OutgoingClient::new(url, trust.as_ref(), 0)))
+        Ok(Self::of(OutgoingClient::new(url, trust.as_ref(), 0), section))
+    }
+
+    const fn of(client: OutgoingClient, section: KeySection) -> Self {
+        Self { client, section }
     }
 
     /// The set as it is now.
     pub(super) async fn fetch(&self) -> Result<ReadText, String> {
         let fetched = tokio::time::timeout(DEADLINE, self.fetch_all()).await;
         let late = || format!("no whole answer within {} s", DEADLINE.as_secs());
-        fetched.map_err(|_| late()).flatten().map_err(|problem| format!("{}: {problem}", shown(self.0.url())))
+        fetched.map_err(|_| late()).flatten().map_err(|problem| format!("{}: {problem}", shown(self.client.url())))
     }
 
     async fn fetch_all(&self) -> Result<ReadText, String> {
         let accepted = "application/jwk-set+json, application/json".to_owned();
         let call = OutgoingCall { method: Method::GET, headers: vec![(ACCEPT, accepted)], body: Bytes::new() };
-        let answer = self.0.call(call).await.map_err(|words| advised(&words, "auth.tls_ca_file", "auth.jwks_url"))?;
+        let answer = self.client.call(call).await;
+        let advice = |words: String| advised(&words, self.section.tls_ca_file(), self.section.jwks_url());
+        let answer = answer.map_err(advice)?;
         whole(answer).await
     }
 }
@@ -98,7 +109,11 @@ mod tests {
     #[tokio::test]
     async fn what_is_said_of_an_address_holds_no_user_and_no_query() {
         let url = Url::parse("http://me:hunter2@127.0.0.1:1/keys?api_key=hunter2#hunter2").unwrap();
-        let error = IssuerClient(OutgoingClient::new(url, None, 0)).fetch().await.err().unwrap_or_default();
+        let error = IssuerClient::of(OutgoingClient::new(url, None, 0), KeySection::Auth)
+            .fetch()
+            .await
+            .err()
+            .unwrap_or_default();
         assert!(error.starts_with("http://127.0.0.1:1/keys?…: "), "{error}");
         assert!(!error.contains("hunter2") && !error.contains("me:"), "{error}");
     }
@@ -132,12 +147,15 @@ mod tests {
                 drop(stream.write_all(answer.as_bytes()).await);
                 stream.shutdown().await.ok();
             });
-            let client = IssuerClient(OutgoingClient::new(Url::parse(&url).unwrap(), None, 0));
+            let client = IssuerClient::of(OutgoingClient::new(Url::parse(&url).unwrap(), None, 0), KeySection::Auth);
             let error = client.fetch().await.err().unwrap_or_default();
             assert!(error.contains(word), "{word}: {error}");
             server.await.unwrap();
         }
-        let absent = IssuerClient(OutgoingClient::new(Url::parse("http://127.0.0.1:1/").unwrap(), None, 0));
+        let absent = IssuerClient::of(
+            OutgoingClient::new(Url::parse("http://127.0.0.1:1/").unwrap(), None, 0),
+            KeySection::Auth,
+        );
         let error = absent.fetch().await.err().unwrap_or_default();
         assert!(error.contains("cannot connect to 127.0.0.1:1"), "{error}");
     }

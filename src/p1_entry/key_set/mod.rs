@@ -1,6 +1,6 @@
-//! The keys that access tokens are checked with, as they are now, and what is known about tokens under exactly these keys.
+//! The keys that access tokens, or passes, are checked with, as they are now, and what is known about tokens under exactly these keys.
 //!
-//! Input: `[auth]`, and what the refresher reads later. Output: one set, replaced as a whole and only by keys that differ. What is
+//! Input: the settings, and what the refresher reads later. Output: one set, replaced as a whole and only by keys that differ. What is
 //! remembered of a token names the key that it was checked with and counts while that key is in the set: the next key of an issuer
 //! verifies no token again, and a check that ends after a replacement cannot bring a removed key's token back. A crash leaves
 //! nothing; the next process reads the keys again.
@@ -20,7 +20,7 @@ pub(super) use remembered::{TokenHash, VerifiedToken};
 pub(super) use source::KeySource;
 
 use super::refusals::AccessDenied;
-use crate::config::{Algorithm, Auth};
+use crate::config::{Algorithm, KeySettings};
 use crate::domain::ids::UserId;
 use crate::store::tls::TlsError;
 use arc_swap::{ArcSwap, Guard};
@@ -171,12 +171,12 @@ pub(super) struct CurrentKeys {
 }
 
 impl CurrentKeys {
-    /// The keys of `[auth]`, and where they are read again; a set that is fetched is empty until then.
-    pub(super) fn read(settings: &Auth) -> Result<(Self, Option<KeySource>), AuthKeyError> {
+    /// The keys of the settings, and where they are read again; a set that is fetched is empty until then.
+    pub(super) fn read(settings: &KeySettings<'_>) -> Result<(Self, Option<KeySource>), AuthKeyError> {
         let source = KeySource::of(settings)?;
         let keys = match &source {
-            None => parse::secrets(settings),
-            Some(source) => source.read_at_start(settings.algorithms_in_use())?,
+            None => parse::secrets(settings.secrets),
+            Some(source) => source.read_at_start(settings.algorithms)?,
         };
         let set = ArcSwap::from_pointee(KeySet::new(keys, settings.verified_max));
         let (wanted, problem) = (AtomicBool::new(false), Mutex::default());
@@ -228,7 +228,7 @@ impl CurrentKeys {
 fn log_keys(set: &KeySet, skipped: &[String], from: &'static str) {
     let named = |key: &AccessKey| format!("{} ({})", key.id.as_deref().unwrap_or("without kid"), key.algorithm.name());
     let names: Vec<String> = set.keys.iter().map(named).collect();
-    tracing::info!(from, keys = names.join(", "), "access tokens are checked with these keys");
+    tracing::info!(from, keys = names.join(", "), "tokens are checked with these keys");
     for skipped in skipped {
         tracing::warn!(from, key = skipped, "key skipped");
     }
@@ -236,13 +236,13 @@ fn log_keys(set: &KeySet, skipped: &[String], from: &'static str) {
 
 /// What is found where the keys come from, for a person who checks before anything runs: the name of the setting and the keys.
 /// `None` with HS256.
-pub(crate) async fn check(settings: &Auth) -> Option<(&'static str, Result<String, String>)> {
+pub(crate) async fn check(settings: &KeySettings<'_>) -> Option<(&'static str, Result<String, String>)> {
     let source = match KeySource::of(settings) {
         Ok(source) => source?,
-        Err(error) => return Some(("auth", Err(error.to_string()))),
+        Err(error) => return Some((settings.section.name(), Err(error.to_string()))),
     };
     let read = source.read().await;
-    let parsed = read.and_then(|read| source.parse(&read.text, settings.algorithms_in_use()));
+    let parsed = read.and_then(|read| source.parse(&read.text, settings.algorithms));
     let names = |parsed: ParsedKeys| {
         let keys: Vec<&str> = parsed.keys.iter().map(|key| key.id.as_deref().unwrap_or(key.algorithm.name())).collect();
         keys.join(", ")

@@ -1,10 +1,10 @@
 //! Reads keys: secrets, a PEM file with one public key, or a JWK set.
 //!
-//! Input: `[auth]`, or the bytes of a file or an answer. Output: keys, each with the one algorithm that it serves for. The
-//! algorithm is the key's own kind and is one of `auth.algorithms`; no token has a say in it. A key of a set that does not fit is
+//! Input: the settings, or the bytes of a file or an answer. Output: keys, each with the one algorithm that it serves for. The
+//! algorithm is the key's own kind and is one of those that are accepted; no token has a say in it. A key of a set that does not fit is
 //! skipped and named, because issuers publish keys for other purposes in the same set.
 
-use crate::config::{Algorithm, Auth};
+use crate::config::{Algorithm, Secret};
 use crate::jwt::ReadyKey;
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyAlgorithm, PublicKeyUse};
 use jsonwebtoken::{DecodingKey, DecodingKeyKind};
@@ -82,8 +82,8 @@ impl AccessKey {
 }
 
 /// The secrets of HS256; each may have signed.
-pub(super) fn secrets(settings: &Auth) -> Vec<AccessKey> {
-    let secrets = settings.secrets_in_use().iter().map(|secret| secret.expose().as_bytes());
+pub(super) fn secrets(secrets: &[Secret]) -> Vec<AccessKey> {
+    let secrets = secrets.iter().map(|secret| secret.expose().as_bytes());
     let key = |secret| {
         let (key, ready) = (DecodingKey::from_secret(secret), ReadyKey::of_secret(secret));
         AccessKey { id: None, number: KeyNumber::next(), algorithm: Algorithm::Hs256, key, ready }

@@ -8,7 +8,7 @@
 use super::CurrentKeys;
 use super::parse::ReadText;
 use super::source::KeySource;
-use crate::config::{Algorithm, Auth};
+use crate::config::{Algorithm, KeySection, KeySettings};
 use crate::domain::fault::{Fault, Progress};
 use crate::runtime::{PollInterval, Stopper, Worker, exponential_backoff, jittered};
 use std::sync::Arc;
@@ -21,6 +21,7 @@ const FIRST_RETRY: Duration = Duration::from_secs(1);
 
 /// The worker of one process.
 pub(crate) struct KeySetRefresher {
+    figures: KeyFigures,
     keys: Arc<CurrentKeys>,
     source: KeySource,
     algorithms: Vec<Algorithm>,
@@ -72,7 +73,7 @@ impl KeySetRefresher {
     pub(in crate::p1_entry) fn new(
         keys: Arc<CurrentKeys>,
         source: KeySource,
-        settings: &Auth,
+        settings: &KeySettings<'_>,
         stopper: Stopper,
     ) -> Self {
         let pauses = Pauses {
@@ -82,12 +83,13 @@ impl KeySetRefresher {
         let now = Instant::now();
         // A file was read a moment ago; the issuer's first set is awaited.
         let due = if source.is_remote() { now } else { now + pauses.reread };
-        metrics::gauge!("seckill_p1_entry_keys_stale").set(0.0);
+        let figures = KeyFigures::of(settings.section);
+        figures.are_stale(false);
         for result in ["changed", "same", "failed"] {
-            count(result, 0);
+            figures.count(result, 0);
         }
-        let algorithms = settings.algorithms_in_use().to_vec();
-        Self { keys, source, algorithms, pauses, stopper, due, not_before: due, text: Vec::new(), failures: 0 }
+        let algorithms = settings.algorithms.to_vec();
+        Self { figures, keys, source, algorithms, pauses, stopper, due, not_before: due, text: Vec::new(), failures: 0 }
     }
 
     fn taken(&mut self, read: ReadText) {
@@ -97,19 +99,19 @@ impl KeySetRefresher {
                 Err(problem) => return self.failed(problem),
                 Ok(parsed) => {
                     let changed = self.keys.replace(parsed, self.source.name());
-                    count(if changed { "changed" } else { "same" }, 1);
+                    self.figures.count(if changed { "changed" } else { "same" }, 1);
                     self.text = text;
                 }
             }
         } else {
-            count("same", 1);
+            self.figures.count("same", 1);
         }
         if self.failures > 0 {
             tracing::info!(from = self.source.name(), failures = self.failures, "keys can be read again");
         }
         self.failures = 0;
         self.keys.set_problem(None);
-        metrics::gauge!("seckill_p1_entry_keys_stale").set(0.0);
+        self.figures.are_stale(false);
         let pause = self.pauses.after_success(self.source.is_remote(), max_age, jittered);
         self.due = self.not_before.max(Instant::now() + pause);
     }
@@ -124,8 +126,8 @@ impl KeySetRefresher {
         }
         let has_keys = !self.keys.now().all().is_empty();
         self.keys.set_problem(Some(problem));
-        count("failed", 1);
-        metrics::gauge!("seckill_p1_entry_keys_stale").set(1.0);
+        self.figures.count("failed", 1);
+        self.figures.are_stale(true);
         let retry = Instant::now() + jittered(self.pauses.after_failure(has_keys, failures));
         self.due = if has_keys { self.not_before.max(retry) } else { retry };
         self.failures = failures.saturating_add(1);
@@ -157,8 +159,31 @@ impl Worker for KeySetRefresher {
     }
 }
 
-fn count(result: &'static str, readings: u64) {
-    metrics::counter!("seckill_p1_entry_key_reads_total", "result" => result).increment(readings);
+/// The figures of one kind of keys.
+struct KeyFigures {
+    reads: &'static str,
+    stale: &'static str,
+}
+
+impl KeyFigures {
+    const fn of(section: KeySection) -> Self {
+        match section {
+            KeySection::Auth => {
+                Self { reads: "seckill_p1_entry_key_reads_total", stale: "seckill_p1_entry_keys_stale" }
+            }
+            KeySection::Passes => {
+                Self { reads: "seckill_p1_entry_pass_key_reads_total", stale: "seckill_p1_entry_pass_keys_stale" }
+            }
+        }
+    }
+
+    fn count(&self, result: &'static str, readings: u64) {
+        metrics::counter!(self.reads, "result" => result).increment(readings);
+    }
+
+    fn are_stale(&self, are_so: bool) {
+        metrics::gauge!(self.stale).set(f64::from(u8::from(are_so)));
+    }
 }
 
 #[cfg(test)]

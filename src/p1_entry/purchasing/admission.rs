@@ -9,6 +9,7 @@ use crate::domain::states::{P1Entry, State};
 use crate::http::problem::{Kind, Problem};
 use crate::p1_entry::block_list::BuyerChecks;
 use crate::p1_entry::catalog::SaleView;
+use crate::p1_entry::entitlement::ShownFacts;
 use crate::p1_entry::overload::Overload;
 use crate::p1_entry::purchase_tokens::{PurchaseTokens, TokenFault};
 use crate::p1_entry::status::status_url;
@@ -28,6 +29,8 @@ pub(crate) struct Admission {
 pub(super) struct Attempt<'a> {
     pub user: &'a UserId,
     pub view: &'a SaleView,
+    /// What the call shows of the buyer's facts.
+    pub shown: Option<&'a ShownFacts>,
     /// The request that the purchase token stands for, if one was sent.
     pub token: Option<RequestId>,
     pub now_ms: i64,
@@ -62,9 +65,15 @@ pub(super) fn sold_out() -> Problem {
 type AdmissionCheck = fn(&Admission, &Attempt<'_>) -> Option<Refusal>;
 
 impl Admission {
-    /// The checks that ask no server, in their order.
-    const CHECKS: [AdmissionCheck; 5] =
-        [Self::buyer_is_blocked, Self::sale_is_closed, Self::redis_is_unsafe, Self::token_is_missing, Self::sold_out];
+    /// The checks that ask no server, in their order. After a sell-out P2 may still decide, so what the sale needs comes before it.
+    const CHECKS: [AdmissionCheck; 6] = [
+        Self::buyer_is_blocked,
+        Self::sale_is_closed,
+        Self::redis_is_unsafe,
+        Self::token_is_missing,
+        Self::buyer_is_not_entitled,
+        Self::sold_out,
+    ];
 
     /// Puts the parts together.
     #[must_use]
@@ -119,6 +128,12 @@ impl Admission {
     /// What was accepted before the block stays accepted.
     fn buyer_is_blocked(&self, attempt: &Attempt<'_>) -> Option<Refusal> {
         self.buyers.blocks.refusal(attempt.user, attempt.now_ms).map(Refusal::UnlessReplayed)
+    }
+
+    /// The sale needs what the buyer does not show. What was accepted before stays accepted, also when a pass has expired since.
+    fn buyer_is_not_entitled(&self, attempt: &Attempt<'_>) -> Option<Refusal> {
+        let Attempt { user, view, shown, .. } = attempt;
+        self.buyers.entitlements.refusal(&view.sale, user, *shown).map(Refusal::UnlessReplayed)
     }
 
     /// Before its start, after its end, paused, or not loaded.

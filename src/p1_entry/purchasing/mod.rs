@@ -16,6 +16,7 @@ pub use replay::Replays;
 pub(crate) use token_issue::PurchaseTokenIssuer;
 
 use super::catalog::Catalog;
+use super::entitlement::ShownFacts;
 use super::request_ids::RequestIds;
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::policy::Quantity;
@@ -50,13 +51,13 @@ impl Purchasing {
         Self { catalog, admission, replays, reserve, ids }
     }
 
-    /// Buys `quantity` units for `user`.
+    /// Buys `quantity` units for the buyer of this call.
     ///
     /// # Errors
     /// The problem to answer with; only 504 leaves open whether the purchase was accepted.
     pub(crate) async fn buy(
         &self,
-        user: UserId,
+        (user, shown): (UserId, Option<Box<ShownFacts>>),
         sale: &SaleId,
         quantity: Quantity,
         token: Option<&str>,
@@ -66,7 +67,7 @@ impl Purchasing {
         let attempt = {
             let now_ms = now_ms();
             let token = token.map(|text| self.admission.read_token(text, &user, sale, now_ms)).transpose()?;
-            Attempt { user: &user, view: &view, token, now_ms }
+            Attempt { user: &user, view: &view, shown: shown.as_deref(), token, now_ms }
         };
         let admitted = match self.admission.refusal(&attempt) {
             Some(refusal) => Err(refusal),
@@ -92,7 +93,8 @@ impl Purchasing {
                 match Box::pin(self.replays.first_answer_if_known(&purchase)).await {
                     Some(answer) => return answer,
                     None => {
-                        let attempt = Attempt { user: &purchase.user_id, view: &view, token, now_ms };
+                        let (user, shown) = (&purchase.user_id, shown.as_deref());
+                        let attempt = Attempt { user, view: &view, shown, token, now_ms };
                         Box::pin(self.admission.take_in(&attempt)).await.map_err(Refusal::problem)?;
                     }
                 }

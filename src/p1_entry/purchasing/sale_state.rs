@@ -50,6 +50,7 @@ pub(super) fn refusal(view: &SaleView, now: i64) -> Option<Problem> {
         P1Entry::SoldOut => Kind::EntrySoldOut.into(),
         P1Entry::NotFound => Kind::SaleNotFound.into(),
         P1Entry::Overloaded => Kind::Overloaded.into(),
+        P1Entry::NotEntitled => Kind::NotEntitled.into(),
         P1Entry::Blocked => Kind::Blocked.into(),
     };
     count(State::P1(state), 1);

@@ -9,6 +9,7 @@ use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::http::problem::{Kind, Problem};
 use crate::p1_entry::block_list::BuyerChecks;
 use crate::p1_entry::catalog::Catalog;
+use crate::p1_entry::entitlement::ShownFacts;
 use crate::p1_entry::purchase_tokens::PurchaseTokens;
 use crate::p1_entry::request_ids::RequestIds;
 use crate::p1_entry::waiting_room::WaitingRooms;
@@ -53,7 +54,7 @@ impl PurchaseTokenIssuer {
     /// The problem to answer with; no token before the start or when sold out, and none before the place is released.
     pub(crate) async fn issue(
         &self,
-        user: &UserId,
+        (user, shown): (&UserId, Option<&ShownFacts>),
         sale: &SaleId,
         ticket: Option<&str>,
     ) -> Result<NewPurchaseToken, Problem> {
@@ -65,6 +66,9 @@ impl PurchaseTokenIssuer {
         }
         if view.sold_out.is_some() {
             return Err(sold_out());
+        }
+        if let Some(problem) = self.buyers.entitlements.refusal(&view.sale, user, shown) {
+            return Err(problem);
         }
         if view.sale.waiting_room {
             Box::pin(self.rooms.admit(&view, user, ticket)).await?;

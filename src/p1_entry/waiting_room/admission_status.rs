@@ -10,6 +10,7 @@ use crate::domain::states::{P1Entry, State};
 use crate::http::problem::{Kind, Problem};
 use crate::p1_entry::block_list::BuyerChecks;
 use crate::p1_entry::catalog::{Catalog, SaleView};
+use crate::p1_entry::entitlement::ShownFacts;
 use crate::runtime::now_ms;
 use crate::store::redis::RoomPlace;
 use crate::telemetry::count;
@@ -48,9 +49,14 @@ impl RoomEntrance {
     }
 
     /// Takes a place in the room of a sale; coming again changes nothing.
-    pub(crate) async fn enter(&self, user: &UserId, sale: &SaleId) -> Result<AdmissionStatus, Problem> {
+    pub(crate) async fn enter(
+        &self,
+        (user, shown): (&UserId, Option<&ShownFacts>),
+        sale: &SaleId,
+    ) -> Result<AdmissionStatus, Problem> {
         let view = self.with_room(sale).await?;
-        if let Some(problem) = self.buyers.blocks.refusal(user, now_ms()) {
+        let blocked = self.buyers.blocks.refusal(user, now_ms());
+        if let Some(problem) = blocked.or_else(|| self.buyers.entitlements.refusal(&view.sale, user, shown)) {
             return Err(problem);
         }
         self.buyers.limits.take(user).await?;
@@ -119,6 +125,7 @@ impl RoomEntrance {
             | P1Entry::SoldOut
             | P1Entry::NotFound
             | P1Entry::Overloaded
+            | P1Entry::NotEntitled
             | P1Entry::Blocked => None,
         };
         over.map_or(Ok(view), |(state, kind)| {

@@ -3,6 +3,7 @@
 mod changes;
 mod drop_edit;
 mod import;
+mod needs;
 mod new_drop;
 mod new_sale;
 mod timetable;

@@ -1,5 +1,6 @@
 //! A new sale, and the rules for it.
 
+use super::needs::{self, GivenNeeds};
 use super::timetable::{ReleaseForm, planned_releases};
 use crate::domain::currency::is_in_use;
 use crate::domain::ids::SaleId;
@@ -11,6 +12,7 @@ use crate::domain::sale::{STOCK_MAX, Sale, SaleStatus};
 use crate::domain::timetable::Timetable;
 use crate::http::bad_form::{BadForm, bad};
 use chrono::{DateTime, Utc};
+use std::sync::Arc;
 
 /// Highest price of one unit, in the currency's smallest unit.
 const PRICE_CENTS_MAX: i64 = 1_000_000_000_000;
@@ -114,6 +116,11 @@ pub(crate) struct NewSaleForm {
     #[serde(default)]
     #[arg(long)]
     pub(crate) warm: bool,
+    /// What a buyer needs: names of facts with their values, any one of each, and `pass`; nothing when left out. It never changes.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>, example = json!({ "tier": ["gold", "platinum"], "pass": true }))]
+    #[arg(long, value_name = "JSON", value_parser = needs::given, help = NEEDS_HELP)]
+    pub(crate) needs: Option<GivenNeeds>,
     /// Units that come while it sells, in the order of their times.
     #[serde(default)]
     #[schema(max_items = 32)]
@@ -128,6 +135,8 @@ pub(crate) struct NewSaleForm {
 
 const ROOM_HELP: &str =
     "Buyers pass a waiting room: drawn places for who comes before the start, released at p1_entry.room_release_per_s";
+const NEEDS_HELP: &str =
+    "What a buyer needs, for good: {\"tier\": [\"gold\"]} (a fact and its values), {\"pass\": true}, or both";
 const PAY_WITHIN_HELP: &str =
     "Seconds that a buyer has to pay after the order is written; left out: there is no payment step";
 
@@ -210,12 +219,13 @@ impl NewSaleForm {
         ]
     }
 
-    /// Every rule that does not hold of a sale by itself, its timetable's among them.
+    /// Every rule that does not hold of a sale by itself, its needs' and its timetable's among them.
     pub(super) fn complaints(&self) -> Vec<BadForm> {
         let rules = self.rules().into_iter().chain(self.payment_rules());
         let broken = rules.filter(|(holds, ..)| !holds);
         let broken = broken.map(|(_, field, expected, chinese)| BadForm { field, expected, chinese });
-        broken.chain(self.timetable().err()).collect()
+        let needs = needs::checked(self.needs.clone()).err();
+        broken.chain(needs).chain(self.timetable().err()).collect()
     }
 
     /// What an operator would say to create this sale again.
@@ -239,6 +249,7 @@ impl NewSaleForm {
             limit_returns: terms.is_some_and(|terms| terms.limit_returns),
             hidden: sale.hidden,
             warm: false,
+            needs: sale.needs.as_deref().map(needs::of),
             releases: Vec::new(),
             rollover_to: None,
         }
@@ -265,6 +276,7 @@ impl NewSaleForm {
         if let Some((_, field, expected, chinese)) = rules.find(|(holds, ..)| !holds) {
             return Err(BadForm { field, expected, chinese });
         }
+        let needs = needs::checked(self.needs)?;
         Ok(Sale {
             sale_id: self.id,
             product_id: self.product,
@@ -287,6 +299,7 @@ impl NewSaleForm {
             epoch: 1,
             hidden: self.hidden,
             version: 1,
+            needs: needs.map(Arc::new),
             in_drop: None,
         })
     }

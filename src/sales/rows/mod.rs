@@ -13,6 +13,7 @@ pub mod timetable;
 
 use crate::domain::grant_names::FIRST_GRANT;
 use crate::domain::ids::SaleId;
+use crate::domain::needs::Needs;
 use crate::domain::order_life::PaymentTerms;
 use crate::domain::policy::PurchasePolicy;
 use crate::domain::sale::{Sale, SaleStatus};
@@ -33,6 +34,7 @@ use chrono::NaiveDateTime;
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 pub use grants::GrantRows;
+use std::sync::Arc;
 
 mysql_handle! {
     /// The sales: created, read and changed.
@@ -65,6 +67,7 @@ struct SaleRow {
     hidden: bool,
     version: u32,
     drop_id: Option<Vec<u8>>,
+    needs: Option<String>,
 }
 
 impl SaleRow {
@@ -90,6 +93,7 @@ impl SaleRow {
             hidden: sale.hidden,
             version: sale.version,
             drop_id: sale.in_drop.as_ref().map(|drop| drop.drop_id.as_str().as_bytes().to_vec()),
+            needs: sale.needs.as_ref().map(|needs| needs.text()),
         })
     }
 
@@ -132,6 +136,7 @@ impl SaleRow {
             epoch: self.epoch,
             hidden: self.hidden,
             version: self.version,
+            needs: self.needs.map(|text| Arc::new(Needs::of_text(&text))),
             in_drop,
         })
     }

@@ -26,6 +26,7 @@ diesel::table! {
         closings -> Unsigned<Integer>,
         created_at -> Datetime,
         drop_id -> Nullable<Binary>,
+        needs -> Nullable<Varchar>,
     }
 }
 

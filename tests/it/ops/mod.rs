@@ -17,6 +17,7 @@ mod ended_sales;
 mod metrics;
 mod operator_acts;
 mod output;
+mod passes;
 mod readiness;
 mod sale_auto_close;
 mod sale_changes;

@@ -1,6 +1,7 @@
 //! What buyers and the shop do at a system: purchases, repeats, waiting, payments; and HTTP that no good client sends.
 
 pub mod orders;
+pub mod passes;
 pub mod purchases;
 pub mod raw_http;
 pub mod refusals;

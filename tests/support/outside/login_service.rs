@@ -103,9 +103,13 @@ impl LoginService {
 
     /// A token that names the key `kid`.
     pub fn token(&self, kid: &str, sub: &str, exp: i64) -> String {
+        self.signed(kid, &json!({ "iss": "seckill", "aud": "seckill", "sub": sub, "exp": exp }))
+    }
+
+    /// Any claims, in a token that names the key `kid`.
+    pub fn signed(&self, kid: &str, claims: &Value) -> String {
         let header = json!({ "alg": self.algorithm, "typ": "JWT", "kid": kid });
-        let claims = json!({ "iss": "seckill", "aud": "seckill", "sub": sub, "exp": exp });
-        let [header, claims] = [header, claims].map(|part| base64_url(part.to_string().as_bytes()));
+        let [header, claims] = [&header, claims].map(|part| base64_url(part.to_string().as_bytes()));
         let text = format!("{header}.{claims}");
         let random = SystemRandom::new();
         let signature = match &self.key {

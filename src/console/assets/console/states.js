@@ -9,6 +9,7 @@ export const states = {
   'state-P1-S6': ['ended', '已结束'],
   'state-P1-S7': ['paused', '已暂停'],
   'state-P1-S8': ['overloaded', '过载'],
+  'state-P1-Q1': ['buyer lacks what the sale needs', '买家不符合要求'],
   'state-P1-Q2': ['buyer is blocked', '买家受限'],
   'state-P2-R0': ['admitted', '预扣成功'],
   'state-P2-R1': ['duplicate buyer', '重复购买'],

@@ -58,6 +58,11 @@ async function persist(attempt, tell) {
   return answer;
 }
 
+/** Why a call was refused, in words; of a sale that needs something also what. */
+function whyNot({ status, body: { title, code, detail } }) {
+  return code === 'P1-Q1' && detail ? `${title} (${detail})` : title ?? String(status);
+}
+
 /**
  * Buys one unit. `tell({step, detail, requestId, why})` gets every step: `place`, `token`, `asking`, `queued`, `refused`,
  * `unknown`. Returns the request id when somebody may still answer for it.
@@ -68,7 +73,7 @@ export async function buy(sale, token, tell) {
     tell({ step: 'place' });
     const { ticket, refused } = await room(sale.sale_id, token, tell);
     if (refused) {
-      tell({ step: 'refused', why: refused.body.title ?? String(refused.status) });
+      tell({ step: 'refused', why: whyNot(refused) });
       return null;
     }
     headers['Seckill-Place'] = ticket;
@@ -76,7 +81,7 @@ export async function buy(sale, token, tell) {
   tell({ step: 'token' });
   const issued = await persist(() => call('POST', `/v1/sales/${sale.sale_id}/tokens`, { token, headers }), tell);
   if (issued.status !== 201) {
-    tell({ step: 'refused', why: issued.body.title ?? String(issued.status) });
+    tell({ step: 'refused', why: whyNot(issued) });
     return null;
   }
   const requestId = issued.body.request_id;
@@ -91,7 +96,7 @@ export async function buy(sale, token, tell) {
     tell({ step: 'unknown', requestId, detail: t('gave-up') });
     return answer.status === 503 ? null : requestId;
   }
-  tell({ step: 'refused', why: answer.body.title ?? String(answer.status) });
+  tell({ step: 'refused', why: whyNot(answer) });
   return null;
 }
 

@@ -15,6 +15,8 @@ export const dictionary = {
   'one-each': ['One each', '每人一件'],
   'limit-each': ['At most {n} each', '每人最多 {n} 件'],
   'no-limit': ['As many as you like', '不限购'],
+  'for-buyers': ['For buyers with {what}', '仅限：{what}'],
+  'a-pass': ['a pass', '通行证'],
   lots: ['Choose', '选择'],
   'drop-limit': ['{n} in all of this drop', '本组合活动合计限购 {n} 件'],
   'starts-in': ['Starts in', '距开始'],

@@ -64,7 +64,7 @@ function page() {
   choose.addEventListener('change', () => { location.search = `?sale=${encodeURIComponent(choose.value)}`; });
   parts = {
     button, other, choose,
-    title: h('h1', {}), price: h('p', { class: 'price num' }), limit: h('span', { class: 'badge' }), dropLimit: h('span', { class: 'badge', id: 'drop-limit' }), lots: h('nav', { class: 'lots', id: 'lots', 'aria-label': t('lots') }), left: h('p', { id: 'left', class: 'small' }), terms: h('p', { id: 'terms', class: 'small quiet' }),
+    title: h('h1', {}), price: h('p', { class: 'price num' }), limit: h('span', { class: 'badge' }), dropLimit: h('span', { class: 'badge', id: 'drop-limit' }), needs: h('span', { class: 'badge', id: 'needs' }), lots: h('nav', { class: 'lots', id: 'lots', 'aria-label': t('lots') }), left: h('p', { id: 'left', class: 'small' }), terms: h('p', { id: 'terms', class: 'small quiet' }),
     meter: h('span', {}), clockWords: h('span', { class: 'quiet' }), clock: h('strong', { id: 'clock' }), steps: h('ol', { class: 'steps', id: 'steps', 'aria-live': 'polite' }),
     who: h('p', { class: 'small quiet', id: 'visitor' }), problem: h('p', { class: 'note bad', role: 'alert', id: 'problem', hidden: true }),
     crowd: crowdPanel(() => state.sale, read), payment: paymentBox(readAgain),
@@ -76,7 +76,7 @@ function page() {
       h('div', { class: 'end' }, choose, language)),
     h('main', {}, parts.problem,
       h('section', { class: 'card product' }, h('div', { class: 'art' }, h('img', { src: 'phone.svg', alt: '', width: 360, height: 360 })),
-        h('div', { class: 'offer' }, h('div', { class: 'row' }, h('span', { class: 'badge bad' }, t('demo-only')), parts.limit, parts.dropLimit), parts.title, parts.price, parts.lots,
+        h('div', { class: 'offer' }, h('div', { class: 'row' }, h('span', { class: 'badge bad' }, t('demo-only')), parts.limit, parts.dropLimit, parts.needs), parts.title, parts.price, parts.lots,
           h('div', { class: 'stock' }, h('div', { class: 'meter', 'aria-hidden': 'true' }, parts.meter), parts.left),
           h('p', { class: 'clock' }, parts.clockWords, parts.clock), button, parts.terms)),
       h('div', { class: 'panels' },
@@ -130,10 +130,18 @@ function draw() {
   // The limit of the drop says enough where the sale has none.
   parts.limit.hidden = sale.per_user_limit === null && Boolean(state.drop?.limit);
   say(parts.limit, sale.per_user_limit === null ? t('no-limit') : sale.per_user_limit === 1 ? t('one-each') : t('limit-each', { n: sale.per_user_limit }));
+  parts.needs.hidden = sale.needs === null;
+  say(parts.needs, sale.needs === null ? '' : t('for-buyers', { what: needed(sale.needs) }));
   mostLeft = Math.max(mostLeft, sale.remaining ?? 0);
   parts.meter.style.width = `${sale.remaining === null ? 0 : (100 * sale.remaining) / mostLeft}%`;
   say(parts.left, sale.remaining === null ? t('left-unknown') : t('left', { n: count(sale.remaining) }));
   tick();
+}
+
+/** What a sale needs of its buyers, in a few words. */
+function needed({ pass, ...facts }) {
+  const words = Object.entries(facts).map(([fact, values]) => `${fact} ${values.join(' / ')}`);
+  return (pass ? [...words, t('a-pass')] : words).join(', ');
 }
 
 function tick() {

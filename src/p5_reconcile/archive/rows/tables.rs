@@ -247,6 +247,7 @@ pub const TABLES: [ArchiveTable; 13] = [
             ("version", Is),
             ("closings", Is),
             ("drop_id", Utf8),
+            ("needs", Is),
             ("created_at", Text),
         ],
         units: Some("stock"),

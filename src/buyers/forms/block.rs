@@ -1,6 +1,6 @@
 //! A block as an operator asks for it: the same for the admin API and the command line.
 
-use super::rows::NewBlock;
+use crate::buyers::rows::NewBlock;
 use crate::domain::ids::UserId;
 use crate::domain::instant;
 use crate::http::bad_form::{BadForm, bad};

@@ -1,0 +1,2 @@
+-- Sells every sale to everybody; for development databases only.
+ALTER TABLE sales DROP COLUMN needs;

@@ -1,0 +1,105 @@
+//! Whether a buyer has what a sale needs (Q1): facts of the access token, and a pass.
+//!
+//! Input: a sale with needs, the buyer, and what the buyer's call shows. Output: nothing, or the refusal with what is needed. No
+//! server is asked. A sale without needs reads none of it. Keeps the keys of passes; a crash leaves nothing.
+
+mod passes;
+mod shown;
+
+pub(crate) use shown::ShownFacts;
+
+use super::access_tokens::Authenticator;
+use super::key_set::{AuthKeyError, KeySetRefresher};
+use crate::config::{FactClaims, Settings};
+use crate::domain::facts::fact_values;
+use crate::domain::ids::UserId;
+use crate::domain::needs::Needs;
+use crate::domain::sale::Sale;
+use crate::domain::states::{P1Entry, State};
+use crate::http::problem::{Kind, Problem};
+use crate::runtime::Stopper;
+use crate::telemetry::count;
+use passes::PassChecks;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+/// Judges buyers by what they show. One a process.
+pub(crate) struct Entitlements {
+    claims: FactClaims,
+    passes: PassChecks,
+}
+
+impl Entitlements {
+    /// Reads the keys of `[passes]`.
+    ///
+    /// # Errors
+    /// A file of keys cannot be used.
+    pub(crate) fn new(settings: &Settings) -> Result<Self, AuthKeyError> {
+        let [ours, of_shop] = settings.pass_keys();
+        let checks = |keys: Option<_>| keys.map(|keys| Authenticator::of_passes(&keys)).transpose();
+        let passes = PassChecks { ours: checks(ours)?, of_shop: checks(of_shop)? };
+        Ok(Self { claims: settings.auth.facts.clone(), passes })
+    }
+
+    /// What keeps the shop's keys up to date; once. None without such keys.
+    pub(crate) fn refresher(&self, settings: &Settings, stopper: &Stopper) -> Option<KeySetRefresher> {
+        let [_, of_shop] = settings.pass_keys();
+        self.passes.of_shop.as_ref()?.refresher(&of_shop?, stopper)
+    }
+
+    /// Whether access tokens have facts.
+    pub(super) fn reads_access_tokens(&self) -> bool {
+        !self.claims.is_empty()
+    }
+
+    /// Whether there are passes.
+    pub(super) const fn reads_passes(&self) -> bool {
+        self.passes.ours.is_some() || self.passes.of_shop.is_some()
+    }
+
+    /// Why this buyer may not buy in this sale, if so.
+    #[must_use]
+    pub(crate) fn refusal(&self, sale: &Sale, buyer: &UserId, shown: Option<&ShownFacts>) -> Option<Problem> {
+        let needs = sale.needs.as_ref()?;
+        let judged = match shown {
+            Some(shown) => self.judge((needs, sale), buyer, shown),
+            None => Err(not_entitled(needs)),
+        };
+        let problem = judged.err()?;
+        count(State::P1(P1Entry::NotEntitled), 1);
+        Some(problem)
+    }
+
+    /// A pass is read only where the access token does not do.
+    fn judge(&self, (needs, sale): (&Arc<Needs>, &Sale), buyer: &UserId, shown: &ShownFacts) -> Result<(), Problem> {
+        let token = shown.token_claims();
+        let by_token = |fact: &str, value: &str| {
+            let claim = self.claims.of(fact).and_then(|claim| token.get(claim));
+            claim.is_some_and(|claim| has_value(claim, value))
+        };
+        if needs.are_met(by_token, false) {
+            return Ok(());
+        }
+        let pass: Option<Map<String, Value>> = match shown.pass()? {
+            Some(text) if self.reads_passes() => Some(self.passes.claims(text, sale, buyer)?),
+            Some(_) | None => None,
+        };
+        let by_either = |fact: &str, value: &str| {
+            let claim = pass.as_ref().and_then(|claims| claims.get(fact));
+            by_token(fact, value) || claim.is_some_and(|claim| has_value(claim, value))
+        };
+        if needs.are_met(by_either, pass.is_some()) { Ok(()) } else { Err(not_entitled(needs)) }
+    }
+}
+
+fn has_value(claim: &Value, value: &str) -> bool {
+    fact_values(claim).iter().any(|has| has == value)
+}
+
+/// The sale needs something that was not shown.
+fn not_entitled(needs: &Arc<Needs>) -> Problem {
+    let [english, chinese] = needs.words();
+    Kind::NotEntitled
+        .because_both(format!("this sale needs {english}"), format!("该活动需要：{chinese}"))
+        .needs(needs.clone())
+}
