@@ -6,6 +6,7 @@ mod import;
 mod needs;
 mod new_drop;
 mod new_sale;
+mod payment_rules;
 mod timetable;
 mod units;
 

@@ -25,6 +25,17 @@ fn reconciler(world: &World) -> KillableProcess {
     world.process("reconcile", "", &set)
 }
 
+/// A sale that Redis has sold one of, and that the database does not know any more.
+async fn sold_and_forgotten(world: &World) -> SaleId {
+    let gone = world.sale("gone", 10, None).await;
+    world.bought(&gone, "alice").await;
+    world.lose_the_outbox().await;
+    for table in ["stock_flow", "stock_grants", "sales"] {
+        world.sql(&format!("DELETE FROM {table} WHERE sale_id = 'gone'")).await;
+    }
+    gone
+}
+
 #[test]
 fn damage_to_redis_and_to_the_tables_is_paged() {
     run_waiting(async {
@@ -60,12 +71,7 @@ fn damage_to_redis_and_to_the_tables_is_paged() {
         lost.resolves().await;
 
         let unknown = tower.before("the row of a sale that sold is deleted", &["SeckillSaleUnknown"]).await;
-        let gone = world.sale("gone", 10, None).await;
-        world.bought(&gone, "alice").await;
-        world.lose_the_outbox().await;
-        for table in ["stock_flow", "stock_grants", "sales"] {
-            world.sql(&format!("DELETE FROM {table} WHERE sale_id = 'gone'")).await;
-        }
+        let gone = sold_and_forgotten(&world).await;
         unknown.fires().await;
         world.redis(&["UNLINK", &world.servers.redis.keys.meta(0, &gone)]).await;
         unknown.resolves().await;
