@@ -9,7 +9,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 
 /// The promises, and the checker's rules that would show one broken.
-const PROMISES: [(&str, &[&str]); 11] = [
+const PROMISES: [(&str, &[&str]); 12] = [
     ("acknowledged and lost", &["C3-lost", "C3-limbo", "C3-torn", "C6"]),
     ("duplicate orders, or above the limit", &["C2"]),
     ("oversold", &["C1"]),
@@ -21,6 +21,7 @@ const PROMISES: [(&str, &[&str]); 11] = [
     ("findings of the audit that nothing confirms", &["C13"]),
     ("answers to operators that are not so", &["C14"]),
     ("events that the shop never got by webhook", &["C15"]),
+    ("events of sales that were never published", &["C16"]),
 ];
 
 /// Where reports are.

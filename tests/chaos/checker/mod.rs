@@ -23,8 +23,9 @@
 //! | C13 | the product's audit reported something beside the crowd that no other rule finds, but a leak, which may be mended since |
 //! | C14 | an operator's act is not on record as it was answered, units were added or withdrawn unasked, or a paused sale accepted a purchase |
 //! | C15 | the shop did not get an event by webhook |
+//! | C16 | an event of a sale was never published to downstream systems, or two have one version |
 //!
-//! C12 is checked where a run listens to the events. C9, the drain time, is measured by the caller (`drain.json`) and only reported.
+//! C12 and C16 are checked where a run listens to the events. C9, the drain time, is measured by the caller (`drain.json`) and only reported.
 
 mod figures;
 mod index;
@@ -87,12 +88,14 @@ pub fn check(dir: &Path) -> Verdict {
     judge(&input, found)
 }
 
-/// Checks what is in `dir`, with C12.
+/// Checks what is in `dir`, with C12 and C16.
 pub fn check_with_published(dir: &Path) -> Verdict {
     let mut found = Found::default();
     let published = read::lines(dir, "published", &mut found);
-    let input = Input { published, ..Input::read(dir, &mut found) };
+    let announced = read::lines(dir, "announced", &mut found);
+    let input = Input { published, announced, ..Input::read(dir, &mut found) };
     rules::published::check(&Index::of(&input), &mut found);
+    rules::published::check_announced(&input, &mut found);
     judge(&input, found)
 }
 

@@ -77,6 +77,8 @@ lines! {
     Reported { sale_id: Option<String>, code: String, detail: String, }
     /// An event that downstream systems got.
     Published { rid: String, status: String, version: Option<u64>, payment_id: Option<String>, }
+    /// An event of a sale that downstream systems got.
+    Announced { key: String, sale_id: String, version: u64, }
     /// A call of an operator.
     Act {
         act: String, sale: String, about: Option<String>, units: Option<i64>, invoke_ms: u64, complete_ms: u64, result: String,
@@ -114,6 +116,7 @@ pub struct Input {
     pub relay_dlq: Vec<Entry>,
     pub rabbit: Vec<Message>,
     pub published: Vec<Published>,
+    pub announced: Vec<Announced>,
     /// What a shop got by webhook; of a run with one.
     pub received: Option<Vec<Published>>,
     pub destroyed: Vec<Destroyed>,

@@ -1,7 +1,7 @@
 //! What downstream systems got: a queue on the events exchange, from before the first purchase on. It is a quorum queue, so
 //! that it outlives the deaths of the broker, and no fault is aimed at it.
 //!
-//! Output: `published.jsonl`, a line for each event. The lines of a dump are written before their messages are acknowledged, and each dump
+//! Output: `published.jsonl`, a line for each event of a request or an order, and `announced.jsonl` for those of sales. The lines of a dump are written before their messages are acknowledged, and each dump
 //! writes behind the one before: an event may be there twice.
 
 use super::rabbit::open;
@@ -54,14 +54,21 @@ pub(super) async fn dump(url: &str, prefix: &str, dir: &Path) {
 
 async fn take(url: &str, queue: &str, dir: &Path) -> Result<(), Error> {
     let (connection, channel) = open(url).await?;
-    let mut lines = String::new();
+    let (mut published, mut announced) = (String::new(), String::new());
     let mut last = None;
     while let Some((got, _, body)) = channel.basic_get(BasicGetArguments::new(queue)).await? {
         last = Some(got.delivery_tag());
-        lines.extend(events(got.routing_key(), &body).iter().map(|event| format!("{event}\n")));
+        let key = got.routing_key();
+        let (lines, fields) = match key.starts_with("sale.") {
+            true => (&mut announced, &["sale_id", "version"][..]),
+            false => (&mut published, &["rid", "status", "version", "payment_id"][..]),
+        };
+        lines.extend(events(key, &body, fields).iter().map(|event| format!("{event}\n")));
     }
-    let file = OpenOptions::new().create(true).append(true).open(dir.join("published.jsonl"));
-    file.expect("a file").write_all(lines.as_bytes()).expect("written");
+    for (name, lines) in [("published.jsonl", published), ("announced.jsonl", announced)] {
+        let file = OpenOptions::new().create(true).append(true).open(dir.join(name));
+        file.expect("a file").write_all(lines.as_bytes()).expect("written");
+    }
     if let Some(tag) = last {
         channel.basic_ack(BasicAckArguments::new(tag, true)).await?;
     }
@@ -71,17 +78,15 @@ async fn take(url: &str, queue: &str, dir: &Path) -> Result<(), Error> {
 }
 
 /// The events of a message; of one that cannot be read a line that the checker cannot read either.
-fn events(key: &str, body: &[u8]) -> Vec<Value> {
+fn events(key: &str, body: &[u8], fields: &[&str]) -> Vec<Value> {
     let message: Value = serde_json::from_slice(body).unwrap_or_default();
     let Some(events) = message["events"].as_array() else {
         return vec![json!({ "key": key, "unreadable": String::from_utf8_lossy(body) })];
     };
     let line = |event: &Value| {
-        let field = |name: &str| event[name].clone();
-        json!({
-            "key": key, "rid": field("rid"), "status": field("status"), "version": field("version"),
-            "payment_id": field("payment_id"),
-        })
+        let mut line = json!({ "key": key });
+        fields.iter().for_each(|name| line[*name] = event[*name].clone());
+        line
     };
     events.iter().map(line).collect()
 }
@@ -89,8 +94,9 @@ fn events(key: &str, body: &[u8]) -> Vec<Value> {
 #[test]
 fn events_that_share_a_message_are_listed_one_by_one() {
     let body = br#"{"v":1,"events":[{"rid":"1","status":"PAID","version":2},{"rid":"2","status":"FAILED"}]}"#;
-    let listed = events("order.x", body);
+    let fields = ["rid", "status", "version"];
+    let listed = events("order.x", body, &fields);
     assert_eq!((&listed[0]["rid"], &listed[0]["version"]), (&json!("1"), &json!(2)));
     assert_eq!((&listed[1]["status"], &listed[1]["version"]), (&json!("FAILED"), &Value::Null));
-    assert!(events("order.x", b"{").first().is_some_and(|line| line.get("rid").is_none()));
+    assert!(events("order.x", b"{", &fields).first().is_some_and(|line| line.get("rid").is_none()));
 }

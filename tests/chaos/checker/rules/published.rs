@@ -1,5 +1,5 @@
 //! C12: what became of requests, orders and payments was published to downstream systems, each at least once. C15: and a shop got all of it
-//! by webhook. Its deliveries are written with the change, so nothing excuses one that is missing.
+//! by webhook. Its deliveries are written with the change, so nothing excuses one that is missing. C16: so were the events of sales.
 //!
 //! The consumer publishes an outcome between its commit and its acknowledgement, also when it loses its queue meanwhile. Where it dies in
 //! between, or does not know of its commit, the redelivery publishes it, and who destroys the messages of the broker destroys that: such
@@ -9,7 +9,7 @@ use super::super::Found;
 use super::super::index::Index;
 use super::super::read::{Input, Outcome};
 use chrono::{DateTime, NaiveDateTime};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Between the loss of a consumer, whose message returns to its queue, and the row of what it had in hand: it writes on without its
 /// connection, for as long as a transaction may wait. Milliseconds.
@@ -24,6 +24,23 @@ pub fn check(index: &Index<'_>, found: &mut Found) {
     }
     orders(index, found);
     refunds(index, found);
+}
+
+/// Checks C16: the events of a sale have the versions from 1 on, each one event, however often it was published.
+pub fn check_announced(input: &Input, found: &mut Found) {
+    let mut sales: BTreeMap<&str, BTreeMap<u64, BTreeSet<&str>>> = BTreeMap::new();
+    for event in &input.announced {
+        sales.entry(&event.sale_id).or_default().entry(event.version).or_default().insert(&event.key);
+    }
+    for (sale, versions) in sales {
+        let last = versions.keys().copied().max().unwrap_or(0);
+        for version in (1..=last).filter(|version| !versions.contains_key(version)) {
+            found.add("C16", format!("event {version} of sale {sale} was never published, {last} was"));
+        }
+        for (version, keys) in versions.iter().filter(|(_, keys)| keys.len() > 1) {
+            found.add("C16", format!("version {version} of sale {sale} is of several events: {keys:?}"));
+        }
+    }
 }
 
 /// What a reader of the report needs to find out why: no run's folder outlives the next run.

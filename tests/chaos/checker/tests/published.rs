@@ -1,6 +1,6 @@
 //! The rule about what downstream systems got: C12.
 
-use super::super::read::{Destroyed, Flow, Grant, Payment, Published, Units};
+use super::super::read::{Announced, Destroyed, Flow, Grant, Payment, Published, Units};
 use super::{SampleRun, broken, verdict};
 
 impl SampleRun {
@@ -124,4 +124,22 @@ fn c15_the_shop_got_no_webhook() {
         received.remove(0);
         run.input.received = Some(received);
     });
+}
+
+#[test]
+fn c16_an_event_of_a_sale_is_missing_or_has_the_version_of_another() {
+    let announced = |run: &mut SampleRun, events: &[(&str, u64)]| {
+        let event = |(key, version): &(&str, u64)| Announced {
+            key: (*key).to_owned(),
+            sale_id: "many".to_owned(),
+            version: *version,
+        };
+        run.input.announced = events.iter().map(event).collect();
+    };
+    let mut run = SampleRun::correct();
+    // At least once, and in any order.
+    announced(&mut run, &[("sale.sold_out", 2), ("sale.opened", 1), ("sale.sold_out", 2)]);
+    assert!(verdict(&run).is_green(), "{:#?}", verdict(&run).violations);
+    broken("C16", "event 2 of sale many", |run| announced(run, &[("sale.opened", 1), ("sale.back", 3)]));
+    broken("C16", "version 1 of sale many", |run| announced(run, &[("sale.opened", 1), ("sale.paused", 1)]));
 }

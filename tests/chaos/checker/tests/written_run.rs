@@ -36,6 +36,7 @@ impl SampleRun {
         put(&dir, "redis_relay_dlq", &input.relay_dlq);
         put(&dir, "rabbit", &input.rabbit);
         put(&dir, "published", &input.published);
+        put(&dir, "announced", &input.announced);
         put(&dir, "audit_findings", &input.findings);
         put(&dir, "operators", &input.acts);
         if let Some(received) = &input.received {
