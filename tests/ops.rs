@@ -233,7 +233,10 @@ fn every_complaint_of_the_doctor_has_its_row_in_the_runbook() {
         checks.insert(row.to_owned());
     }
     // The place of public keys: each kind of it has a key.
-    checks.extend(between("src/p1_entry/key_set/source.rs", "(_) => \"", &['"']));
+    for opening in ["Self::Auth => \"", "Self::Passes => \""] {
+        let keys = between("src/config/key_settings.rs", opening, &['"']);
+        checks.extend(keys.into_iter().filter(|key| key.contains(".jwks_") || key.ends_with(".key_file")));
+    }
     let advice = read("src/cli/doctor/advice.rs");
     let arms = advice.lines().filter_map(|line| line.split_once(" => ")).map(|(names, _)| names);
     checks.extend(arms.flat_map(|names| names.split('"').skip(1).step_by(2)).map(str::to_owned));

@@ -75,15 +75,13 @@ struct AccessClaims {
 impl Authenticator {
     /// Reads the keys of `[auth]`; those of `auth.jwks_url` come with [`Self::refresher`].
     pub fn new(settings: &Auth) -> Result<Self, AuthKeyError> {
-        let refused = RefusalCounts::new("seckill_p1_entry_tokens_refused_total");
-        let checks = Self::with(&settings.keys(), refused, |algorithm| validation(algorithm, settings))?;
+        let checks = Self::with(&settings.keys(), |algorithm| validation(algorithm, settings))?;
         Ok(Self { usual: Some(UsualTokens::new(settings)), ..checks })
     }
 
     /// The same for passes with these keys. What a pass is for is not judged here.
     pub(super) fn of_passes(keys: &KeySettings<'_>) -> Result<Self, AuthKeyError> {
-        let refused = RefusalCounts::new("seckill_p1_entry_passes_refused_total");
-        Self::with(keys, refused, |algorithm| {
+        Self::with(keys, |algorithm| {
             let mut validation = validation_in_time(algorithm, keys.leeway_s);
             validation.validate_aud = false;
             validation.set_required_spec_claims(&["exp", "sub"]);
@@ -91,18 +89,14 @@ impl Authenticator {
         })
     }
 
-    fn with(
-        settings: &KeySettings<'_>,
-        refused: RefusalCounts,
-        validation: impl Fn(Algorithm) -> Validation,
-    ) -> Result<Self, AuthKeyError> {
+    fn with(settings: &KeySettings<'_>, validation: impl Fn(Algorithm) -> Validation) -> Result<Self, AuthKeyError> {
         jwt::install();
         let (keys, source) = CurrentKeys::read(settings)?;
         Ok(Self {
             keys: Arc::new(keys),
             source: Mutex::new(source),
             validations: settings.algorithms.iter().map(|algorithm| (*algorithm, validation(*algorithm))).collect(),
-            refused,
+            refused: RefusalCounts::new(settings.section),
             signature_checks: metrics::counter!("seckill_p1_entry_signature_checks_total"),
             usual: None,
         })

@@ -2,6 +2,7 @@
 //!
 //! Input: an error of a check. Output: one reason of a fixed list, and a text. Keeps counters only.
 
+use crate::config::KeySection;
 use jsonwebtoken::errors::{Error, ErrorKind};
 use metrics::Counter;
 use std::borrow::Cow;
@@ -113,10 +114,13 @@ impl From<&Error> for AccessDenied {
 pub(super) struct RefusalCounts([Counter; TokenRefusal::LABELS.len()]);
 
 impl RefusalCounts {
-    /// Under this name of a metric.
-    pub(super) fn new(metric: &'static str) -> Self {
+    /// Of this kind of token.
+    pub(super) fn new(section: KeySection) -> Self {
         Self(TokenRefusal::LABELS.map(|label| {
-            let counter = metrics::counter!(metric, "why" => label);
+            let counter = match section {
+                KeySection::Auth => metrics::counter!("seckill_p1_entry_tokens_refused_total", "why" => label),
+                KeySection::Passes => metrics::counter!("seckill_p1_entry_passes_refused_total", "why" => label),
+            };
             counter.increment(0);
             counter
         }))

@@ -83,7 +83,7 @@ impl KeySetRefresher {
         let now = Instant::now();
         // A file was read a moment ago; the issuer's first set is awaited.
         let due = if source.is_remote() { now } else { now + pauses.reread };
-        let figures = KeyFigures::of(settings.section);
+        let figures = KeyFigures(settings.section);
         figures.are_stale(false);
         for result in ["changed", "same", "failed"] {
             figures.count(result, 0);
@@ -160,29 +160,23 @@ impl Worker for KeySetRefresher {
 }
 
 /// The figures of one kind of keys.
-struct KeyFigures {
-    reads: &'static str,
-    stale: &'static str,
-}
+struct KeyFigures(KeySection);
 
 impl KeyFigures {
-    const fn of(section: KeySection) -> Self {
-        match section {
-            KeySection::Auth => {
-                Self { reads: "seckill_p1_entry_key_reads_total", stale: "seckill_p1_entry_keys_stale" }
-            }
-            KeySection::Passes => {
-                Self { reads: "seckill_p1_entry_pass_key_reads_total", stale: "seckill_p1_entry_pass_keys_stale" }
-            }
-        }
-    }
-
     fn count(&self, result: &'static str, readings: u64) {
-        metrics::counter!(self.reads, "result" => result).increment(readings);
+        let counter = match self.0 {
+            KeySection::Auth => metrics::counter!("seckill_p1_entry_key_reads_total", "result" => result),
+            KeySection::Passes => metrics::counter!("seckill_p1_entry_pass_key_reads_total", "result" => result),
+        };
+        counter.increment(readings);
     }
 
     fn are_stale(&self, are_so: bool) {
-        metrics::gauge!(self.stale).set(f64::from(u8::from(are_so)));
+        let gauge = match self.0 {
+            KeySection::Auth => metrics::gauge!("seckill_p1_entry_keys_stale"),
+            KeySection::Passes => metrics::gauge!("seckill_p1_entry_pass_keys_stale"),
+        };
+        gauge.set(f64::from(u8::from(are_so)));
     }
 }
 
