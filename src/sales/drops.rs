@@ -77,7 +77,7 @@ impl SaleControl {
                 json!({ "releases": releases, "rollover_to": plan.rollover_to });
         }
         let act = SaleAct { actor, operation: Operation::SaleCreate, sale_id: &first.sale_id, asked };
-        let creating = async { Ok(self.rows.sales.create_drop(drop, sales).await?) };
+        let creating = async { Ok(self.rows.sales.create_all(&[(Some(drop), sales)]).await?) };
         match self.on_record(act, creating).await {
             Ok(()) => Ok(DropCreated::Now),
             Err(SaleControlError::Sale(SaleError::DropExists(id))) => {

@@ -3,9 +3,7 @@
 use crate::domain::drops::SalesDrop;
 use crate::domain::ids::{DropId, SaleId};
 use crate::domain::sale::{Sale, SaleStatus};
-use crate::domain::timetable::Timetable;
-use crate::sales::rows::error::SaleError;
-use crate::sales::rows::{ARCHIVED, SaleRow, SaleRows, acts};
+use crate::sales::rows::{SaleRow, SaleRows, acts};
 use crate::sales::sale_change::START_SETTLED_S;
 use crate::store::mysql::codes::{read_sale_id, unreadable};
 use crate::store::mysql::fault::DbError;
@@ -182,43 +180,5 @@ impl SaleRows {
             acts::pending_is_written();
         }
         Ok(closed)
-    }
-
-    /// Creates a drop and all its sales with their timetables, or nothing. `sales` are those of `drop`, in it.
-    ///
-    /// # Errors
-    /// [`SaleError::Exists`] or [`SaleError::Archived`] names the first of its sales whose id is taken; of a drop whose id is taken it
-    /// is [`SaleError::DropExists`]. Nothing is written then.
-    pub async fn create_drop(&self, drop: &SalesDrop, sales: &[(Sale, Timetable)]) -> Result<(), SaleError> {
-        let row = DropRow::of(drop);
-        let sale_rows = sales.iter().map(|(sale, plan)| Ok((SaleRow::of(sale)?, sale, plan)));
-        let sale_rows = sale_rows.collect::<Result<Vec<_>, DbError>>()?;
-        // Which of them is taken: the error of the database does not say.
-        let mut reached = None;
-        let created = self
-            .db
-            .run("drop_create", async |conn| {
-                transaction(conn, async |conn| {
-                    diesel::insert_into(drops::table).values(&row).execute(conn).await?;
-                    for (sale_row, sale, plan) in &sale_rows {
-                        reached = Some(sale.sale_id.clone());
-                        sale_row.insert(conn, sale, plan).await?;
-                        acts::insert_pending(conn, &sale.sale_id).await?;
-                    }
-                    Ok::<_, DbError>(())
-                })
-                .await
-            })
-            .await;
-        match (created, reached) {
-            (Ok(()), _) => {
-                acts::pending_is_written();
-                Ok(())
-            }
-            (Err(DbError::Duplicate(_)), None) => Err(SaleError::DropExists(drop.drop_id.clone())),
-            (Err(DbError::Duplicate(key)), Some(sale)) if key == ARCHIVED => Err(SaleError::Archived(sale)),
-            (Err(DbError::Duplicate(_)), Some(sale)) => Err(SaleError::Exists(sale)),
-            (Err(error), _) => Err(error.into()),
-        }
     }
 }

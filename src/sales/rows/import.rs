@@ -31,7 +31,7 @@ pub(crate) struct KnownOfImport {
 }
 
 /// What a file makes: the drop, if it is one, and its sales.
-pub(crate) type NewSales<'a> = (Option<&'a SalesDrop>, &'a [(Sale, Timetable)]);
+pub type NewSales<'a> = (Option<&'a SalesDrop>, &'a [(Sale, Timetable)]);
 
 /// What an insert was about when it failed.
 enum Reached {
@@ -77,7 +77,7 @@ impl SaleRows {
     ///
     /// # Errors
     /// [`SaleError::Exists`], [`SaleError::Archived`] or [`SaleError::DropExists`] names the first id that is taken. Nothing is written then.
-    pub(crate) async fn create_all(&self, new: &[NewSales<'_>]) -> Result<(), SaleError> {
+    pub async fn create_all(&self, new: &[NewSales<'_>]) -> Result<(), SaleError> {
         let mut rows = Vec::with_capacity(new.len());
         for (drop, sales) in new {
             let of_sales = sales.iter().map(|(sale, plan)| Ok((SaleRow::of(sale)?, sale, plan)));

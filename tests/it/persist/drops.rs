@@ -37,7 +37,7 @@ async fn created(db: &Db, drop: &SalesDrop) -> Result<(), SaleError> {
             (sale, seckill::domain::timetable::Timetable::default())
         })
         .collect();
-    rows(db).sales.create_drop(drop, &sales).await
+    rows(db).sales.create_all(&[(Some(drop), &sales)]).await
 }
 
 #[derive(diesel::QueryableByName)]

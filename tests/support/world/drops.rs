@@ -41,7 +41,7 @@ impl World {
             (sale, plan)
         };
         let sales: Vec<_> = sale_ids.iter().map(sale).collect();
-        self.servers.rows.sales.create_drop(&drop, &sales).await.expect("create");
+        self.servers.rows.sales.create_all(&[(Some(&drop), &sales)]).await.expect("create");
         sale_ids
     }
 }
