@@ -20,7 +20,7 @@ use crate::http::problem::{Kind, Problem};
 use crate::runtime::Stopper;
 use crate::telemetry::count;
 use passes::PassChecks;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::sync::Arc;
 
 /// Judges buyers by what they show. One a process.
@@ -80,10 +80,7 @@ impl Entitlements {
         if needs.are_met(by_token, false) {
             return Ok(());
         }
-        let pass: Option<Map<String, Value>> = match shown.pass()? {
-            Some(text) if self.reads_passes() => Some(self.passes.claims(text, sale, buyer)?),
-            Some(_) | None => None,
-        };
+        let pass = shown.pass()?.map(|text| self.passes.claims(text, sale, buyer)).transpose()?;
         let by_either = |fact: &str, value: &str| {
             let claim = pass.as_ref().and_then(|claims| claims.get(fact));
             by_token(fact, value) || claim.is_some_and(|claim| has_value(claim, value))

@@ -18,16 +18,11 @@ use std::collections::HashSet;
 /// An audit of each sale of which only Redis knows that it was sold, by id.
 pub async fn unknown_sales(context: &ReconcileContext) -> Result<Vec<SaleAudit>, ReconcileError> {
     let there = context.redis.sale_keys.all_ids().await?;
-    let mut sold = Vec::new();
     let known: HashSet<SaleId> =
         context.rows.giving.sales.released().await?.into_iter().map(|sale| sale.sale_id).collect();
-    for id in there.into_iter().filter(|id| !known.contains(id)) {
-        if let Some(what) = accepted_by_redis(context, &id).await? {
-            sold.push((id, what));
-        }
-    }
     let mut audits = Vec::new();
-    for (id, what) in sold {
+    for id in there.into_iter().filter(|id| !known.contains(id)) {
+        let Some(what) = accepted_by_redis(context, &id).await? else { continue };
         let row = match context.rows.giving.sales.get(&id).await? {
             // Removed from the database after it had left Redis, or since this began.
             _ if context.rows.archived.get(&id).await?.is_some() => continue,
