@@ -8,16 +8,18 @@
 -- KEYS[1] meta    hash: state, epoch, limit (0: none), cap, number, accepted ("<number> <units>"), starts, ends (Unix ms), door,
 --         drop ("<limit> <sale> <sale> ...", the other sales of its drop; a plain sale has none)
 -- KEYS[2] stock   string: units left in this bucket
--- KEYS[3] buyers  hash: user -> "<units> <first request id>"
--- KEYS[4] ledger  hash: request id -> "<state> <number> <quantity> <epoch> <at_ms> <reason> <user>"
+-- KEYS[3] buyers  hash: user -> "<units> <first request id>"; where the sale limits by person: person -> the same
+-- KEYS[4] ledger  hash: request id -> "<state> <number> <quantity> <epoch> <at_ms> <reason> <buyer>"; a buyer is "<user>", or
+--         "<user>\t<person>" where the sale limits by person (src/domain/buyer.rs)
 -- KEYS[5] outbox  stream, or list (see OUTBOX below)
 -- KEYS[6] stream outbox: outbox-more, string: orders in the outbox beyond the first of each entry
 --         list outbox: hands, hash: relay -> "<last seen> <entries it holds>"
 -- ARGV[1] epoch the caller knows, ARGV[2] sale id, ARGV[3] shard, ARGV[4] number of shards, ARGV[5] arguments of a request:
---         2 (request id, user id; the quantity is 1) or 3 (request id, user id, quantity), ARGV[6] number of texts,
+--         2 (request id, buyer; the quantity is 1) or 3 (request id, buyer, quantity); 3p or 4p where the sale limits by person (the
+--         same, then the person), ARGV[6] number of texts,
 --         ARGV[7] which requests came with a purchase token: '1' all, '0' none, else a '1' or '0' for each; then the
---         texts: of each 64 requests the lines "<request id> <quantity> <user id>\n" of their outbox entry (stream; with a
---         list none); then the request ids of all, the user ids of all, the quantities of all
+--         texts: of each 64 requests the lines "<request id> <quantity> <buyer>\n" of their outbox entry (stream; with a
+--         list none); then the request ids of all, the buyers of all, the quantities of all, the persons of all
 -- Returns 1 when every request was accepted, else a flat array, for each that was not: its place, code, detail, in the order of
 --         places. Codes (domain/reserve.rs): 1 replayed, 2 duplicate buyer (first request id), 3 limit (units owned), 4 short (units left),
 --         5 conflict, 6 paused, 7 closed, 8 frozen, 9 keys missing, 10 stale epoch, 11 backlog, 12 damaged,
@@ -56,10 +58,14 @@ end
 local meta_key, stock_key, buyers_key, ledger_key, outbox_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local epoch, sale, shard, shards = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local WIDTH, texts, tokens = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]
+local BY_PERSON = not WIDTH
+if BY_PERSON then WIDTH = tonumber((string.match(ARGV[5], '^([34])p$'))) end
 -- What stands before the first one of each kind of argument.
 local TEXTS, IDS = 7, 7 + texts
 local count = (#ARGV - IDS) / WIDTH
 local USERS, QUANTITIES = IDS + count, IDS + 2 * count
+-- Whether the requests say their quantities, and what the records of buyers are found by: the user, or the person.
+local QUANTIFIED, LIMITED = WIDTH == (BY_PERSON and 4 or 3), BY_PERSON and IDS + (WIDTH - 1) * count or USERS -- @slot limited
 
 local function answer_all(code)
   local exceptions = {}
@@ -86,7 +92,7 @@ local meta = redis.call('HMGET', meta_key, 'state', 'epoch', 'limit', 'cap', 'nu
   'door', 'drop')
 local stock_text = redis.call('GET', stock_key)
 local known = redis.call('HMGET', ledger_key, '', unpack(ARGV, IDS + 1, IDS + count))
-local bought = redis.call('HMGET', buyers_key, '', unpack(ARGV, USERS + 1, USERS + count))
+local bought = redis.call('HMGET', buyers_key, '', unpack(ARGV, LIMITED + 1, LIMITED + count))
 local length = redis.call(OUTBOX == 'list' and 'LLEN' or 'XLEN', outbox_key)
 
 -- Whether a key is not there; asked only where its content does not say so. A list without entries does not exist, and
@@ -107,6 +113,13 @@ if OUTBOX == 'stream' and texts ~= math.ceil(count / ENTRY_MAX) then return answ
 -- Which requests come in: all ('open', and keys from before there were doors), or those with a purchase token ('token'). No process'
 -- memory of the sale decides it.
 local door = meta[10] or 'open'
+-- Whose units count for a limit: "open person" and "token person" are doors of sales that limit by person. A script that knows no
+-- persons takes none of their requests.
+local limits_person = false
+if door ~= 'open' and door ~= 'token' then
+  door = string.match(door, '^(%a+) person$') or door
+  limits_person = door ~= meta[10]
+end
 local needs_token = door == 'token'
 -- Units accepted up to a number. Another version of this script may have accepted without counting: then counting stops.
 local counted_to, counted_units = string.match(meta[7] or '', '^(%d+) (%d+)$')
@@ -127,8 +140,8 @@ elseif meta[1] == 'open' then
     refusal, refusal_detail = 14, starts - now_ms
   elseif now_ms >= ends then
     refusal = 15
-  elseif not needs_token and door ~= 'open' then
-    -- Of a later version: this one does not know who may come in.
+  elseif not needs_token and door ~= 'open' or limits_person ~= BY_PERSON then
+    -- Of a later version: this one does not know who may come in. Or the caller counts for others than the sale does.
     refusal = 12
   end
 elseif meta[1] == 'paused' or meta[1] == 'loaded' then
@@ -151,7 +164,7 @@ if meta[11] then
   local meta_of, buyers_of = string.sub(meta_key, 1, -#sale - 1), string.sub(buyers_key, 1, -#sale - 1)
   for other in string.gmatch(others, '[^ ]+') do -- @slot drop_counted
     local state = redis.call('HGET', meta_of .. other, 'state')
-    local there = redis.call('HMGET', buyers_of .. other, '', unpack(ARGV, USERS + 1, USERS + count))
+    local there = redis.call('HMGET', buyers_of .. other, '', unpack(ARGV, LIMITED + 1, LIMITED + count))
     if state == 'closed' then
       -- The sales of a drop are closed together: this one is over, too.
       refusal = refusal or 7
@@ -201,7 +214,7 @@ local entries
 
 -- Whether new requests of new buyers may go the short way: one unit each, let in by the door, room and units for all. What is known
 -- already goes the long way, and costs the others of its group nothing.
-local short = OUTBOX == 'stream' and WIDTH == 2 and not refusal and count <= room and count <= stock
+local short = OUTBOX == 'stream' and not QUANTIFIED and not refusal and count <= room and count <= stock
   and (not needs_token or tokens == '1')
 -- Once; a second time, all the long way, when an id or a buyer stands twice among the new ones.
 for _ = 1, 2 do
@@ -223,11 +236,11 @@ for _ = 1, 2 do
       local field = value - 1
       ledger_writes[field] = request_id
       ledger_writes[value] = tens .. DIGITS[digit] .. middle .. user
-      buyer_writes[field] = user
+      buyer_writes[field] = args[LIMITED + i]
       buyer_writes[value] = '1 ' .. request_id
     else
       -- The long way. As it came: `whole` lets no other spelling through.
-      local quantity_text = WIDTH == 3 and args[QUANTITIES + i] or '1'
+      local quantity_text = QUANTIFIED and args[QUANTITIES + i] or '1'
       local quantity = whole(quantity_text)
       local code, detail = nil, 0
       local record = known[i + 1] or ledger_writes[record_at[request_id]] -- @slot replay_check
@@ -241,7 +254,8 @@ for _ = 1, 2 do
       elseif needs_token and string.byte(tokens, #tokens > 1 and i or 1) ~= 49 then
         code = 16
       else
-        local at, left = buyer_at[user], stock - accepted - extra
+        local key = args[LIMITED + i]
+        local at, left = buyer_at[key], stock - accepted - extra
         local owned, first, written = nil, nil, at and buyer_writes[at] or bought[i + 1]
         if written then
           owned, first = match(written, '^(%d+) (%d+)$')
@@ -265,10 +279,10 @@ for _ = 1, 2 do
           digit = (number + accepted) % 10
           tens = number + accepted < 10 and 'Q ' or 'Q ' .. format('%d', (number + accepted - digit) / 10)
           local value = 2 * accepted
-          record_at[request_id], buyer_at[user] = value, value
+          record_at[request_id], buyer_at[key] = value, value
           ledger_writes[value - 1] = request_id
           ledger_writes[value] = tens .. DIGITS[digit] .. ' ' .. quantity_text .. tail .. user
-          buyer_writes[value - 1] = user
+          buyer_writes[value - 1] = key
           -- Of two with one field the later counts.
           if written then
             of_known, buyer_writes[value] = of_known + 1, format('%d', owned + quantity) .. ' ' .. first
@@ -301,7 +315,7 @@ for _ = 1, 2 do
           if exceptions[at] == i then
             at = at + 3
           else
-            local quantity_text = WIDTH == 3 and ARGV[QUANTITIES + i] or '1'
+            local quantity_text = QUANTIFIED and ARGV[QUANTITIES + i] or '1'
             left[#left + 1] = ARGV[IDS + i] .. ' ' .. quantity_text .. ' ' .. ARGV[USERS + i] .. '\n'
           end
         end
@@ -328,9 +342,10 @@ for _ = 1, 2 do
       end
     end
   else
-    -- A text in JSON. User ids have no control characters (src/domain/ids.rs).
+    -- A text in JSON. Ids have no control characters (src/domain/ids.rs); a TAB is between a user and a person.
     local function quoted(text)
       if find(text, '["\\]') then text = string.gsub(text, '["\\]', '\\%0') end
+      if BY_PERSON then text = string.gsub(text, '\t', '\\t') end
       return '"' .. text .. '"'
     end
     local function head(id, user, quantity) return '{"v":1,"rid":"' .. id .. '","sale":"' .. sale .. '","user":' .. quoted(user) .. ',"qty":' .. quantity end -- @slot head
@@ -339,7 +354,7 @@ for _ = 1, 2 do
       if exceptions[passed] == i then
         passed = passed + 3
       else
-        local id, quantity_text = ARGV[IDS + i], WIDTH == 3 and ARGV[QUANTITIES + i] or '1'
+        local id, quantity_text = ARGV[IDS + i], QUANTIFIED and ARGV[QUANTITIES + i] or '1'
         before = before + 1
         local payload = head(id, ARGV[USERS + i], quantity_text) .. middle .. format('%d', before) .. at_end
         redis.call('LPUSH', outbox_key, at_ms .. '-' .. id .. ' ' .. sale .. ' ' .. payload)
@@ -367,7 +382,7 @@ for _ = 1, 2 do
     redis.call('HDEL', buyers_key, buyer_writes[at])
   end
   for i = 1, count do
-    if bought[i + 1] then redis.call('HSET', buyers_key, ARGV[USERS + i], bought[i + 1]) end
+    if bought[i + 1] then redis.call('HSET', buyers_key, ARGV[LIMITED + i], bought[i + 1]) end
   end
   short = false
 end

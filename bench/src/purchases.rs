@@ -14,5 +14,5 @@ pub(super) fn purchase(sale: &SaleId, number: u64) -> Result<Purchase, Failure> 
 pub(super) fn purchase_by(sale: &SaleId, number: u64, buyer: u64) -> Result<Purchase, Failure> {
     let user = UserId::parse(&crate::loadgen::buyer_name(buyer)).map_err(|error| Failure::Failed(error.to_string()))?;
     let id = RequestId::new(number).ok_or_else(|| Failure::Failed("request ids begin at 1".to_owned()))?;
-    Ok(Purchase { request_id: id, sale_id: sale.clone(), user_id: user, quantity: Quantity::ONE })
+    Ok(Purchase { request_id: id, sale_id: sale.clone(), user_id: user, person: None, quantity: Quantity::ONE })
 }

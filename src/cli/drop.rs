@@ -9,6 +9,7 @@ use crate::cli::{context, input, output};
 use crate::config::Layers;
 use crate::domain::drops::SalesDrop;
 use crate::domain::ids::{DropId, SaleId};
+use crate::domain::policy::LimitBy;
 use crate::domain::sale::Sale;
 use crate::domain::timetable::Timetable;
 use crate::http::times::shown_time;
@@ -27,7 +28,7 @@ const FILE_BYTES_MAX: u64 = 1_000_000;
 pub(super) enum DropCommand {
     /// Create a drop and its sales as drafts, all or nothing; safe to repeat with the same file
     ///
-    /// The file is JSON: drop_id, title, limit (most units of one buyer over all sales, null for none) and sales, 1 to 64, each with the
+    /// The file is JSON: drop_id, title, limit (most units of one buyer over all sales, null for none), limit_by (account or person) and sales, 1 to 64, each with the
     /// fields of `POST /admin/v1/sales`; of these `releases` are units that come later, [{"at": TIME, "units": N}]. A sale may also say
     /// `rollover_to`, the sale of the drop that gets what is unsold at its end.
     #[command(after_help = "Example:
@@ -155,7 +156,8 @@ async fn show(control: &SaleControl, id: &DropId, json: bool) -> Result<(), Fail
     }
     let (drop, sales) = control.drop_with_sales(id).await?;
     let timetables = control.timetables_of(&sales).await?;
-    let limit = shown_limit(drop.limit);
+    let by = sales.first().map_or_else(LimitBy::default, |sale| sale.limit_by);
+    let limit = shown_limit(drop.limit, by);
     output::table(
         ["field", "value"],
         [["drop", drop.drop_id.as_str()], ["title", &drop.title], ["limit", &limit]].map(|row| row.map(str::to_owned)),
@@ -200,8 +202,12 @@ fn none() -> String {
     "none".to_owned()
 }
 
-fn shown_limit(limit: Option<NonZeroU32>) -> String {
-    limit.map_or_else(none, |limit| format!("{limit} a buyer over all sales"))
+fn shown_limit(limit: Option<NonZeroU32>, by: LimitBy) -> String {
+    let who = match by {
+        LimitBy::Account => "a buyer",
+        LimitBy::Person => "a person",
+    };
+    limit.map_or_else(none, |limit| format!("{limit} {who} over all sales"))
 }
 
 async fn list(control: &SaleControl, json: bool) -> Result<(), Failure> {
@@ -214,7 +220,8 @@ async fn list(control: &SaleControl, json: bool) -> Result<(), Failure> {
         ["drop", "title", "limit", "sales"],
         drops.into_iter().map(|drop| {
             let sales: Vec<&str> = drop.sale_ids.iter().map(SaleId::as_str).collect();
-            [drop.drop_id.to_string(), drop.title, shown_limit(drop.limit), sales.join(" ")]
+            let limit = drop.limit.map_or_else(none, |limit| format!("{limit} over all sales"));
+            [drop.drop_id.to_string(), drop.title, limit, sales.join(" ")]
         }),
     );
     Ok(())

@@ -1,8 +1,9 @@
 //! The ledger record: what Redis remembers of an accepted request until it is proven settled in the database.
 //!
-//! `<state> <number> <quantity> <epoch> <accepted_at_ms> <reason> <user>` — one text, space separated, the user last because
-//! it may hold spaces. `lua/reserve.lua` writes it with state `Q`; `lua/settle.lua` replaces state and reason, nothing else.
+//! `<state> <number> <quantity> <epoch> <accepted_at_ms> <reason> <buyer>` — one text, space separated, the buyer last because
+//! it may hold spaces ([`super::buyer`]). `lua/reserve.lua` writes it with state `Q`; `lua/settle.lua` replaces state and reason, nothing else.
 
+use super::buyer::{Buyer, buyer_text};
 use super::ids::{RequestId, SaleId, UserId};
 use super::message::OrderMessage;
 use super::outcome::FailReason;
@@ -68,11 +69,19 @@ pub struct LedgerRecord {
     pub epoch: u32,
     /// Unix milliseconds by Redis' clock.
     pub accepted_at_ms: i64,
-    /// The buyer who made the request.
+    /// The buyer who made the request: the account.
     pub user_id: UserId,
+    /// The person behind it, where the sale limits by person.
+    pub person: Option<UserId>,
 }
 
 impl LedgerRecord {
+    /// Under which id its units count for a limit ([`Purchase::limit_key`]).
+    #[must_use]
+    pub(crate) fn limit_key(&self) -> &UserId {
+        self.person.as_ref().unwrap_or(&self.user_id)
+    }
+
     /// Reads the text form.
     pub(crate) fn parse(text: &str) -> Result<Self, LedgerError> {
         Self::read(text).ok_or_else(|| LedgerError(text.to_owned()))
@@ -86,14 +95,14 @@ impl LedgerRecord {
         let epoch = fields.next()?.parse().ok()?;
         let accepted_at_ms = fields.next()?.parse().ok()?;
         let reason = fields.next()?;
-        let user_id = UserId::parse(fields.next()?).ok()?;
+        let Buyer { user_id, person } = Buyer::parse(fields.next()?).ok()?;
         let state = match (state, reason) {
             ("Q", "-") => LedgerState::Queued,
             ("C", "-") => LedgerState::Confirmed,
             ("F", reason) => LedgerState::Failed(FailReason::from_code(reason)?),
             _ => return None,
         };
-        Some(Self { state, number, quantity, epoch, accepted_at_ms, user_id })
+        Some(Self { state, number, quantity, epoch, accepted_at_ms, user_id, person })
     }
 
     /// The text form.
@@ -107,7 +116,7 @@ impl LedgerRecord {
             self.epoch,
             self.accepted_at_ms,
             self.state.reason(),
-            self.user_id
+            buyer_text(&self.user_id, self.person.as_ref())
         )
     }
 
@@ -119,6 +128,7 @@ impl LedgerRecord {
                 request_id,
                 sale_id: sale_id.clone(),
                 user_id: self.user_id.clone(),
+                person: self.person.clone(),
                 quantity: self.quantity,
             },
             shard,
@@ -158,7 +168,7 @@ mod tests {
             let state = [LedgerState::Queued, LedgerState::Confirmed, LedgerState::Failed(FailReason::SoldOut)][usize::try_from(state).unwrap()];
             let record = LedgerRecord {
                 state, number: a.number, quantity: a.purchase.quantity, epoch: a.epoch,
-                accepted_at_ms: a.accepted_at_ms, user_id: a.purchase.user_id.clone(),
+                accepted_at_ms: a.accepted_at_ms, user_id: a.purchase.user_id.clone(), person: a.purchase.person.clone(),
             };
             let read = LedgerRecord::parse(&record.encode()).unwrap();
             prop_assert_eq!(&read, &record);

@@ -5,6 +5,7 @@
 
 pub mod announcement;
 pub mod balance;
+pub(crate) mod buyer;
 pub(crate) mod currency;
 pub(crate) mod decimal;
 pub mod drops;

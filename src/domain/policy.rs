@@ -76,6 +76,45 @@ impl PurchasePolicy {
     }
 }
 
+/// Who counts as one buyer for the limits of a sale and of its drop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LimitBy {
+    /// Each account: the `sub` of the access token.
+    #[default]
+    Account,
+    /// Each person: the fact `person` of the access token or of a pass. A hundred accounts of one person buy as one.
+    Person,
+}
+
+impl std::str::FromStr for LimitBy {
+    type Err = &'static str;
+
+    fn from_str(code: &str) -> Result<Self, Self::Err> {
+        Self::from_code(code).ok_or("expected account or person")
+    }
+}
+
+impl LimitBy {
+    /// The fact that says who the person is.
+    pub(crate) const FACT: &'static str = "person";
+
+    /// The stored code.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Account => "account",
+            Self::Person => "person",
+        }
+    }
+
+    /// Reads a stored code.
+    #[must_use]
+    pub(crate) fn from_code(code: &str) -> Option<Self> {
+        [Self::Account, Self::Person].into_iter().find(|by| by.code() == code)
+    }
+}
+
 impl From<Option<u32>> for PurchasePolicy {
     fn from(limit: Option<u32>) -> Self {
         Self::from_limit(limit)

@@ -4,7 +4,7 @@ use super::drops::SalesDrop;
 use super::ids::SaleId;
 use super::needs::Needs;
 use super::order_life::PaymentTerms;
-use super::policy::PurchasePolicy;
+use super::policy::{LimitBy, PurchasePolicy};
 use super::states::P1Entry;
 use std::sync::Arc;
 
@@ -85,24 +85,13 @@ impl MetaState {
     }
 }
 
-/// Which purchases a sale takes: the field `door` of its `meta` hash in Redis, which the reserve script obeys.
+/// Which purchases a sale takes ([`Sale::door_in_meta`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SaleDoor {
     /// All.
     Open,
     /// Those with a purchase token.
     Token,
-}
-
-impl SaleDoor {
-    /// The stored code.
-    #[must_use]
-    pub const fn code(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Token => "token",
-        }
-    }
 }
 
 /// A sale as the database knows it. Times are Unix milliseconds.
@@ -124,6 +113,9 @@ pub struct Sale {
     pub stock: i64,
     /// How much one buyer may have.
     pub policy: PurchasePolicy,
+    /// Who counts as one buyer, from its creation on. Not left out of a cached copy: a build that knew no persons left it out, and such a
+    /// copy must not be read.
+    pub limit_by: LimitBy,
     /// Whether a purchase needs a purchase token (hidden entry, A3).
     pub token_required: bool,
     /// Whether buyers pass a waiting room before they get a purchase token. Cached by builds that had none: false.
@@ -180,6 +172,7 @@ impl Sale {
             granted: units,
             stock: units,
             policy: PurchasePolicy::OnePerUser,
+            limit_by: LimitBy::Account,
             token_required: false,
             waiting_room: false,
             payment: None,
@@ -199,6 +192,23 @@ impl Sale {
     #[must_use]
     pub const fn door(&self) -> SaleDoor {
         if self.token_required || self.waiting_room { SaleDoor::Token } else { SaleDoor::Open }
+    }
+
+    /// The field `door` of its `meta`, which the reserve script obeys: which purchases it takes, and who counts as one buyer. A script that
+    /// knows no persons takes none of a sale that limits by person.
+    #[must_use]
+    pub const fn door_in_meta(&self) -> &'static str {
+        match (self.door(), self.limit_by) {
+            (SaleDoor::Open, LimitBy::Account) => "open",
+            (SaleDoor::Token, LimitBy::Account) => "token",
+            (SaleDoor::Open, LimitBy::Person) => "open person",
+            (SaleDoor::Token, LimitBy::Person) => "token person",
+        }
+    }
+
+    /// Whether a sale with this field `door` limits by person.
+    pub(crate) fn limits_person(door: &str) -> bool {
+        door.ends_with(" person")
     }
 
     /// What the reserve script obeys of its drop: the field `drop` of its `meta`. Empty: nothing.

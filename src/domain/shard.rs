@@ -4,7 +4,8 @@
 use super::ids::UserId;
 use xxhash_rust::xxh64::xxh64;
 
-/// The buyer's home shard, `0..shards`: XXH64 (seed 0) of the user id's bytes, modulo the shard count.
+/// The buyer's home shard, `0..shards`: XXH64 (seed 0) of the bytes of the id under which limits count
+/// ([`limit_key`](super::request::Purchase::limit_key)), modulo the shard count.
 ///
 /// Pinned by test vectors: another hash would send a buyer who already bought to a shard that does not know it. For the
 /// same reason the shard count of a live sale cannot change.

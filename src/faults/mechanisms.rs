@@ -169,6 +169,10 @@ coded! {
         DropWhole = "drop_whole",
         /// The transaction of an order compares the limit of the drop.
         DropGuard = "drop_guard",
+        /// Where a sale limits by person the reserve script counts the person, not the account.
+        PersonCounted = "limited",
+        /// The same in the transaction of an order.
+        PersonGuard = "person_guard",
         /// Units that come back no longer count in the drop.
         ReturnsToDrop = "returns_to_drop",
         /// The sales of a drop are closed together.

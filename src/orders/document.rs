@@ -22,6 +22,10 @@ pub(crate) struct OrderDocument {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub(crate) user_id: Option<UserId>,
+    /// The person for whom it counts, where the sale limits by person; only for operators.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub(crate) person: Option<UserId>,
     /// Units.
     pub(crate) quantity: u32,
     /// UNPAID, PAID, EXPIRED or CANCELLED; null where the sale has no payment step.
@@ -114,6 +118,7 @@ impl OrderDocument {
             sale_id: row.sale_id,
             title: terms.title,
             user_id: None,
+            person: None,
             quantity: row.quantity,
             state: row.state.map(|state| state.code()),
             code: row.state.map(|state| state.state().code()),
@@ -128,6 +133,7 @@ impl OrderDocument {
 
     /// For operators: with the buyer.
     pub(crate) fn with_buyer(order: ListedOrder) -> Self {
-        Self { user_id: Some(order.row.user_id.clone()), ..Self::of(order) }
+        let (user_id, person) = (Some(order.row.user_id.clone()), order.row.person.clone());
+        Self { user_id, person, ..Self::of(order) }
     }
 }

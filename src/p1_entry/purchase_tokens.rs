@@ -1,4 +1,5 @@
-//! Purchase tokens (A3): signed, expiring, bound to (request id, buyer, sale), checked without storage.
+//! Purchase tokens (A3): signed, expiring, bound to (request id, buyer, sale), checked without storage. Where the sale limits by
+//! person, the person is in it, too: each repeat is then counted for the same person, whatever pass it comes with.
 //!
 //! Sent as `Idempotency-Key`, a token makes every repeat of a request the same purchase: the request id is in the token.
 
@@ -16,9 +17,20 @@ struct PurchaseTokenClaims {
     rid: RequestId,
     sub: UserId,
     sale: SaleId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    person: Option<UserId>,
     /// Issued at, Unix milliseconds. Version 0.2 compares it with the sold-out mark, and reads no token without it.
     iat_ms: i64,
     exp: i64,
+}
+
+/// What a purchase token says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PurchaseToken {
+    /// The request that it stands for.
+    pub(crate) request_id: RequestId,
+    /// For whom it counts, where the sale limits by person.
+    pub(crate) person: Option<UserId>,
 }
 
 /// Why a token is refused.
@@ -43,29 +55,37 @@ impl PurchaseTokens {
         Self { signer: Signer::new(secrets, AUDIENCE), ttl_s: i64::try_from(ttl_s).unwrap_or(i64::MAX / 2000) }
     }
 
-    /// A new token and when it expires (Unix seconds); `None` when it cannot be signed.
+    /// A new token for a buyer, and the person behind it where the sale limits by person, and when it expires (Unix seconds); `None` when it
+    /// cannot be signed.
     #[must_use]
-    pub fn issue(&self, request_id: RequestId, user: &UserId, sale: &SaleId, now_ms: i64) -> Option<(String, i64)> {
+    pub fn issue(
+        &self,
+        request_id: RequestId,
+        (user, person): (&UserId, Option<&UserId>),
+        sale: &SaleId,
+        now_ms: i64,
+    ) -> Option<(String, i64)> {
         let exp = now_ms / 1000 + self.ttl_s;
         let claims = PurchaseTokenClaims {
             aud: AUDIENCE.to_owned(),
             rid: request_id,
             sub: user.clone(),
             sale: sale.clone(),
+            person: person.cloned(),
             iat_ms: now_ms,
             exp,
         };
         self.signer.sign(&claims).map(|token| (token, exp))
     }
 
-    /// The request that a token of this buyer and sale stands for.
+    /// What a token of this buyer and sale says.
     pub(crate) fn check(
         &self,
         token: &str,
         user: &UserId,
         sale: &SaleId,
         now_ms: i64,
-    ) -> Result<RequestId, TokenFault> {
+    ) -> Result<PurchaseToken, TokenFault> {
         let claims: PurchaseTokenClaims = self.signer.read(token).ok_or(TokenFault::Invalid)?;
         if claims.sub != *user || claims.sale != *sale {
             return Err(TokenFault::Invalid);
@@ -73,7 +93,7 @@ impl PurchaseTokens {
         if claims.exp <= now_ms / 1000 {
             return Err(TokenFault::Expired(claims.rid));
         }
-        Ok(claims.rid)
+        Ok(PurchaseToken { request_id: claims.rid, person: claims.person })
     }
 }
 
@@ -87,13 +107,15 @@ mod tests {
         let (alice, bob) = (UserId::parse("alice").unwrap(), UserId::parse("Alice").unwrap());
         let (sale, other) = (SaleId::parse("s").unwrap(), SaleId::parse("S").unwrap());
         let id = RequestId::new(7).unwrap();
-        let (token, exp) = tokens.issue(id, &alice, &sale, 5_500).unwrap();
+        let (token, exp) = tokens.issue(id, (&alice, None), &sale, 5_500).unwrap();
         assert_eq!(exp, 65);
-        assert_eq!(tokens.check(&token, &alice, &sale, 6_000), Ok(id));
+        assert_eq!(tokens.check(&token, &alice, &sale, 6_000), Ok(PurchaseToken { request_id: id, person: None }));
+        let of_person = tokens.issue(id, (&alice, Some(&bob)), &sale, 5_500).unwrap().0;
+        assert_eq!(tokens.check(&of_person, &alice, &sale, 6_000).unwrap().person, Some(bob.clone()));
         assert_eq!(tokens.check(&token, &bob, &sale, 6_000), Err(TokenFault::Invalid));
         assert_eq!(tokens.check(&token, &alice, &other, 6_000), Err(TokenFault::Invalid));
         assert_eq!(tokens.check(&token, &alice, &sale, 65_000), Err(TokenFault::Expired(id)));
-        let forged = PurchaseTokens::new(&[Secret::new("x".repeat(32))], 60).issue(id, &alice, &sale, 5_500).unwrap().0;
+        let forged = PurchaseTokens::new(&[Secret::new("x".repeat(32))], 60).issue(id, (&alice, None), &sale, 5_500).unwrap().0;
         assert_eq!(tokens.check(&forged, &alice, &sale, 6_000), Err(TokenFault::Invalid));
         let mut tampered = token.clone().into_bytes();
         tampered[token.len() / 2] ^= 1;

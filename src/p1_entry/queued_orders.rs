@@ -1,11 +1,12 @@
 //! Buyers' requests whose orders are not written yet. "There is no such order" would read as if the purchase was lost.
 //!
 //! Input: a buyer, and a request id without an order. Output: the sale that accepted it from this buyer. Only young ids are searched, in
-//! the ledgers of a bounded number of sales that sell, in groups with all other questions. Reads only, a crash leaves nothing.
+//! the ledgers of a bounded number of sales that sell (each shard's where the sale limits by person), in groups with all other questions. Reads only, a crash leaves nothing.
 
 use super::status::LedgerReads;
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::ledger::{LedgerRecord, LedgerState};
+use crate::domain::policy::LimitBy;
 use crate::domain::sale::SaleStatus;
 use crate::domain::shard::home_shard;
 use crate::domain::snowflake::made_at_ms;
@@ -46,7 +47,7 @@ pub(super) struct QueuedOrders {
     ledger_reads: LedgerReads,
     sales: SaleRows,
     shards: u16,
-    selling: Cache<(), Arc<Vec<SaleId>>>,
+    selling: Cache<(), Arc<Vec<(SaleId, LimitBy)>>>,
 }
 
 impl QueuedOrders {
@@ -65,8 +66,16 @@ impl QueuedOrders {
 
     async fn search(&self, user: &UserId, request_id: RequestId) -> Result<Option<SaleId>, NotSaid> {
         let selling = self.selling.try_get_with((), self.sales()).await.map_err(|_logged| NotSaid)?;
-        let shard = home_shard(user, self.shards);
-        let questions = selling.iter().map(|sale| async move {
+        let home = home_shard(user, self.shards);
+        let ledgers = selling.iter().flat_map(|(sale, limit_by)| {
+            let shards = match limit_by {
+                LimitBy::Account => home..home + 1,
+                // The person's shard, and who the person is this call may not show.
+                LimitBy::Person => 0..self.shards,
+            };
+            shards.map(move |shard| (sale, shard))
+        });
+        let questions = ledgers.map(|(sale, shard)| async move {
             let found = self.ledger_reads.find((sale.clone(), shard, request_id)).await;
             match found {
                 Ok(Ok(record)) => Ok(record.filter(|record| is_to_come(record, user)).map(|_record| sale.clone())),
@@ -86,7 +95,7 @@ impl QueuedOrders {
     }
 
     /// The sales that sell, or did until lately.
-    async fn sales(&self) -> Result<Arc<Vec<SaleId>>, NotSaid> {
+    async fn sales(&self) -> Result<Arc<Vec<(SaleId, LimitBy)>>, NotSaid> {
         let released = self.sales.released().await.map_err(|error| {
             tracing::warn!(phase = "p1_entry", %error, "sales of queued orders");
             NotSaid
@@ -98,6 +107,6 @@ impl QueuedOrders {
             }
             SaleStatus::Draft => false,
         });
-        Ok(Arc::new(sells.map(|sale| sale.sale_id).take(SALES_MAX).collect()))
+        Ok(Arc::new(sells.map(|sale| (sale.sale_id, sale.limit_by)).take(SALES_MAX).collect()))
     }
 }

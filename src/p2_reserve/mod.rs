@@ -126,7 +126,7 @@ impl Reserve {
         if self.context.shards == 1 {
             return self.ask(purchase, Terms { shard: 0, epoch, deadline, has_token }).await;
         }
-        let shard = home_shard(&purchase.user_id, self.context.shards);
+        let shard = home_shard(purchase.limit_key(), self.context.shards);
         // Boxed, as below: one bucket is usual, and what several need would be in each purchase's future.
         Box::pin(self.decide_in_buckets(purchase, Terms { shard, epoch, deadline, has_token })).await
     }

@@ -21,7 +21,6 @@ use super::unknown_sales::UnknownSales;
 use crate::config::{self, Compensate};
 use crate::domain::fault::{Fault, Progress};
 use crate::domain::ids::{RequestId, SaleId};
-use crate::domain::policy::PurchasePolicy;
 use crate::domain::sale::{Sale, SaleStatus};
 use crate::faults::left_out;
 use crate::runtime::{Worker, now_ms};
@@ -266,8 +265,7 @@ impl Reconcile {
         let is_named = memory.as_ref().is_some_and(|memory| memory.named_gaps == gaps);
         // All buyers are read for it. A buyer of the same gaps was named with them.
         if !is_named && audit.findings.iter().any(|finding| finding.kind == FindingKind::Gap) {
-            let one_per_user = sale.policy == PurchasePolicy::OnePerUser;
-            let recorded = record_suspects(&self.context, audit, one_per_user).await?;
+            let recorded = record_suspects(&self.context, audit, sale).await?;
             if recorded > 0 {
                 tracing::warn!(phase = "p5_reconcile", sale = %sale.sale_id, recorded, "buyers of lost requests are among the failed requests");
             }

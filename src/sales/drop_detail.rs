@@ -5,6 +5,7 @@ use super::control_error::SaleControlError;
 use crate::domain::drops::SalesDrop;
 use crate::domain::ids::{DropId, SaleId};
 use crate::domain::needs::Needs;
+use crate::domain::policy::LimitBy;
 use crate::domain::sale::{Sale, SaleStatus};
 use crate::http::times::shown_time;
 use crate::sales::forms::{PAY_GRACE_S, ReleaseForm, shown_releases};
@@ -23,6 +24,9 @@ pub(crate) struct DropDetail {
     /// Most units of one buyer over all its sales; null: no limit.
     #[schema(value_type = Option<u32>, minimum = 1)]
     pub(crate) limit: Option<NonZeroU32>,
+    /// Who counts as one buyer for limits: `account` or `person`.
+    #[schema(value_type = String, example = "account")]
+    pub(crate) limit_by: LimitBy,
     /// In the order in which they are shown.
     sales: Vec<DropSale>,
     /// The same sales, as far as they are. A sale whose rows are removed is in neither list.
@@ -115,9 +119,11 @@ impl SaleProgress {
 impl DropDetail {
     fn of(drop: SalesDrop, sales: &[(Sale, KnownTimetable)]) -> Self {
         let SalesDrop { drop_id, title, limit, .. } = drop;
+        // One buyer is the same in all of them.
+        let limit_by = sales.first().map_or_else(LimitBy::default, |(sale, _)| sale.limit_by);
         let progress = sales.iter().map(|(sale, known)| SaleProgress::of(sale, known)).collect();
         let sales = sales.iter().map(|(sale, known)| DropSale::of(sale, known)).collect();
-        Self { drop_id, title, limit, sales, progress }
+        Self { drop_id, title, limit, limit_by, sales, progress }
     }
 }
 

@@ -19,6 +19,7 @@ mod messages;
 mod money;
 mod neighbours;
 mod parts;
+mod persons;
 mod rebuilds;
 mod replicas;
 mod scene;

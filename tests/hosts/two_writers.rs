@@ -33,6 +33,7 @@ fn group(at: u64) -> Vec<OrderMessage> {
             request_id: RequestId::new(FIRST + number).expect("an id"),
             sale_id: SaleId::parse(SALE).expect("an id"),
             user_id: UserId::parse(&format!("u{number}")).expect("an id"),
+            person: None,
             quantity: Quantity::new(1).expect("a quantity"),
         },
         shard: 0,

@@ -75,7 +75,7 @@ fn document(id: RequestId, history: &RequestHistory) -> Value {
         "ledger": history.ledger.as_ref().map(|found| json!({
             "sale_id": found.sale_id, "shard": found.shard, "state": found.record.state.letter().to_string(),
             "reason": found.record.state.reason(), "number": found.record.number, "epoch": found.record.epoch,
-            "user_id": found.record.user_id, "quantity": found.record.quantity.get(),
+            "user_id": found.record.user_id, "person": found.record.person, "quantity": found.record.quantity.get(),
             "accepted_at": shown_time(found.record.accepted_at_ms),
         })),
         "outbox_entry": history.outbox_entry,
@@ -85,7 +85,7 @@ fn document(id: RequestId, history: &RequestHistory) -> Value {
             "number": decided.number, "decided_at": shown_time(decided.decided_at_ms),
         })),
         "order": database.order.as_ref().map(|order| json!({
-            "sale_id": order.sale_id, "user_id": order.user_id, "quantity": order.quantity,
+            "sale_id": order.sale_id, "user_id": order.user_id, "person": order.person, "quantity": order.quantity,
             "amount_cents": order.amount_cents, "currency": database.currency, "source": order.source,
             "accepted_at": shown_time(order.accepted_at_ms), "created_at": shown_time(order.created_at_ms),
             "cancelled_at": order.cancelled_at_ms.map(shown_time), "cancelled_by": order.cancelled_by,

@@ -5,6 +5,7 @@ use crate::cli::output;
 use crate::domain::currency::amount_text;
 use crate::domain::ids::SaleId;
 use crate::domain::needs::Needs;
+use crate::domain::policy::LimitBy;
 use crate::domain::order_life::PaymentTerms;
 use crate::domain::sale::Sale;
 use crate::http::times::shown_time;
@@ -120,6 +121,15 @@ fn payment(terms: Option<PaymentTerms>) -> String {
     format!("within {pay_within_s} s, {pay_grace_s} s of grace{limit}")
 }
 
+/// Most units of one buyer, and who counts as one.
+fn limit(sale: &Sale) -> String {
+    let units = sale.policy.limit().map_or_else(|| "none".to_owned(), |limit| limit.to_string());
+    match sale.limit_by {
+        LimitBy::Account => units,
+        LimitBy::Person => format!("{units}, by person"),
+    }
+}
+
 /// What a sale needs of its buyers, in words.
 pub(in crate::cli) fn needs(sale: &Sale) -> String {
     let english = |needs: &Needs| {
@@ -147,7 +157,7 @@ fn tables(shown: &SaleDetail) {
             ["status".to_owned(), sale.status.code().to_owned()],
             ["window".to_owned(), format!("{} to {}", shown_time(sale.starts_at_ms), shown_time(sale.ends_at_ms))],
             ["price".to_owned(), amount_text(sale.price_cents, &sale.currency)],
-            ["limit".to_owned(), sale.policy.limit().map_or_else(|| "none".to_owned(), |limit| limit.to_string())],
+            ["limit".to_owned(), limit(sale)],
             ["granted / unsold".to_owned(), format!("{} / {}", sale.granted, sale.stock)],
             ["in transit".to_owned(), shown.in_transit.map_or_else(|| "not in redis".to_owned(), |n| n.to_string())],
             ["version".to_owned(), sale.version.to_string()],

@@ -2,14 +2,15 @@
 //!
 //! ```text
 //! @<shard> <epoch> <at_ms> <first acceptance number> <sale>
-//! <request id> <quantity> <user>
+//! <request id> <quantity> <buyer>
 //! ```
 //!
 //! Every line is ended. The numbers of a block follow each other. Blocks may stand one behind the other, so entries of the
 //! outbox become one message by being put together. `lua/reserve.lua` writes a block; the relay passes it on unopened.
 
 use super::{BUNDLE_MAX, OrderMessage};
-use crate::domain::ids::{RequestId, SaleId, UserId};
+use crate::domain::buyer::Buyer;
+use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::policy::Quantity;
 use crate::domain::request::Purchase;
 
@@ -45,11 +46,11 @@ impl Block {
         let mut fields = line.splitn(3, ' ');
         let request_id = RequestId::parse(fields.next()?).ok()?;
         let quantity = Quantity::new(fields.next()?.parse().ok()?)?;
-        let user_id = UserId::parse(fields.next()?).ok()?;
+        let Buyer { user_id, person } = Buyer::parse(fields.next()?).ok()?;
         let number = self.next;
         self.next = number.checked_add(1)?;
         Some(OrderMessage {
-            purchase: Purchase { request_id, sale_id: self.sale_id.clone(), user_id, quantity },
+            purchase: Purchase { request_id, sale_id: self.sale_id.clone(), user_id, person, quantity },
             shard: self.shard,
             epoch: self.epoch,
             number,
@@ -102,7 +103,8 @@ mod tests {
         let OrderMessage { shard, epoch, number, accepted_at_ms, .. } = first;
         let mut text = format!("@{shard} {epoch} {accepted_at_ms} {number} {}\n", first.purchase.sale_id);
         for OrderMessage { purchase, .. } in orders {
-            text.push_str(&format!("{} {} {}\n", purchase.request_id, purchase.quantity.get(), purchase.user_id));
+            let (id, quantity) = (purchase.request_id, purchase.quantity.get());
+            text.push_str(&format!("{id} {quantity} {}\n", purchase.buyer_text()));
         }
         text
     }

@@ -22,10 +22,11 @@ pub(crate) use order_message::PayloadHash;
 pub(super) use order_message::tests::any_order_message;
 
 use super::decimal::push_decimal;
-use super::ids::{RequestId, SaleId, UserId};
+use super::buyer::Buyer;
+use super::ids::{RequestId, SaleId};
 use super::policy::Quantity;
 use super::request::Purchase;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 /// The version written by this build. A reader takes every version it knows; others wait in the retry queues for a reader
 /// that does, then in the MQ DLQ, and P5 persists their requests from the ledger. None is dropped.
@@ -51,12 +52,12 @@ pub enum MessageError {
     UnknownVersion(u32),
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 struct Envelope {
     v: u32,
     rid: RequestId,
     sale: SaleId,
-    user: UserId,
+    user: Buyer,
     qty: Quantity,
     shard: u16,
     epoch: u32,
@@ -74,9 +75,10 @@ fn head(purchase: &Purchase, out: &mut String) {
     out.push_str(r#"{"v":1,"rid":""#);
     push_decimal(out, purchase.request_id.get());
     out.extend([r#"","sale":""#, purchase.sale_id.as_str(), r#"","user":""#]);
-    // A user id has no control characters: JSON escapes nothing else but these two.
-    for part in purchase.user_id.as_str().split_inclusive(['"', '\\']) {
-        match part.strip_suffix(['"', '\\']) {
+    // An id has no control characters, and a TAB is between two: JSON escapes nothing else but these three.
+    for part in purchase.buyer_text().split_inclusive(['"', '\\', '\t']) {
+        match part.strip_suffix(['"', '\\', '\t']) {
+            Some(plain) if part.ends_with('\t') => out.extend([plain, r"\t"]),
             Some(plain) => out.extend([plain, r"\", part.get(plain.len()..).unwrap_or_default()]),
             None => out.push_str(part),
         }
@@ -165,7 +167,8 @@ pub fn decode(bytes: &[u8]) -> Result<OrderMessage, MessageError> {
         purchase: Purchase {
             request_id: envelope.rid,
             sale_id: envelope.sale,
-            user_id: envelope.user,
+            user_id: envelope.user.user_id,
+            person: envelope.user.person,
             quantity: envelope.qty,
         },
         shard: envelope.shard,

@@ -5,7 +5,8 @@
 //! Another shape, so that the reader of version 1 cannot take it for one of its own. The script appends the same end to both.
 
 use super::order_message::OrderMessage;
-use crate::domain::ids::{RequestId, SaleId, UserId};
+use crate::domain::buyer::Buyer;
+use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::policy::Quantity;
 use crate::domain::request::Purchase;
 use serde::Deserialize;
@@ -39,7 +40,7 @@ struct NextEnvelope {
 #[derive(Deserialize)]
 struct NextOrder {
     sale: SaleId,
-    user: UserId,
+    user: Buyer,
     qty: Quantity,
 }
 
@@ -52,17 +53,17 @@ pub(crate) fn head_in_lua() -> Option<String> {
 }
 
 pub(super) fn head(purchase: &Purchase, out: &mut String) {
-    let Purchase { request_id, sale_id, user_id, quantity } = purchase;
-    let order = serde_json::json!({ "sale": sale_id.as_str(), "user": user_id.as_str(), "qty": quantity.get() });
+    let Purchase { request_id, sale_id, quantity, .. } = purchase;
+    let order = serde_json::json!({ "sale": sale_id.as_str(), "user": purchase.buyer_text(), "qty": quantity.get() });
     out.push_str(&format!(r#"{{"v":{VERSION},"rid":"{request_id}","order":{order}"#));
 }
 
 /// What was accepted, if the bytes are an envelope of this version.
 pub(super) fn decode(bytes: &[u8]) -> Option<OrderMessage> {
     let NextEnvelope { v, rid, order, shard, epoch, no, at } = serde_json::from_slice(bytes).ok()?;
-    let NextOrder { sale, user, qty } = order;
+    let NextOrder { sale, user: Buyer { user_id, person }, qty } = order;
     (v == VERSION).then_some(OrderMessage {
-        purchase: Purchase { request_id: rid, sale_id: sale, user_id: user, quantity: qty },
+        purchase: Purchase { request_id: rid, sale_id: sale, user_id, person, quantity: qty },
         shard,
         epoch,
         number: no,

@@ -26,8 +26,8 @@ impl OrderMessage {
     /// First 128 bits of SHA-256 over the meaning, not the encoding, so that two versions of the envelope agree.
     #[must_use]
     pub fn payload_hash(&self) -> PayloadHash {
-        let Purchase { request_id, sale_id, user_id, quantity } = &self.purchase;
-        // The user id comes last and has no control characters, so the fields cannot run into each other.
+        let Purchase { request_id, sale_id, quantity, .. } = &self.purchase;
+        // The buyer comes last, and no id has a control character, so the fields cannot run into each other.
         let mut canonical = String::with_capacity(128);
         push_decimal(&mut canonical, request_id.get());
         canonical.extend(["\n", sale_id.as_str(), "\n"]);
@@ -35,7 +35,7 @@ impl OrderMessage {
             push_decimal(&mut canonical, number);
             canonical.push('\n');
         }
-        canonical.push_str(user_id.as_str());
+        canonical.push_str(&self.purchase.buyer_text());
         let digest = Sha256::digest(canonical.as_bytes());
         let mut hash = PayloadHash::default();
         hash.copy_from_slice(&digest[..16]);
@@ -54,18 +54,19 @@ pub(in crate::domain) mod tests {
         (
             1u64..=i64::MAX.unsigned_abs(),
             "[A-Za-z0-9_-]{1,64}",
-            "[^\\p{Cc}]{1,16}",
+            ("[^\\p{Cc}]{1,16}", prop::option::of("[^\\p{Cc}]{1,16}")),
             1u32..,
             0u16..,
             0u32..,
             1u64..1 << 53,
             0i64..1 << 53,
         )
-            .prop_map(|(rid, sale, user, quantity, shard, epoch, number, at)| OrderMessage {
+            .prop_map(|(rid, sale, (user, person), quantity, shard, epoch, number, at)| OrderMessage {
                 purchase: Purchase {
                     request_id: RequestId::new(rid).unwrap(),
                     sale_id: SaleId::parse(&sale).unwrap(),
                     user_id: UserId::parse(&user).unwrap(),
+                    person: person.map(|person| UserId::parse(&person).unwrap()),
                     quantity: Quantity::new(quantity).unwrap(),
                 },
                 shard,
@@ -86,11 +87,12 @@ pub(in crate::domain) mod tests {
     proptest! {
         #[test]
         fn the_hash_covers_every_field_that_matters(a in any_order_message()) {
-            let mut others = vec![a.clone(); 4];
+            let mut others = vec![a.clone(); 5];
             others[0].number += 1;
             others[1].epoch = a.epoch.wrapping_add(1);
             others[2].shard = a.shard.wrapping_add(1);
             others[3].purchase.quantity = Quantity::new(a.purchase.quantity.get().wrapping_add(1).max(1)).unwrap();
+            others[4].purchase.person = a.purchase.person.is_none().then(|| a.purchase.user_id.clone());
             for other in others.iter().filter(|o| **o != a) {
                 prop_assert_ne!(other.payload_hash(), a.payload_hash());
             }

@@ -159,7 +159,7 @@ async fn order_exists(db: &Db, accepted: &OrderMessage) -> Result<bool, DbError>
 const fn describe(obstacle: Obstacle) -> &'static str {
     match obstacle {
         Obstacle::SameOutcome(_) | Obstacle::OtherOutcome => "the request was decided before",
-        Obstacle::BuyerHasOrder => "the buyer has an order in this one-per-user sale under another request id",
+        Obstacle::BuyerHasOrder => "the buyer, or the person, has an order in this one-per-user sale under another request id",
         Obstacle::LimitPassed => "the order would pass the buyer's limit",
         Obstacle::StockShort => "the database has too little stock left",
         Obstacle::NumberClosed => "its acceptance number was closed, and the unit may be for sale again",
@@ -284,6 +284,7 @@ async fn write_register(
             failed_request::request_id.eq(purchase.request_id.get()),
             failed_request::sale_id.eq(purchase.sale_id.as_str().as_bytes()),
             failed_request::user_id.eq(purchase.user_id.as_str().as_bytes()),
+            failed_request::person.eq(purchase.person.as_ref().map(|person| person.as_str().as_bytes())),
             failed_request::quantity.eq(purchase.quantity.get()),
             failed_request::payload.eq(payload.as_bytes()),
             closing.clone(),

@@ -5,6 +5,7 @@ use crate::domain::message::OrderMessage;
 use crate::domain::order_life::{OrderState, PaymentTerms};
 use crate::domain::outcome::{FailReason, Obstacle, Outcome};
 use crate::domain::policy::PurchasePolicy;
+use crate::domain::request::Purchase;
 use crate::domain::webhook::WebhookSubscriptions;
 use crate::events::published::{PublishedEvent, WaitingEvents};
 use crate::events::webhooks::rows::DeliveryRows;
@@ -26,6 +27,12 @@ const ORDER_COLUMNS: &str = "/* landing */ INSERT INTO orders \
 /// The same where a sale of the group has a payment step; its deadlines are by the database's clock.
 const PAYABLE_COLUMNS: &str = "/* landing */ INSERT INTO orders \
     (request_id, sale_id, user_id, one_per_user_id, quantity, amount_cents, source, accepted_at, \
+    state, state_at, pay_by, expire_at) VALUES ";
+/// The same where a sale of the group limits by person.
+const ORDER_OF_PERSON_COLUMNS: &str = "/* landing */ INSERT INTO orders \
+    (request_id, sale_id, user_id, one_per_user_id, quantity, amount_cents, source, accepted_at, person) VALUES ";
+const PAYABLE_OF_PERSON_COLUMNS: &str = "/* landing */ INSERT INTO orders \
+    (request_id, sale_id, user_id, one_per_user_id, quantity, amount_cents, source, accepted_at, person, \
     state, state_at, pay_by, expire_at) VALUES ";
 const FLOW_COLUMNS: &str = "/* landing */ INSERT INTO stock_flow (sale_id, delta, kind, orders_count, ref) VALUES ";
 
@@ -109,7 +116,14 @@ impl<'a> WritePlan<'a> {
         group.sort_unstable_by_key(|accepted| accepted.purchase.request_id);
         let mut outcomes = Values::insert(OUTCOME_COLUMNS, group.len());
         let payable = facts.values().any(|facts| facts.payment.is_some());
-        let mut orders = Values::insert(if payable { PAYABLE_COLUMNS } else { ORDER_COLUMNS }, group.len());
+        let of_persons = group.iter().any(|accepted| accepted.purchase.person.is_some());
+        let columns = match (payable, of_persons) {
+            (false, false) => ORDER_COLUMNS,
+            (true, false) => PAYABLE_COLUMNS,
+            (false, true) => ORDER_OF_PERSON_COLUMNS,
+            (true, true) => PAYABLE_OF_PERSON_COLUMNS,
+        };
+        let mut orders = Values::insert(columns, group.len());
         let (mut shares, mut drops) = (BTreeMap::new(), BTreeMap::new());
         let mut events = Vec::new();
         let mut unpaid_count = 0;
@@ -131,6 +145,9 @@ impl<'a> WritePlan<'a> {
             unpaid_count += usize::from(facts.payment.is_some());
             add_outcome(&mut outcomes, accepted);
             add_order(&mut orders, accepted, facts, source)?;
+            if of_persons {
+                add_person(&mut orders, accepted);
+            }
             if payable {
                 add_deadline(&mut orders, facts.payment);
             }
@@ -193,7 +210,7 @@ fn add_order(
     orders.bytes(purchase.sale_id.as_str().as_bytes());
     orders.bytes(user_id);
     match facts.policy {
-        PurchasePolicy::OnePerUser => orders.bytes(user_id),
+        PurchasePolicy::OnePerUser => orders.bytes(limit_key(purchase)),
         PurchasePolicy::Cumulative(_) | PurchasePolicy::Unlimited => orders.null(),
     }
     orders.number(purchase.quantity.get());
@@ -201,6 +218,19 @@ fn add_order(
     orders.code(source.code());
     orders.time(datetime(accepted.accepted_at_ms)?);
     Ok(())
+}
+
+/// Under which id the units of a purchase count.
+fn limit_key(purchase: &Purchase) -> &[u8] {
+    let key = if left_out!(PersonGuard) { &purchase.user_id } else { purchase.limit_key() };
+    key.as_str().as_bytes()
+}
+
+fn add_person(orders: &mut Values, accepted: &OrderMessage) {
+    match &accepted.purchase.person {
+        Some(person) => orders.bytes(person.as_str().as_bytes()),
+        None => orders.null(),
+    }
 }
 
 fn add_deadline(orders: &mut Values, terms: Option<PaymentTerms>) {
@@ -228,7 +258,7 @@ fn add_share<'a>(shares: &mut BTreeMap<&'a SaleId, SaleShare>, accepted: &'a Ord
     share.units += i64::from(purchase.quantity.get());
     share.orders_count += 1;
     if let Some((_, buyers)) = share.buyers.as_mut() {
-        let owned = buyers.entry(purchase.user_id.as_str().as_bytes().to_vec()).or_default();
+        let owned = buyers.entry(limit_key(purchase).to_vec()).or_default();
         *owned += u64::from(purchase.quantity.get());
     }
 }
@@ -238,6 +268,6 @@ fn add_drop_share(drops: &mut BTreeMap<DropId, DropShare>, accepted: &OrderMessa
     let purchase = &accepted.purchase;
     let limit = of.limit.map(|limit| u64::from(limit.get()));
     let share = drops.entry(of.drop_id.clone()).or_insert_with(|| DropShare { limit, buyers: BTreeMap::new() });
-    let owned = share.buyers.entry(purchase.user_id.as_str().as_bytes().to_vec()).or_default();
+    let owned = share.buyers.entry(limit_key(purchase).to_vec()).or_default();
     *owned += u64::from(purchase.quantity.get());
 }

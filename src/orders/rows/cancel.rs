@@ -5,7 +5,7 @@
 
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::operator::OperatorAct;
-use crate::domain::order_life::{OrderEvent, OrderState, OrderTransition, ReturnedPurchase};
+use crate::domain::order_life::{OrderEvent, OrderState, OrderTransition};
 use crate::domain::payment::{PaymentState, Price, RefundReason};
 use crate::domain::webhook::WebhookSubscriptions;
 use crate::events::rows::order as events;
@@ -133,10 +133,18 @@ async fn returns_limit(conn: &mut Conn, order: &LockedOrder, request: &CancelReq
         return Ok(true);
     }
     let returned = orders::table
-        .filter(orders::user_id.eq(order.row.user_id.as_str().as_bytes()))
         .filter(orders::sale_id.eq(order.row.sale_id.as_str().as_bytes()))
-        .filter(orders::limit_returned.eq(true));
-    let returned: Vec<u64> = returned.select(orders::request_id).limit(RETURNS_MAX).load(conn).await?;
+        .filter(orders::limit_returned.eq(true))
+        .select(orders::request_id)
+        .limit(RETURNS_MAX);
+    let returned: Vec<u64> = match &order.row.person {
+        None => returned.filter(orders::user_id.eq(order.row.user_id.as_str().as_bytes())).load(conn).await?,
+        // By whichever account. There is no index by person: those that were cancelled in this sale are read.
+        Some(person) => {
+            let cancelled = returned.filter(orders::state.eq(OrderState::Cancelled.code()));
+            cancelled.filter(orders::person.eq(person.as_str().as_bytes())).load(conn).await?
+        }
+    };
     Ok(i64::try_from(returned.len()).unwrap_or(RETURNS_MAX) < RETURNS_MAX)
 }
 
@@ -185,7 +193,7 @@ async fn in_transaction(
     events::write(conn, &events, webhooks).await?;
     let refunds: Vec<String> = refunds.iter().map(|(payment_id, _)| payment_id.clone()).collect();
     let limits = match limit_returned {
-        true => vec![ReturnedPurchase(order.row.user_id.clone(), order.row.request_id, order.row.quantity)],
+        true => vec![order.row.returned()],
         false => Vec::new(),
     };
     let returned = ReturnedUnits {

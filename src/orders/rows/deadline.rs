@@ -157,7 +157,7 @@ async fn write(
     let expired: Vec<PublishedEvent<'_>> = expired.collect();
     events::write(conn, &expired, webhooks).await?;
     let limits: Vec<ReturnedPurchase> = match terms.limit_returns {
-        true => orders.iter().map(|o| ReturnedPurchase(o.user_id.clone(), o.request_id, o.quantity)).collect(),
+        true => orders.iter().map(OrderRow::returned).collect(),
         false => Vec::new(),
     };
     let units = orders.iter().map(|order| i64::from(order.quantity)).sum();

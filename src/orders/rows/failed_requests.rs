@@ -112,6 +112,7 @@ impl RegisterRows {
                     failed_request::request_id.eq(purchase.request_id.get()),
                     failed_request::sale_id.eq(purchase.sale_id.as_str().as_bytes()),
                     failed_request::user_id.eq(purchase.user_id.as_str().as_bytes()),
+                    failed_request::person.eq(purchase.person.as_ref().map(|person| person.as_str().as_bytes())),
                     failed_request::quantity.eq(purchase.quantity.get()),
                     failed_request::source.eq(failure.reporter.code()),
                     failed_request::reason.eq(cut(failure.reason, 24)),

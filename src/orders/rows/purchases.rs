@@ -58,7 +58,7 @@ pub struct OwnedUnits {
 /// A buyer whose two sums differ.
 #[derive(Debug, Clone, PartialEq, Eq, QueryableByName)]
 pub struct Differing {
-    /// The buyer's id, as bytes.
+    /// The buyer's id, as bytes: that of the person where limits are by person.
     #[diesel(sql_type = Binary)]
     pub user_id: Vec<u8>,
     /// By the table that counts for the limit.
@@ -93,7 +93,7 @@ impl CountedLimit<'_> {
             "/* purchases::differing */ SELECT user_id, CAST(SUM(noted) AS SIGNED) AS noted, \
              CAST(SUM(ordered) AS SIGNED) AS ordered FROM ( \
              SELECT user_id, quantity AS noted, 0 AS ordered FROM {table} WHERE {column} = ? UNION ALL \
-             SELECT user_id, 0 AS noted, quantity AS ordered FROM orders FORCE INDEX (ix_orders_deadline) \
+             SELECT COALESCE(person, user_id) AS user_id, 0 AS noted, quantity AS ordered FROM orders FORCE INDEX (ix_orders_deadline) \
              WHERE sale_id IN ({}) AND limit_returned = 0 \
              ) AS units GROUP BY user_id HAVING noted <> ordered ORDER BY user_id LIMIT {most}",
             self.places()

@@ -11,7 +11,7 @@
 //! where `cancelled_at` is not NULL, or no such sale is left.
 
 use crate::domain::ids::{RequestId, SaleId, UserId};
-use crate::domain::order_life::OrderState;
+use crate::domain::order_life::{OrderState, ReturnedPurchase};
 use crate::events::published::PublishedEvent;
 use crate::store::mysql::columns::{MaybeOrderState, MaybeUnixMs, UnixMs};
 use crate::store::mysql::fault::DbError;
@@ -22,7 +22,7 @@ use diesel_async::RunQueryDsl;
 use std::collections::HashMap;
 
 /// The columns of an [`OrderRow`], for statements whose orders are called `o`.
-pub(super) const COLUMNS: &str = "o.request_id, o.sale_id, o.user_id, o.quantity, o.amount_cents, o.source, o.accepted_at, \
+pub(super) const COLUMNS: &str = "o.request_id, o.sale_id, o.user_id, o.person, o.quantity, o.amount_cents, o.source, o.accepted_at, \
     o.created_at, o.cancelled_at, o.cancelled_by, o.cancel_reason, o.state, o.state_at, o.pay_by, o.version";
 
 /// A row of `orders`.
@@ -33,8 +33,10 @@ pub struct OrderRow {
     pub request_id: RequestId,
     /// The sale that sold it.
     pub sale_id: SaleId,
-    /// The buyer who owns it.
+    /// The buyer who owns it: the account.
     pub user_id: UserId,
+    /// The person behind it, where the sale limits by person.
+    pub person: Option<UserId>,
     /// Number of units, at least 1.
     pub quantity: u32,
     /// What it costs, in the currency's smallest unit.
@@ -68,6 +70,11 @@ pub struct OrderRow {
 }
 
 impl OrderRow {
+    /// What comes back of it to a limit.
+    pub(super) fn returned(&self) -> ReturnedPurchase {
+        ReturnedPurchase(self.person.as_ref().unwrap_or(&self.user_id).clone(), self.request_id, self.quantity)
+    }
+
     /// Whether it is cancelled, and its state does not say so.
     pub(super) fn lacks_its_state(&self) -> bool {
         self.cancelled_at_ms.is_some() && self.state != Some(OrderState::Cancelled)

@@ -1,4 +1,4 @@
-//! Whether a buyer has what a sale needs (Q1): facts of the access token, and a pass.
+//! Whether a buyer has what a sale needs (Q1): facts of the access token, and a pass; and who the person is (Q2).
 //!
 //! Input: a sale with needs, the buyer, and what the buyer's call shows. Output: nothing, or the refusal with what is needed. No
 //! server is asked. A sale without needs reads none of it. Keeps the keys of passes; a crash leaves nothing.
@@ -14,6 +14,7 @@ use crate::config::{FactClaims, Settings};
 use crate::domain::facts::fact_values;
 use crate::domain::ids::UserId;
 use crate::domain::needs::Needs;
+use crate::domain::policy::LimitBy;
 use crate::domain::sale::Sale;
 use crate::domain::states::{P1Entry, State};
 use crate::http::problem::{Kind, Problem};
@@ -70,6 +71,35 @@ impl Entitlements {
         Some(problem)
     }
 
+    /// The person behind the buyer, where the sale limits by person: the fact of the access token, else that of the pass.
+    ///
+    /// # Errors
+    /// Neither has the fact, it has several values, or the pass is none. Without it the sale takes no purchase.
+    pub(crate) fn person(
+        &self,
+        sale: &Sale,
+        buyer: &UserId,
+        shown: Option<&ShownFacts>,
+    ) -> Result<Option<UserId>, Problem> {
+        match sale.limit_by {
+            LimitBy::Account => Ok(None),
+            LimitBy::Person => {
+                let person = shown.map(|shown| self.fact_of_person(sale, buyer, shown)).transpose();
+                let person = person.and_then(|person| person.flatten().ok_or_else(no_person));
+                person.map(Some).inspect_err(|_refused| count(State::P1(P1Entry::NotEntitled), 1))
+            }
+        }
+    }
+
+    fn fact_of_person(&self, sale: &Sale, buyer: &UserId, shown: &ShownFacts) -> Result<Option<UserId>, Problem> {
+        let by_token = self.claims.of(LimitBy::FACT).and_then(|claim| shown.token_claims().remove(claim));
+        if let Some(claim) = by_token {
+            return one_person(&claim);
+        }
+        let pass = shown.pass()?.map(|text| self.passes.claims(text, sale, buyer)).transpose()?;
+        pass.and_then(|mut claims| claims.remove(LimitBy::FACT)).map_or(Ok(None), |claim| one_person(&claim))
+    }
+
     /// A pass is read only where the access token does not do.
     fn judge(&self, (needs, sale): (&Arc<Needs>, &Sale), buyer: &UserId, shown: &ShownFacts) -> Result<(), Problem> {
         let token = shown.token_claims();
@@ -87,6 +117,23 @@ impl Entitlements {
         };
         if needs.are_met(by_either, pass.is_some()) { Ok(()) } else { Err(not_entitled(needs)) }
     }
+}
+
+/// The person that a claim names; several are none.
+fn one_person(claim: &Value) -> Result<Option<UserId>, Problem> {
+    match fact_values(claim).as_slice() {
+        [] => Ok(None),
+        [person] => UserId::parse(person).map(Some).map_err(|error| Kind::NotEntitled.because(error.to_string())),
+        [_, _, ..] => Err(Kind::NotEntitled.because("the fact person has several values, expected one")),
+    }
+}
+
+/// The sale limits by person, and the person is not known.
+fn no_person() -> Problem {
+    Kind::NotEntitled.because_both(
+        "this sale counts its limit by person: the fact person is needed, in the access token or in a pass (Seckill-Pass)",
+        "该活动按人限购：需要事实 person，写在访问令牌或通行证（Seckill-Pass）中",
+    )
 }
 
 fn has_value(claim: &Value, value: &str) -> bool {

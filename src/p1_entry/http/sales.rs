@@ -2,6 +2,7 @@
 
 use super::state::PublicApi;
 use crate::domain::needs::Needs;
+use crate::domain::policy::LimitBy;
 use crate::domain::sale::Sale;
 use crate::domain::states::P1Entry;
 use crate::http::extract::SaleInPath;
@@ -35,6 +36,9 @@ pub(super) struct SaleInfo {
     ends_at: String,
     /// Most units a buyer may have; null: no limit.
     per_user_limit: Option<u32>,
+    /// Who counts as one buyer for the limit: `account`, or `person`, the fact `person` of the access token or of a pass.
+    #[schema(value_type = String, example = "account")]
+    limit_by: LimitBy,
     token_required: bool,
     /// Whether a purchase token needs a place in the waiting room that was released: `POST …/places`.
     waiting_room: bool,
@@ -68,6 +72,7 @@ impl SaleInfo {
             starts_at: shown_time(sale.starts_at_ms),
             ends_at: shown_time(sale.ends_at_ms),
             per_user_limit: sale.policy.limit(),
+            limit_by: sale.limit_by,
             token_required: sale.token_required,
             waiting_room: sale.waiting_room,
             pay_within_s: sale.payment.map(|terms| terms.pay_within_s),

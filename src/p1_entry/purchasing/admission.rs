@@ -4,14 +4,15 @@
 
 use super::sale_state;
 use crate::domain::ids::{RequestId, SaleId, UserId};
-use crate::domain::sale::SaleDoor;
+use crate::domain::policy::LimitBy;
+use crate::domain::sale::{Sale, SaleDoor};
 use crate::domain::states::{P1Entry, State};
 use crate::http::problem::{Kind, Problem};
 use crate::p1_entry::block_list::BuyerChecks;
 use crate::p1_entry::catalog::SaleView;
 use crate::p1_entry::entitlement::ShownFacts;
 use crate::p1_entry::overload::Overload;
-use crate::p1_entry::purchase_tokens::{PurchaseTokens, TokenFault};
+use crate::p1_entry::purchase_tokens::{PurchaseToken, PurchaseTokens, TokenFault};
 use crate::p1_entry::status::status_url;
 use crate::p2_reserve::DurabilityGuard;
 use crate::telemetry::count;
@@ -31,6 +32,8 @@ pub(super) struct Attempt<'a> {
     pub view: &'a SaleView,
     /// What the call shows of the buyer's facts.
     pub shown: Option<&'a ShownFacts>,
+    /// The person for whom it counts, where the sale limits by person; an error says why that is not known.
+    pub person: Result<Option<UserId>, Problem>,
     /// The request that the purchase token stands for, if one was sent.
     pub token: Option<RequestId>,
     pub now_ms: i64,
@@ -86,14 +89,14 @@ impl Admission {
         Self { tokens, buyers, guard, overload }
     }
 
-    /// The request that the token stands for which was sent as `Idempotency-Key`.
+    /// What the token says which was sent as `Idempotency-Key`.
     pub(super) fn read_token(
         &self,
         text: &str,
         user: &UserId,
         sale: &SaleId,
         now_ms: i64,
-    ) -> Result<RequestId, Problem> {
+    ) -> Result<PurchaseToken, Problem> {
         self.tokens.check(text, user, sale, now_ms).map_err(|fault| match fault {
             TokenFault::Invalid => Kind::TokenInvalid.because(
                 "Idempotency-Key must be a token from POST …/tokens of this sale, issued to the same buyer, unchanged",
@@ -102,6 +105,20 @@ impl Admission {
                 .because("if it was used in time, its purchase can be looked up")
                 .about(request_id, status_url(sale, request_id)),
         })
+    }
+
+    /// The person for whom a purchase counts, where the sale limits by person: who the purchase token was issued for, else the fact.
+    pub(super) fn person(
+        &self,
+        sale: &Sale,
+        user: &UserId,
+        shown: Option<&ShownFacts>,
+        token: Option<&PurchaseToken>,
+    ) -> Result<Option<UserId>, Problem> {
+        match token.and_then(|token| token.person.clone()) {
+            Some(person) if sale.limit_by == LimitBy::Person => Ok(Some(person)),
+            Some(_) | None => self.buyers.entitlements.person(sale, user, shown),
+        }
     }
 
     /// Remembers a purchase that was accepted just now, to measure how far P4 is behind.
@@ -132,8 +149,9 @@ impl Admission {
 
     /// The sale needs what the buyer does not show. What was accepted before stays accepted, also when a pass has expired since.
     fn buyer_is_not_entitled(&self, attempt: &Attempt<'_>) -> Option<Refusal> {
-        let Attempt { user, view, shown, .. } = attempt;
-        self.buyers.entitlements.refusal(&view.sale, user, *shown).map(Refusal::UnlessReplayed)
+        let Attempt { user, view, shown, person, .. } = attempt;
+        let lacks = self.buyers.entitlements.refusal(&view.sale, user, *shown);
+        lacks.or_else(|| person.as_ref().err().cloned()).map(Refusal::UnlessReplayed)
     }
 
     /// Before its start, after its end, paused, or not loaded.

@@ -5,6 +5,7 @@
 use super::Purchasing;
 use super::sale_state::{ended, not_started, paused, token_missing};
 use crate::domain::ids::{RequestId, SaleId};
+use crate::domain::policy::LimitBy;
 use crate::domain::reserve::Reserved;
 use crate::domain::states::{P2Reserve, State};
 use crate::http::problem::{Kind, Problem};
@@ -72,6 +73,9 @@ impl Purchasing {
                 Ok(request_id)
             }
             Reserved::Replayed => Ok(request_id),
+            // It may be the request of another account.
+            Reserved::DuplicateBuyer(_) if view.sale.limit_by == LimitBy::Person => Err(Kind::Duplicate
+                .because_both("one purchase a person in this sale, by whichever account", "该活动每人限购一次，不论使用哪个账号")),
             Reserved::DuplicateBuyer(first) => Err(Kind::Duplicate
                 .because_both("one purchase a buyer in this sale", "该活动每人限购一次")
                 .about(first, status_url(sale, first))),

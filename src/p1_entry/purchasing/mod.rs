@@ -67,7 +67,10 @@ impl Purchasing {
         let attempt = {
             let now_ms = now_ms();
             let token = token.map(|text| self.admission.read_token(text, &user, sale, now_ms)).transpose()?;
-            Attempt { user: &user, view: &view, shown: shown.as_deref(), token, now_ms }
+            let shown = shown.as_deref();
+            let person = self.admission.person(&view.sale, &user, shown, token.as_ref());
+            let token = token.map(|token| token.request_id);
+            Attempt { user: &user, view: &view, shown, person, token, now_ms }
         };
         let admitted = match self.admission.refusal(&attempt) {
             Some(refusal) => Err(refusal),
@@ -75,13 +78,15 @@ impl Purchasing {
         };
         // Copied only here: what is kept over an await is part of every request.
         let (token, now_ms) = (attempt.token, attempt.now_ms);
+        // Without one where the sale needs one nothing was admitted.
+        let person = attempt.person.unwrap_or_default();
         let (request_id, admitted) = match (&token, admitted) {
             (Some(request_id), admitted) => (*request_id, admitted),
             (None, Ok(())) => (self.ids.next()?, Ok(())),
             (None, Err(refusal)) => return Err(refusal.problem()),
         };
-        let shard = home_shard(&user, self.replays.shards());
-        let purchase = Purchase { request_id, sale_id: sale.clone(), user_id: user, quantity };
+        let purchase = Purchase { request_id, sale_id: sale.clone(), user_id: user, person, quantity };
+        let shard = home_shard(purchase.limit_key(), self.replays.shards());
         match admitted {
             Ok(()) => {}
             Err(Refusal::Final(problem)) => return Err(problem),
@@ -93,8 +98,8 @@ impl Purchasing {
                 match Box::pin(self.replays.first_answer_if_known(&purchase)).await {
                     Some(answer) => return answer,
                     None => {
-                        let (user, shown) = (&purchase.user_id, shown.as_deref());
-                        let attempt = Attempt { user, view: &view, shown, token, now_ms };
+                        let (user, shown, person) = (&purchase.user_id, shown.as_deref(), Ok(purchase.person.clone()));
+                        let attempt = Attempt { user, view: &view, shown, person, token, now_ms };
                         Box::pin(self.admission.take_in(&attempt)).await.map_err(Refusal::problem)?;
                     }
                 }

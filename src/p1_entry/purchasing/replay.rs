@@ -53,7 +53,7 @@ impl Replays {
     }
 
     fn question(&self, purchase: &Purchase) -> LedgerQuestion {
-        let shard = home_shard(&purchase.user_id, self.shards);
+        let shard = home_shard(purchase.limit_key(), self.shards);
         (purchase.sale_id.clone(), shard, purchase.request_id)
     }
 

@@ -67,15 +67,17 @@ impl PurchaseTokenIssuer {
         if view.sold_out.is_some() {
             return Err(sold_out());
         }
-        if let Some(problem) = self.buyers.entitlements.refusal(&view.sale, user, shown) {
+        let entitlements = &self.buyers.entitlements;
+        if let Some(problem) = entitlements.refusal(&view.sale, user, shown) {
             return Err(problem);
         }
+        let person = entitlements.person(&view.sale, user, shown)?;
         if view.sale.waiting_room {
             Box::pin(self.rooms.admit(&view, user, ticket)).await?;
         }
         self.buyers.limits.take(user).await?;
         let request_id = self.ids.next()?;
-        let signed = self.tokens.issue(request_id, user, sale, now_ms);
+        let signed = self.tokens.issue(request_id, (user, person.as_ref()), sale, now_ms);
         let (token, expires_at_s) = signed.ok_or(Problem::from(Kind::Internal))?;
         Ok(NewPurchaseToken { request_id, token, expires_at_s })
     }

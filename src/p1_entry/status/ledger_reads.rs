@@ -57,8 +57,17 @@ pub(crate) struct LedgerReads {
     /// `None` when no replica is waited for.
     replication: Option<Arc<Replication>>,
     retention_ms: i64,
-    /// Since when each ledger is whole, as of at most [`WHOLE_TTL`] ago; `None`: it is not.
-    whole: Cache<(SaleId, u16), Option<i64>>,
+    /// What is known of each whole ledger, as of at most [`WHOLE_TTL`] ago; `None`: it is not whole.
+    whole: Cache<(SaleId, u16), Option<WholeLedger>>,
+}
+
+/// A ledger that lost nothing.
+#[derive(Debug, Clone, Copy)]
+struct WholeLedger {
+    /// Unix milliseconds; 0 where no rebuild made it.
+    since_ms: i64,
+    /// Whether the sale limits by person.
+    of_persons: bool,
 }
 
 /// What it means that a request is not in the ledger.
@@ -121,17 +130,25 @@ impl LedgerReads {
         if now_ms() - made_at_ms(request_id) >= self.retention_ms {
             return LedgerAbsence::DatabaseKnows;
         }
-        match Box::pin(self.whole.get_with((sale.clone(), shard), self.whole_since_ms(&sale, shard))).await {
-            Some(since_ms) if made_at_ms(request_id) - CLOCK_SKEW_MS < since_ms => LedgerAbsence::DatabaseKnows,
+        match self.whole(&sale, shard).await {
+            Some(whole) if made_at_ms(request_id) - CLOCK_SKEW_MS < whole.since_ms => LedgerAbsence::DatabaseKnows,
             Some(_) => LedgerAbsence::NeverAccepted,
             None => LedgerAbsence::Unknown,
         }
     }
 
-    /// Redis did not go back in time, and the sale's keys are all there and not frozen: since when (Unix ms, 0 where no rebuild made
-    /// them). The first read after a restart compares the server with the database, as the first purchase does: of a sale that no
+    /// Whether the records of a buyer of this sale are where the person's are, and not where the account's would be.
+    pub(super) async fn are_of_persons(&self, sale: &SaleId, shard: u16) -> bool {
+        self.whole(sale, shard).await.is_some_and(|whole| whole.of_persons)
+    }
+
+    async fn whole(&self, sale: &SaleId, shard: u16) -> Option<WholeLedger> {
+        Box::pin(self.whole.get_with((sale.clone(), shard), self.read_whole(sale, shard))).await
+    }
+
+    /// Redis did not go back in time, and the sale's keys are all there and not frozen. The first read after a restart compares the server with the database, as the first purchase does: of a sale that no
     /// buyer buys from, no other call would.
-    async fn whole_since_ms(&self, sale: &SaleId, shard: u16) -> Option<i64> {
+    async fn read_whole(&self, sale: &SaleId, shard: u16) -> Option<WholeLedger> {
         if let Err(fault) = self.redis.fence.pass(shard).await {
             tracing::debug!(phase = "p1_entry", %sale, shard, error = %fault, "whether a ledger is whole");
             return None;
@@ -142,7 +159,8 @@ impl LedgerReads {
         if !is_whole {
             return None;
         }
-        Some(keys.rebuilt_at_ms(sale, shard).await.ok()?.unwrap_or(0))
+        let (rebuilt_at_ms, of_persons) = keys.ledger_terms(sale, shard).await.ok()?;
+        Some(WholeLedger { since_ms: rebuilt_at_ms.unwrap_or(0), of_persons })
     }
 }
 

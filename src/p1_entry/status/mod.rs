@@ -7,6 +7,7 @@
 
 mod database_reads;
 mod document;
+mod elsewhere;
 mod landings;
 mod ledger_questions;
 mod ledger_reads;
@@ -26,8 +27,10 @@ use crate::http::problem::{Kind, Problem};
 use crate::orders::rows::RequestRows;
 use crate::orders::rows::request_records::FinalRequest;
 use crate::runtime::Stopper;
+use crate::runtime::batcher::Busy;
 use crate::sales::rows::SaleRows;
 use database_reads::DatabaseReads;
+use ledger_questions::LedgerAnswer;
 use landings::{Landings, Waited, WaitingRequest};
 use moka::future::Cache;
 use std::sync::Arc;
@@ -52,7 +55,8 @@ const CLOCK_SKEW_MS: i64 = 5_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Turn {
     First,
-    Again,
+    /// On the shard that has the record.
+    Again(u16),
 }
 
 /// A status, and where a queued request waits. Boxed: each question would carry it.
@@ -133,7 +137,7 @@ impl Statuses {
                     Waited::ByTheClock => (pause * 3 / 2).min(POLL_MAX),
                 },
             };
-            turn = Turn::Again;
+            turn = waiting.map_or(Turn::First, |waiting| Turn::Again(waiting.ledger.1));
         }
     }
 
@@ -170,13 +174,7 @@ impl Statuses {
             }
             FilterVerdict::MayExist => {}
         }
-        let shard = home_shard(user, self.shards);
-        let question = (sale.clone(), shard, request_id);
-        let asked = match turn {
-            Turn::First => self.ledger_reads.find(question).await,
-            Turn::Again => self.ledger_reads.find_again(question).await,
-        };
-        let found = asked.map_err(|busy| {
+        let (shard, found) = self.on_its_shard(user, sale, request_id, turn).await.map_err(|busy| {
             Kind::Unavailable.because(busy.to_string()).about(request_id, status_url(sale, request_id))
         })?;
         let status = match found {
@@ -190,7 +188,7 @@ impl Statuses {
                 return Ok((status, Some(Box::new(WaitingRequest { ledger: (sale.clone(), shard), at }))));
             }
             Ok(Some(_)) => Err(not_yours()),
-            Ok(None) => match self.ledger_reads.absence((sale.clone(), shard, request_id)).await {
+            Ok(None) => match self.ledger_reads.absence_of_all((sale.clone(), shard, request_id), self.shards).await {
                 LedgerAbsence::NeverAccepted => Err(not_yours()),
                 LedgerAbsence::DatabaseKnows => self.in_database(user, sale, request_id).await?.ok_or_else(not_yours),
                 LedgerAbsence::Unknown => Box::pin(self.without_ledger(user, sale, request_id)).await,
@@ -201,6 +199,33 @@ impl Statuses {
             }
         };
         status.map(|status| (status, None))
+    }
+
+    /// The record, and the shard that has it or would have it: nearly always the account's, else the person's.
+    async fn on_its_shard(
+        &self,
+        user: &UserId,
+        sale: &SaleId,
+        request_id: RequestId,
+        turn: Turn,
+    ) -> Result<(u16, LedgerAnswer), Busy> {
+        let shard = match turn {
+            Turn::First => home_shard(user, self.shards),
+            Turn::Again(shard) => shard,
+        };
+        let question = (sale.clone(), shard, request_id);
+        let found = match turn {
+            Turn::First => self.ledger_reads.find(question.clone()).await?,
+            Turn::Again(_) => self.ledger_reads.find_again(question.clone()).await?,
+        };
+        if !matches!(found, Ok(None)) {
+            return Ok((shard, found));
+        }
+        match Box::pin(self.ledger_reads.elsewhere(&question, self.shards)).await? {
+            Ok(Some((shard, record))) => Ok((shard, Ok(Some(record)))),
+            Ok(None) => Ok((shard, Ok(None))),
+            Err(fault) => Ok((shard, Err(fault))),
+        }
     }
 
     /// Redis has no whole ledger of the sale. While its orders may be on their way, that the database has none says nothing.

@@ -73,7 +73,7 @@ mod tests {
         let secret = [Secret::new("k".repeat(32))];
         let (tickets, tokens) = (PlaceTickets::new(&secret), PurchaseTokens::new(&secret, 60));
         let (user, sale) = (UserId::parse("u").unwrap(), SaleId::parse("s").unwrap());
-        let token = tokens.issue(RequestId::new(1).unwrap(), &user, &sale, 1_000).unwrap().0;
+        let token = tokens.issue(RequestId::new(1).unwrap(), (&user, None), &sale, 1_000).unwrap().0;
         assert_eq!(tickets.check(&token, &user, &sale), None);
         assert!(tokens.check(&tickets.sign(&user, &sale, 1).unwrap(), &user, &sale, 1_000).is_err());
         let forged = PlaceTickets::new(&[Secret::new("x".repeat(32))]).sign(&user, &sale, 1).unwrap();

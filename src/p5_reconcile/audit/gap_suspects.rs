@@ -14,8 +14,9 @@
 use super::result::{SaleAudit, SeriesAudit, numbers_in};
 use crate::domain::ids::{RequestId, UserId};
 use crate::domain::message::{self, OrderMessage};
-use crate::domain::policy::Quantity;
+use crate::domain::policy::{LimitBy, PurchasePolicy, Quantity};
 use crate::domain::request::Purchase;
+use crate::domain::sale::Sale;
 use crate::domain::snowflake;
 use crate::orders::rows::failed_requests::OpenFailure;
 use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
@@ -31,7 +32,7 @@ const SUSPECTS_MAX: usize = 1_000;
 /// A buyer whose request has no outcome and no ledger record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Suspect {
-    /// The buyer, as Redis has it.
+    /// The buyer, as Redis has it: the person where the sale limits by person.
     pub user_id: UserId,
     /// The buyer's first request of the sale.
     pub request_id: RequestId,
@@ -76,19 +77,19 @@ pub(crate) async fn gap_suspects(
 pub(in crate::p5_reconcile) async fn record_suspects(
     context: &ReconcileContext,
     audit: &SaleAudit,
-    one_per_user: bool,
+    sale: &Sale,
 ) -> Result<usize, ReconcileError> {
     let suspects = gap_suspects(context, audit).await?;
     let mut recorded = 0;
     for of in audit.series.iter().filter(|of| !of.gaps.is_empty()) {
         let mine: Vec<&Suspect> = suspects.iter().filter(|suspect| suspect.shard == of.shard).collect();
-        let each_is_one_request = one_per_user || mine.len() as u64 == numbers_in(&of.gaps);
+        let each_is_one_request = sale.policy == PurchasePolicy::OnePerUser || mine.len() as u64 == numbers_in(&of.gaps);
         if !each_is_one_request {
             continue;
         }
         let numbers = of.gaps.iter().flat_map(|(first, last)| *first..=*last);
         for (suspect, number) in mine.into_iter().zip(numbers) {
-            recorded += usize::from(record(context, audit, of, suspect, number).await?);
+            recorded += usize::from(record(context, (audit, sale.limit_by), of, suspect, number).await?);
         }
     }
     Ok(recorded)
@@ -96,7 +97,7 @@ pub(in crate::p5_reconcile) async fn record_suspects(
 
 async fn record(
     context: &ReconcileContext,
-    audit: &SaleAudit,
+    (audit, limit_by): (&SaleAudit, LimitBy),
     of: &SeriesAudit,
     suspect: &Suspect,
     number: u64,
@@ -106,6 +107,8 @@ async fn record(
         request_id: suspect.request_id,
         sale_id: audit.sale_id.clone(),
         user_id: suspect.user_id.clone(),
+        // Which account of the person it was, Redis has not noted.
+        person: (limit_by == LimitBy::Person).then(|| suspect.user_id.clone()),
         quantity,
     };
     let accepted_at_ms = snowflake::made_at_ms(suspect.request_id);

@@ -69,7 +69,7 @@ impl RebuildLoad<'_> {
         }
         let mut by_shard: HashMap<u16, Vec<DecidedRecord>> = HashMap::new();
         for request in page {
-            let shard = home_shard(&request.user_id, self.context.shards);
+            let shard = home_shard(request.limit_key(), self.context.shards);
             by_shard.entry(shard).or_default().push(self.record(request));
         }
         for (shard, records) in by_shard {
@@ -97,6 +97,7 @@ impl RebuildLoad<'_> {
             epoch: request.epoch,
             accepted_at_ms: request.at_ms,
             user_id: request.user_id,
+            person: request.person,
         };
         let keeps_record = request.at_ms > self.oldest_ms;
         DecidedRecord { request_id: request.request_id, record, counts, keeps_record }

@@ -25,8 +25,10 @@ pub struct DecidedRequest {
     pub request_id: RequestId,
     /// An order or a failure.
     pub outcome: Outcome,
-    /// The buyer who made it.
+    /// The buyer who made it: the account.
     pub user_id: UserId,
+    /// The person behind it, where the sale limits by person.
+    pub person: Option<UserId>,
     /// Number of units, at least 1.
     pub quantity: Quantity,
     /// Epoch at acceptance.
@@ -39,6 +41,13 @@ pub struct DecidedRequest {
     pub limit_returned: bool,
 }
 
+impl DecidedRequest {
+    /// Under which id its units count for a limit.
+    pub(crate) fn limit_key(&self) -> &UserId {
+        self.person.as_ref().unwrap_or(&self.user_id)
+    }
+}
+
 #[derive(QueryableByName)]
 struct DecidedRow {
     #[diesel(sql_type = Unsigned<BigInt>)]
@@ -49,6 +58,8 @@ struct DecidedRow {
     reason: Option<String>,
     #[diesel(sql_type = Nullable<Binary>)]
     user_id: Option<Vec<u8>>,
+    #[diesel(sql_type = Nullable<Binary>)]
+    person: Option<Vec<u8>>,
     #[diesel(sql_type = Nullable<Unsigned<Integer>>)]
     quantity: Option<u32>,
     #[diesel(sql_type = Nullable<Unsigned<BigInt>>)]
@@ -67,6 +78,7 @@ impl DecidedRow {
             request_id: read_request_id(self.request_id)?,
             outcome: read_outcome(&self.kind, self.reason.as_deref())?,
             user_id: read_user_id(&user_id)?,
+            person: self.person.as_deref().map(read_user_id).transpose()?,
             quantity: Quantity::new(quantity).ok_or_else(|| unreadable("quantity", "0"))?,
             epoch,
             number: self.number.unwrap_or(0),
@@ -92,6 +104,7 @@ struct BuyersRow {
 }
 
 const COLUMNS: &str = "SELECT r.request_id, r.kind, r.reason, COALESCE(o.user_id, f.user_id) AS user_id, \
+    COALESCE(o.person, f.person) AS person, \
     COALESCE(o.quantity, f.quantity) AS quantity, r.number, COALESCE(o.accepted_at, r.created_at) AS decided_at, \
     CAST(COALESCE(o.limit_returned, 0) AS SIGNED) AS limit_returned \
     FROM request_outcome r FORCE INDEX (uk_acceptance) LEFT JOIN orders o ON o.request_id = r.request_id \

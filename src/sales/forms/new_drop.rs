@@ -5,6 +5,7 @@ use super::new_sale::TITLE_CHARS_MAX;
 use super::timetable::rollovers_hold;
 use crate::domain::drops::{SALES_MAX, SalesDrop};
 use crate::domain::ids::{DropId, SaleId};
+use crate::domain::policy::LimitBy;
 use crate::domain::sale::Sale;
 use crate::domain::timetable::Timetable;
 use crate::http::bad_form::{BadForm, bad};
@@ -26,6 +27,10 @@ pub(crate) struct NewDropForm {
     #[serde(default)]
     #[schema(minimum = 1)]
     limit: Option<u32>,
+    /// Who counts as one buyer for its limit and those of its sales: `account` or `person`. It never changes.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, example = "person")]
+    limit_by: LimitBy,
     /// 1 to 64, in the order in which they are shown.
     #[schema(min_items = 1, max_items = 64)]
     sales: Vec<NewSaleForm>,
@@ -81,15 +86,21 @@ impl NewDropForm {
         let in_drop = Arc::new(drop.clone());
         let mut sales = Vec::with_capacity(self.sales.len());
         for form in self.sales {
-            let (id, warm) = (form.id.clone(), form.warm);
+            let (id, warm, limit_by) = (form.id.clone(), form.warm, form.limit_by);
             let of_sale = |bad| BadDrop { sale: Some(id.clone()), bad };
             if warm {
                 let (expected, chinese) =
                     ("false: the sales of a drop are warmed together", "false：同一组合的活动一起预热");
                 return Err(of_sale(BadForm { field: "warm", expected, chinese }));
             }
+            if limit_by.is_some_and(|limit_by| limit_by != self.limit_by) {
+                let (expected, chinese) =
+                    ("none, or that of the drop: one buyer is the same in all its sales", "空，或与组合活动相同");
+                return Err(of_sale(BadForm { field: "limit_by", expected, chinese }));
+            }
             let plan = form.timetable();
-            let sale = Sale { in_drop: Some(in_drop.clone()), ..form.draft().map_err(of_sale)? };
+            let (in_drop, limit_by) = (Some(in_drop.clone()), self.limit_by);
+            let sale = Sale { in_drop, limit_by, ..form.draft().map_err(of_sale)? };
             sales.push((sale, plan.map_err(of_sale)?));
         }
         rollovers_hold(&sales).map_err(|(sale, bad)| BadDrop { sale: Some(sale.clone()), bad })?;
@@ -124,6 +135,10 @@ mod tests {
         assert!(says(&|file| file["sales"] = serde_json::json!([])).starts_with("sales: expected 1 to 64"));
         assert!(says(&|file| file["sales"][1] = file["sales"][0].clone()).contains("different ids"));
         assert!(says(&|file| file["sales"][1]["stock"] = (-1).into()).starts_with("sale l: stock: expected 0 to"));
+        assert!(says(&|file| file["sales"][0]["limit_by"] = "person".into()).starts_with("sale m: limit_by: expected none"));
+        assert!(says(&|file| file["limit_by"] = "household".into()).contains("expected `account` or `person`"));
+        let by_person = drafts(|file| file["limit_by"] = "person".into()).unwrap().1;
+        assert!(by_person.iter().all(|(sale, _)| sale.limit_by == LimitBy::Person));
         assert!(says(&|file| file["sales"][0]["warm"] = true.into()).starts_with("sale m: warm: expected false"));
         let later = |file: &mut serde_json::Value, to: &str| {
             file["sales"][1]["ends_at"] = "2026-01-01T13:00:00+08:00".into();

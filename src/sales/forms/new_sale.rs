@@ -6,7 +6,7 @@ use crate::domain::currency::is_in_use;
 use crate::domain::ids::SaleId;
 use crate::domain::instant;
 use crate::domain::order_life::PaymentTerms;
-use crate::domain::policy::PurchasePolicy;
+use crate::domain::policy::{LimitBy, PurchasePolicy};
 use crate::domain::sale::{STOCK_MAX, Sale, SaleStatus};
 use crate::domain::timetable::Timetable;
 use crate::http::bad_form::{BadForm, bad};
@@ -116,6 +116,12 @@ pub(crate) struct NewSaleForm {
     #[schema(value_type = Option<Object>, example = json!({ "tier": ["gold", "platinum"], "pass": true }))]
     #[arg(long, value_name = "JSON", value_parser = needs::given, help = NEEDS_HELP)]
     pub(crate) needs: Option<GivenNeeds>,
+    /// Who counts as one buyer for the limit: `account`, the token's `sub`, or `person`, the fact `person`. It never changes. A sale in a
+    /// drop has that of the drop.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, example = "person")]
+    #[arg(long, value_name = "WHO", help = LIMIT_BY_HELP)]
+    pub(crate) limit_by: Option<LimitBy>,
     /// Units that come while it sells, in the order of their times.
     #[serde(default)]
     #[schema(max_items = 32)]
@@ -132,6 +138,8 @@ const ROOM_HELP: &str =
     "Buyers pass a waiting room: drawn places for who comes before the start, released at p1_entry.room_release_per_s";
 const NEEDS_HELP: &str =
     "What a buyer needs, for good: {\"tier\": [\"gold\"]} (a fact and its values), {\"pass\": true}, or both";
+const LIMIT_BY_HELP: &str =
+    "Who counts as one buyer, for good: account (the default), or person, the fact person of token or pass";
 const PAY_WITHIN_HELP: &str =
     "Seconds that a buyer has to pay after the order is written; left out: there is no payment step";
 
@@ -207,6 +215,7 @@ impl NewSaleForm {
             hidden: sale.hidden,
             warm: false,
             needs: sale.needs.as_deref().map(needs::of),
+            limit_by: Some(sale.limit_by),
             releases: Vec::new(),
             rollover_to: None,
         }
@@ -257,6 +266,7 @@ impl NewSaleForm {
             hidden: self.hidden,
             version: 1,
             needs: needs.map(Arc::new),
+            limit_by: self.limit_by.unwrap_or_default(),
             in_drop: None,
         })
     }

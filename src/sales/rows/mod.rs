@@ -15,7 +15,7 @@ use crate::domain::grant_names::FIRST_GRANT;
 use crate::domain::ids::SaleId;
 use crate::domain::needs::Needs;
 use crate::domain::order_life::PaymentTerms;
-use crate::domain::policy::PurchasePolicy;
+use crate::domain::policy::{LimitBy, PurchasePolicy};
 use crate::domain::sale::{Sale, SaleStatus};
 use crate::domain::timetable::Timetable;
 use crate::sales::forms::PAY_GRACE_S;
@@ -68,6 +68,7 @@ struct SaleRow {
     version: u32,
     drop_id: Option<Vec<u8>>,
     needs: Option<String>,
+    limit_by: String,
 }
 
 impl SaleRow {
@@ -94,6 +95,7 @@ impl SaleRow {
             version: sale.version,
             drop_id: sale.in_drop.as_ref().map(|drop| drop.drop_id.as_str().as_bytes().to_vec()),
             needs: sale.needs.as_ref().map(|needs| needs.text()),
+            limit_by: sale.limit_by.code().to_owned(),
         })
     }
 
@@ -127,6 +129,7 @@ impl SaleRow {
             granted: self.granted,
             stock: self.stock,
             policy: PurchasePolicy::from_limit(self.per_user_limit),
+            limit_by: LimitBy::from_code(&self.limit_by).ok_or_else(|| unreadable("sales.limit_by", &self.limit_by))?,
             token_required: self.token_required,
             waiting_room: self.waiting_room,
             payment: PaymentTerms::of_columns(self.pay_within_s, self.pay_grace_s, self.limit_returns),

@@ -27,6 +27,7 @@ diesel::table! {
         created_at -> Datetime,
         drop_id -> Nullable<Binary>,
         needs -> Nullable<Varchar>,
+        limit_by -> Varchar,
     }
 }
 
@@ -62,6 +63,7 @@ diesel::table! {
         paying_at -> Nullable<Datetime>,
         limit_returned -> Bool,
         version -> Unsigned<Integer>,
+        person -> Nullable<Binary>,
     }
 }
 
@@ -110,6 +112,7 @@ diesel::table! {
         resolved_at -> Nullable<Datetime>,
         resolved_by -> Nullable<Varchar>,
         reclaimed_by -> Nullable<Binary>,
+        person -> Nullable<Binary>,
     }
 }
 
@@ -222,6 +225,7 @@ diesel::table! {
         closed_by -> Varchar,
         closed_at -> Datetime,
         reclaimed_by -> Nullable<Binary>,
+        person -> Nullable<Binary>,
     }
 }
 

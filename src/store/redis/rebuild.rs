@@ -71,7 +71,7 @@ impl RebuildKeys {
             Value::Integer(judged.building.into()),
             millis(sale.starts_at_ms),
             millis(sale.ends_at_ms),
-            text(sale.door().code()),
+            text(sale.door_in_meta()),
             text(sale.drop_in_meta()),
         ];
         let begun = integer(&self.redis.script(&REBUILD_BEGIN, keys, args).await?)?;
@@ -102,7 +102,7 @@ impl RebuildKeys {
             let units = if decided.counts { decided.record.quantity.get() } else { 0 };
             args.push(text(decided.request_id.to_string()));
             args.push(text(if decided.keeps_record { decided.record.encode() } else { String::new() }));
-            args.push(text(decided.record.user_id.as_str()));
+            args.push(text(decided.record.limit_key().as_str()));
             args.push(Value::Integer(units.into()));
         }
         Ok(integer(&self.redis.script(&REBUILD_LOAD, keys, args).await?)? >= 0)

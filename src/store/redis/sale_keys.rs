@@ -123,7 +123,7 @@ impl SaleKeys {
             Value::Integer(self.redis.shards.into()),
             millis(sale.starts_at_ms),
             millis(sale.ends_at_ms),
-            text(sale.door().code()),
+            text(sale.door_in_meta()),
             text(sale.drop_in_meta()),
         ];
         match integer(&self.redis.script(&ACTIVATE, keys, args).await?)? {
@@ -141,7 +141,7 @@ impl SaleKeys {
         let keys = vec![self.redis.keys.meta(shard, &sale.sale_id)];
         let limit = Value::Integer(sale.policy.limit().unwrap_or(0).into());
         let (starts, ends) = (millis(sale.starts_at_ms), millis(sale.ends_at_ms));
-        let args = vec![starts, ends, limit, text(sale.door().code()), text(sale.drop_in_meta())];
+        let args = vec![starts, ends, limit, text(sale.door_in_meta()), text(sale.drop_in_meta())];
         Ok(integer(&self.redis.script(&SET_TERMS, keys, args).await?)? >= 0)
     }
 
@@ -274,11 +274,13 @@ impl SaleKeys {
         Ok(true)
     }
 
-    /// When a rebuild began these keys (Unix ms, Redis' clock); `None` for keys of a warm-up.
-    pub(crate) async fn rebuilt_at_ms(&self, sale: &SaleId, shard: u16) -> Result<Option<i64>, RedisFault> {
-        let args = vec![text(self.redis.keys.meta(shard, sale)), text("rebuilt")];
+    /// When a rebuild began these keys (Unix ms, Redis' clock), `None` for keys of a warm-up; and whether the sale limits by person.
+    pub(crate) async fn ledger_terms(&self, sale: &SaleId, shard: u16) -> Result<(Option<i64>, bool), RedisFault> {
+        let args = vec![text(self.redis.keys.meta(shard, sale)), text("rebuilt"), text("door")];
         let found = list(self.redis.command("HMGET", 0, args).await?)?;
-        found.first().filter(|value| !value.is_null()).map(integer).transpose()
+        let rebuilt_at_ms = found.first().filter(|value| !value.is_null()).map(integer).transpose()?;
+        let door = found.get(1).and_then(Value::as_string).unwrap_or_default();
+        Ok((rebuilt_at_ms, Sale::limits_person(&door)))
     }
 
     /// The number of shards that the sale was warmed for; `None` when it is not in Redis.

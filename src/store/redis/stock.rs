@@ -125,19 +125,23 @@ impl Stock {
         tokens: &TokensOfGroup,
     ) -> Vec<Value> {
         let all_one = group.iter().all(|purchase| purchase.quantity == Quantity::ONE);
-        let width = if all_one { 2 } else { 3 };
+        let by_person = group.iter().any(|purchase| purchase.person.is_some());
+        let width = 2 + usize::from(!all_one) + usize::from(by_person);
         let entries = if self.redis.reserve_scripts.takes_lines() { group.len().div_ceil(BUNDLE_MAX) } else { 0 };
         let mut args = Arguments::with_capacity(7 + entries + width * group.len());
         args.push(epoch);
         args.push(sale.as_str());
         args.push(shard);
         args.push(self.redis.shards);
-        args.push(width);
+        args.push(format_args!("{width}{}", if by_person { "p" } else { "" }));
         args.push(entries);
         args.push(tokens.spelled());
         push_requests(&mut args, group, entries > 0);
         if !all_one {
             group.iter().for_each(|purchase| args.push(purchase.quantity.get()));
+        }
+        if by_person {
+            group.iter().for_each(|purchase| args.push(purchase.limit_key()));
         }
         args.into_values()
     }
@@ -205,7 +209,7 @@ fn push_requests(args: &mut Arguments, group: &[&Purchase], lines: bool) {
         for purchase in entry {
             request_ids.push(args.write(purchase.request_id));
             args.write(format_args!(" {} ", purchase.quantity.get()));
-            users.push(args.write(purchase.user_id.as_str()));
+            users.push(args.write(purchase.buyer_text()));
             part.end = args.write("\n").end;
         }
         if lines {

@@ -23,7 +23,7 @@ impl Keyspace {
             ("starts", sale.starts_at_ms.max(0).to_string()),
             ("ends", sale.ends_at_ms.max(0).to_string()),
             ("limit", sale.policy.limit().unwrap_or(0).to_string()),
-            ("door", sale.door().code().to_owned()),
+            ("door", sale.door_in_meta().to_owned()),
             ("shards", self.shards.to_string()),
         ];
         let mut args = vec![text(self.keys.meta(shard, &sale.sale_id))];

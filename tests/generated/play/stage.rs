@@ -101,6 +101,7 @@ impl Scene {
             request_id: self.request_id(at),
             sale_id: self.sale.clone(),
             user_id: self.buyer(at),
+            person: None,
             quantity: Quantity::ONE,
         }
     }

@@ -18,6 +18,7 @@ mod order_status;
 mod order_status_events;
 mod overload;
 mod passes;
+mod persons;
 mod purchases;
 mod replays;
 mod rotation;

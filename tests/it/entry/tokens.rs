@@ -16,7 +16,7 @@ async fn ask(world: &World, sale: &SaleId, user: &str) -> Answer {
 fn issued_at(world: &World, sale: &SaleId, user: &str, at_ms: i64) -> String {
     let tokens = PurchaseTokens::new(world.settings.p1_entry.token_secrets_in_use(), 900);
     let id = RequestId::new(77).unwrap();
-    tokens.issue(id, &UserId::parse(user).unwrap(), sale, at_ms).unwrap().0
+    tokens.issue(id, (&UserId::parse(user).unwrap(), None), sale, at_ms).unwrap().0
 }
 
 #[test]

@@ -40,6 +40,7 @@ pub(super) async fn accepted(
         request_id: RequestId::new(2_000_000_000_000 + buyer).unwrap(),
         sale_id: sale.clone(),
         user_id: UserId::parse(&format!("buyer \"{buyer}\" of several")).unwrap(),
+        person: None,
         quantity: Quantity::new(1 + u32::try_from(buyer % 2).unwrap()).unwrap(),
     };
     let purchases: Vec<Purchase> = buyers.map(of).collect();

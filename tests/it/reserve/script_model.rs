@@ -3,7 +3,7 @@
 use crate::support::basics::resp::{RawRedis, Reply};
 use crate::support::world::outbox_kinds::{LIST, STREAM, orders_of, sent};
 use crate::support::world::parts::reserve_model::{Ask, EPOCH, Model, Step, step};
-use crate::support::world::parts::script_model::{redis_sale, request_id, reserve, user_id};
+use crate::support::world::parts::script_model::{limit_key, redis_sale, request_id, reserve_for, user_id};
 use crate::support::world::{World, run};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
@@ -11,6 +11,7 @@ use seckill::config::OutboxKind;
 use seckill::domain::drops::SalesDrop;
 use seckill::domain::ids::{DropId, RequestId, SaleId};
 use seckill::domain::message;
+use seckill::domain::policy::LimitBy;
 use seckill::domain::reserve::Reserved;
 use seckill::domain::sale::{MetaState, Sale, SaleDoor};
 use seckill::store::redis::{Granted, LocatedEntry, SentEntry, Withdrawn};
@@ -99,7 +100,8 @@ impl Bench<'_> {
     }
 
     async fn group(&mut self, no: usize, group: &[Ask], epoch: u32) -> Result<(), TestCaseError> {
-        let answers = reserve(&self.world.servers.redis, &self.sale, epoch, group).await;
+        let sale = (&self.sale, self.model.by_person);
+        let answers = reserve_for(&self.world.servers.redis, sale, epoch, group).await;
         let expected: Vec<Reserved> = group.iter().map(|ask| self.model.decide(*ask, epoch)).collect();
         prop_assert_eq!(answers, expected, "step {}", no);
         Ok(())
@@ -124,7 +126,9 @@ impl Bench<'_> {
             );
             prop_assert!(numbers.insert(record.number));
             units += u64::from(record.quantity.get());
-            *of_buyer.entry(record.user_id.to_string()).or_default() += u64::from(record.quantity.get());
+            let key = limit_key(model.key(*user), model.by_person);
+            prop_assert_eq!(record.person.as_ref(), model.by_person.then_some(&key));
+            *of_buyer.entry(key.to_string()).or_default() += u64::from(record.quantity.get());
         }
         prop_assert!(numbers.iter().copied().eq(1..=model.number), "numbers without gaps: {:?}", numbers);
         prop_assert_eq!(
@@ -139,7 +143,7 @@ impl Bench<'_> {
         prop_assert!(buyers.remove("").is_some());
         prop_assert_eq!(buyers.len(), of_buyer.len());
         for (no, (owned, first)) in &model.buyers {
-            let name = user_id(*no).to_string();
+            let name = limit_key(*no, model.by_person).to_string();
             prop_assert_eq!(&buyers[&name], &format!("{owned} {}", request_id(*first)));
             prop_assert_eq!(of_buyer[&name], *owned);
         }
@@ -170,7 +174,11 @@ impl Bench<'_> {
 type OtherSales = Option<(u32, Vec<(u8, u32)>)>;
 
 /// Warms the other sales of the drop; buyers in turn have their units in one and in the other.
-async fn others_of(world: &World, (limit, owned): (u32, Vec<(u8, u32)>)) -> (SalesDrop, HashMap<u8, u64>) {
+async fn others_of(
+    world: &World,
+    (limit, owned): (u32, Vec<(u8, u32)>),
+    by_person: bool,
+) -> (SalesDrop, HashMap<u8, u64>) {
     let store = &world.servers.redis;
     let others = ["model-2", "mo"].map(|id| redis_sale(id, 0));
     for other in &others {
@@ -180,12 +188,13 @@ async fn others_of(world: &World, (limit, owned): (u32, Vec<(u8, u32)>)) -> (Sal
     let (mut redis, mut elsewhere) = (RawRedis::of(world).await, HashMap::new());
     for (at, (user, units)) in owned.into_iter().enumerate() {
         let key = store.keys.buyers(0, &others[at % 2].sale_id);
-        let before = redis.call(&["HGET", &key, user_id(user).as_str()]).await;
+        let name = limit_key(user, by_person);
+        let before = redis.call(&["HGET", &key, name.as_str()]).await;
         // A buyer who stands twice may have both in one sale: the later counts.
         if !matches!(before, Reply::Nil) {
             continue;
         }
-        redis.call(&["HSET", &key, user_id(user).as_str(), &format!("{units} {}", request_id(900))]).await;
+        redis.call(&["HSET", &key, name.as_str(), &format!("{units} {}", request_id(900))]).await;
         *elsewhere.entry(user).or_default() += u64::from(units);
     }
     let drop_id = DropId::parse("drop").unwrap();
@@ -195,28 +204,31 @@ async fn others_of(world: &World, (limit, owned): (u32, Vec<(u8, u32)>)) -> (Sal
 }
 
 async fn sequence(world: &World, sizes: (u32, usize, u64), steps: &[Step]) -> Result<(), TestCaseError> {
-    sequence_in(world, sizes, None, steps).await
+    sequence_in(world, sizes, (false, None), steps).await
 }
 
 async fn sequence_in(
     world: &World,
     (limit, cap, stock): (u32, usize, u64),
-    others: OtherSales,
+    (by_person, others): (bool, OtherSales),
     steps: &[Step],
 ) -> Result<(), TestCaseError> {
     RawRedis::of(world).await.clear().await;
     let store = &world.servers.redis;
     let mut sale = redis_sale("model", limit);
+    if by_person {
+        sale.limit_by = LimitBy::Person;
+    }
     let mut drop = None;
     if let Some(others) = others {
         let limit = u64::from(others.0);
-        let (in_drop, elsewhere) = others_of(world, others).await;
+        let (in_drop, elsewhere) = others_of(world, others, by_person).await;
         sale.in_drop = Some(in_drop.into());
         drop = Some((limit, elsewhere));
     }
     store.sale_keys.activate(&sale, 0, cap as u64, ("g", i64::try_from(stock).unwrap())).await.unwrap();
     store.sale_keys.set_state(&sale.sale_id, 0, MetaState::Open, &[MetaState::Loaded]).await.unwrap();
-    let model = Model { drop, ..Model::new(u64::from(limit), cap, stock) };
+    let model = Model { drop, by_person, ..Model::new(u64::from(limit), cap, stock) };
     let mut bench = Bench { world, sale: sale.sale_id.clone(), terms: sale, model, gone: 0 };
     for (no, step) in steps.iter().enumerate() {
         bench.take(no, step).await?;
@@ -267,7 +279,7 @@ fn the_model_holds(outbox: &str, cases_count: u32) {
     );
     let drops = (1u32..9, proptest::collection::vec((0u8..12, 1u32..5), 0..8));
     let drops = proptest::option::weighted(0.5, drops);
-    let cases = (sales, drops, proptest::collection::vec(step(), 1..14));
+    let cases = (sales, (proptest::bool::weighted(0.3), drops), proptest::collection::vec(step(), 1..14));
     let config = Config { cases: cases_count, failure_persistence: None, ..Config::default() };
     let outcome = TestRunner::new(config).run(&cases, |(sale, drop, steps)| {
         let mut done = Ok(());

@@ -80,6 +80,7 @@ pub const TABLES: [ArchiveTable; 13] = [
             ("paying_at", Text),
             ("limit_returned", Is),
             ("version", Is),
+            ("person", Utf8),
         ],
         units: Some("quantity"),
         stays: false,
@@ -100,6 +101,7 @@ pub const TABLES: [ArchiveTable; 13] = [
             ("resolved_at", Text),
             ("resolved_by", Is),
             ("reclaimed_by", Utf8),
+            ("person", Utf8),
         ],
         units: Some("quantity"),
         ..plain("failed_request", "failed_request t", "t.request_id")
@@ -187,6 +189,7 @@ pub const TABLES: [ArchiveTable; 13] = [
             ("closed_by", Is),
             ("closed_at", Text),
             ("reclaimed_by", Utf8),
+            ("person", Utf8),
         ],
         units: Some("units"),
         ..plain("closed_findings", "closed_findings t", "t.closure_id")
@@ -248,6 +251,7 @@ pub const TABLES: [ArchiveTable; 13] = [
             ("closings", Is),
             ("drop_id", Utf8),
             ("needs", Is),
+            ("limit_by", Is),
             ("created_at", Text),
         ],
         units: Some("stock"),

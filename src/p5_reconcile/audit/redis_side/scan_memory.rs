@@ -103,6 +103,7 @@ mod tests {
             epoch: 1,
             accepted_at_ms: 0,
             user_id: UserId::parse("u").expect("a user"),
+            person: None,
         };
         OpenRecord { request_id: RequestId::new(number).expect("an id"), record }
     }

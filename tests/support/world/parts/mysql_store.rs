@@ -68,6 +68,7 @@ pub fn accepted(sale: &str, rid: u64, user: &str, quantity: u32) -> OrderMessage
             request_id: RequestId::new(rid).unwrap(),
             sale_id: sale_id(sale),
             user_id: UserId::parse(user).unwrap(),
+            person: None,
             quantity: Quantity::new(quantity).unwrap(),
         },
         shard: 0,

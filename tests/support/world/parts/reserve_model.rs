@@ -67,6 +67,8 @@ pub struct Model {
     pub buyers: HashMap<u8, (u64, u64)>,
     /// Request id → buyer, units, number.
     pub ledger: HashMap<u64, (u8, u32, u64)>,
+    /// Whether limits count persons, of whom each has two accounts in a row. `buyers` are then by person.
+    pub by_person: bool,
     /// The limit of its drop, and what buyers have in the drop's other sales; none: it is a plain sale.
     pub drop: Option<(u64, HashMap<u8, u64>)>,
 }
@@ -88,8 +90,14 @@ impl Model {
             outbox: 0,
             buyers: HashMap::new(),
             ledger: HashMap::new(),
+            by_person: false,
             drop: None,
         }
+    }
+
+    /// The number under which a buyer's units count.
+    pub const fn key(&self, user: u8) -> u8 {
+        if self.by_person { user / 2 } else { user }
     }
 
     /// Decides one request; a group is its requests one after the other.
@@ -109,7 +117,8 @@ impl Model {
         if self.door == SaleDoor::Token && !ask.has_token() {
             return Reserved::TokenMissing;
         }
-        let owned = self.buyers.get(&ask.user).copied();
+        let key = self.key(ask.user);
+        let owned = self.buyers.get(&key).copied();
         let owned_units = owned.map_or(0, |(units, _)| units);
         if let (1, Some((_, first))) = (self.limit, owned) {
             return Reserved::DuplicateBuyer(super::script_model::request_id(first));
@@ -118,7 +127,7 @@ impl Model {
             return Reserved::LimitExceeded(owned_units);
         }
         if let Some((limit, elsewhere)) = &self.drop {
-            let owned = owned_units + elsewhere.get(&ask.user).copied().unwrap_or(0);
+            let owned = owned_units + elsewhere.get(&key).copied().unwrap_or(0);
             if owned + units > *limit {
                 return Reserved::DropLimitExceeded(owned);
             }
@@ -132,7 +141,7 @@ impl Model {
         self.number += 1;
         self.stock -= units;
         self.outbox += 1;
-        self.buyers.insert(ask.user, (owned_units + units, owned.map_or(ask.id, |(_, first)| first)));
+        self.buyers.insert(key, (owned_units + units, owned.map_or(ask.id, |(_, first)| first)));
         self.ledger.insert(ask.id, (ask.user, ask.quantity, self.number));
         Reserved::Accepted
     }

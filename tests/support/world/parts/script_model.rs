@@ -28,14 +28,30 @@ pub fn redis_sale(id: &str, limit: u32) -> Sale {
     }
 }
 
+/// The id under which the units of a model's buyer count, by its small number: the person's, or the account's.
+pub fn limit_key(no: u8, by_person: bool) -> UserId {
+    if by_person { UserId::parse(&format!("p {}", user_id(no))).unwrap() } else { user_id(no) }
+}
+
 /// Calls the script as P2 does; the fence is P2's matter, here the script is just loaded.
 pub async fn reserve(store: &RedisStore, sale: &SaleId, epoch: u32, group: &[Ask]) -> Vec<Reserved> {
+    reserve_for(store, (sale, false), epoch, group).await
+}
+
+/// The same; where the sale limits by person, two accounts in a row are one person's.
+pub async fn reserve_for(
+    store: &RedisStore,
+    (sale, by_person): (&SaleId, bool),
+    epoch: u32,
+    group: &[Ask],
+) -> Vec<Reserved> {
     let purchases: Vec<Purchase> = group
         .iter()
         .map(|ask| Purchase {
             request_id: request_id(ask.id),
             sale_id: sale.clone(),
             user_id: user_id(ask.user),
+            person: by_person.then(|| limit_key(ask.user / 2, true)),
             quantity: Quantity::new(ask.quantity).unwrap(),
         })
         .collect();

@@ -100,6 +100,7 @@ impl AuditScene {
             epoch: of.epoch,
             accepted_at_ms: NOW_MS - 1_000,
             user_id: UserId::parse(&format!("buyer {id}")).unwrap(),
+            person: None,
         };
         of.ledger.push((id, record));
     }

@@ -1,0 +1,1 @@
+ALTER TABLE failed_request DROP COLUMN person;
