@@ -69,6 +69,17 @@ impl PurchasePolicy {
         }
     }
 
+    /// Whether the database counts the units of each buyer (`purchases`): of a cumulative limit, and of any limit by person. One for each
+    /// account is a unique key of the orders.
+    #[must_use]
+    pub(crate) const fn is_counted(self, by: LimitBy) -> bool {
+        match self {
+            Self::OnePerUser => matches!(by, LimitBy::Person),
+            Self::Cumulative(_) => true,
+            Self::Unlimited => false,
+        }
+    }
+
     /// Whether a buyer who owns `owned` units may have `quantity` more.
     #[must_use]
     pub(crate) fn allows(self, owned: u64, quantity: Quantity) -> bool {

@@ -148,10 +148,10 @@ pub struct Sale {
 }
 
 impl Sale {
-    /// Whether units are counted by buyer (`purchases`): the sale has a cumulative limit.
+    /// Whether units are counted by buyer (`purchases`).
     #[must_use]
     pub(crate) const fn counts_units(&self) -> bool {
-        matches!(self.policy, PurchasePolicy::Cumulative(_))
+        self.policy.is_counted(self.limit_by)
     }
 
     /// The drop whose limit an audit of this sale judges: one of a drop's sales does it for all.

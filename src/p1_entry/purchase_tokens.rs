@@ -115,7 +115,8 @@ mod tests {
         assert_eq!(tokens.check(&token, &bob, &sale, 6_000), Err(TokenFault::Invalid));
         assert_eq!(tokens.check(&token, &alice, &other, 6_000), Err(TokenFault::Invalid));
         assert_eq!(tokens.check(&token, &alice, &sale, 65_000), Err(TokenFault::Expired(id)));
-        let forged = PurchaseTokens::new(&[Secret::new("x".repeat(32))], 60).issue(id, (&alice, None), &sale, 5_500).unwrap().0;
+        let forged =
+            PurchaseTokens::new(&[Secret::new("x".repeat(32))], 60).issue(id, (&alice, None), &sale, 5_500).unwrap().0;
         assert_eq!(tokens.check(&forged, &alice, &sale, 6_000), Err(TokenFault::Invalid));
         let mut tampered = token.clone().into_bytes();
         tampered[token.len() / 2] ^= 1;

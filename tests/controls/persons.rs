@@ -5,14 +5,16 @@ use crate::scene::{PIPELINE, QUICK};
 use crate::support::buyers::passes::{FACTS_AND_PASSES, ShowingBuyer};
 use crate::support::world::{World, eventually};
 use seckill::domain::ids::SaleId;
-use seckill::domain::policy::LimitBy;
+use seckill::domain::policy::{LimitBy, PurchasePolicy};
+use seckill::domain::sale::Sale;
 use seckill::faults::Mechanism;
 use serde_json::json;
 
 /// A sale of one a person, in a world whose tokens say who that is.
 async fn one_a_person() -> (World, SaleId) {
     let world = World::with(&PIPELINE, &[QUICK, &FACTS_AND_PASSES].concat()).await;
-    let sale = world.sale_with("each", 10, |sale| sale.limit_by = LimitBy::Person).await;
+    let one = |sale: &mut Sale| (sale.limit_by, sale.policy) = (LimitBy::Person, PurchasePolicy::OnePerUser);
+    let sale = world.sale_with("each", 10, one).await;
     (world, sale)
 }
 

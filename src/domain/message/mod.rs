@@ -21,8 +21,8 @@ pub(crate) use order_message::PayloadHash;
 #[cfg(test)]
 pub(super) use order_message::tests::any_order_message;
 
-use super::decimal::push_decimal;
 use super::buyer::Buyer;
+use super::decimal::push_decimal;
 use super::ids::{RequestId, SaleId};
 use super::policy::Quantity;
 use super::request::Purchase;

@@ -159,7 +159,9 @@ async fn order_exists(db: &Db, accepted: &OrderMessage) -> Result<bool, DbError>
 const fn describe(obstacle: Obstacle) -> &'static str {
     match obstacle {
         Obstacle::SameOutcome(_) | Obstacle::OtherOutcome => "the request was decided before",
-        Obstacle::BuyerHasOrder => "the buyer, or the person, has an order in this one-per-user sale under another request id",
+        Obstacle::BuyerHasOrder => {
+            "the buyer, or the person, has an order in this one-per-user sale under another request id"
+        }
         Obstacle::LimitPassed => "the order would pass the buyer's limit",
         Obstacle::StockShort => "the database has too little stock left",
         Obstacle::NumberClosed => "its acceptance number was closed, and the unit may be for sale again",

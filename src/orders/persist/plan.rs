@@ -72,7 +72,7 @@ pub(crate) struct SaleShare {
     pub(crate) first_request: u64,
     /// How often numbers of the sale were closed when its closed numbers were read.
     pub(crate) closings: u32,
-    /// The cumulative limit and the units that each buyer gets now; only for sales that have one. Sorted by buyer, so
+    /// The limit and the units that each buyer gets now; only for sales whose units are counted. Sorted by buyer, so
     /// that two transactions lock buyers in the same order.
     pub buyers: Option<(u64, BTreeMap<Vec<u8>, u64>)>,
 }
@@ -210,8 +210,9 @@ fn add_order(
     orders.bytes(purchase.sale_id.as_str().as_bytes());
     orders.bytes(user_id);
     match facts.policy {
-        PurchasePolicy::OnePerUser => orders.bytes(limit_key(purchase)),
-        PurchasePolicy::Cumulative(_) | PurchasePolicy::Unlimited => orders.null(),
+        PurchasePolicy::OnePerUser if purchase.person.is_none() => orders.bytes(user_id),
+        // The unique key of one per user is by account: one per person is counted as every other number is.
+        PurchasePolicy::OnePerUser | PurchasePolicy::Cumulative(_) | PurchasePolicy::Unlimited => orders.null(),
     }
     orders.number(purchase.quantity.get());
     orders.signed(amount_cents);
@@ -250,14 +251,17 @@ fn add_share<'a>(shares: &mut BTreeMap<&'a SaleId, SaleShare>, accepted: &'a Ord
         orders_count: 0,
         first_request: purchase.request_id.get(),
         closings: facts.closings,
-        buyers: match facts.policy {
-            PurchasePolicy::Cumulative(limit) => Some((u64::from(limit.get()), BTreeMap::new())),
-            PurchasePolicy::OnePerUser | PurchasePolicy::Unlimited => None,
-        },
+        buyers: None,
     });
     share.units += i64::from(purchase.quantity.get());
     share.orders_count += 1;
-    if let Some((_, buyers)) = share.buyers.as_mut() {
+    let counted = match facts.policy {
+        PurchasePolicy::Cumulative(limit) => Some(u64::from(limit.get())),
+        PurchasePolicy::OnePerUser => purchase.person.is_some().then_some(1),
+        PurchasePolicy::Unlimited => None,
+    };
+    if let Some(limit) = counted {
+        let (_, buyers) = share.buyers.get_or_insert_with(|| (limit, BTreeMap::new()));
         let owned = buyers.entry(limit_key(purchase).to_vec()).or_default();
         *owned += u64::from(purchase.quantity.get());
     }

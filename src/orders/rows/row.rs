@@ -12,6 +12,7 @@
 
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::order_life::{OrderState, ReturnedPurchase};
+use crate::domain::policy::{LimitBy, PurchasePolicy};
 use crate::events::published::PublishedEvent;
 use crate::store::mysql::columns::{MaybeOrderState, MaybeUnixMs, UnixMs};
 use crate::store::mysql::fault::DbError;
@@ -110,7 +111,7 @@ pub struct OrderTerms {
     pub title: String,
     /// Whether an order that ends unpaid no longer counts against its buyer's limit.
     pub limit_returns: bool,
-    /// Whether units are counted by buyer: the sale has a cumulative limit.
+    /// Whether units are counted by buyer (`purchases`).
     pub limited: bool,
     /// The drop it is of, whose limit its orders count against as well.
     pub drop_id: Option<Vec<u8>>,
@@ -125,11 +126,12 @@ pub(super) async fn terms_of(conn: &mut Conn, sales: &[&SaleId]) -> Result<HashM
         return Ok(HashMap::new());
     }
     let wanted = sales::table.filter(sales::sale_id.eq_any(ids));
-    type TermsRow = ((SaleId, String, String, bool, Option<u32>), Option<Vec<u8>>);
-    let named = (sales::sale_id, sales::currency, sales::title, sales::limit_returns, sales::per_user_limit);
-    let rows: Vec<TermsRow> = wanted.select((named, sales::drop_id)).load(conn).await?;
-    let terms = |((sale, currency, title, limit_returns, limit), drop_id): TermsRow| {
-        let limited = limit.is_some_and(|limit| limit > 1);
+    type TermsRow = ((SaleId, String, String, bool), (Option<u32>, String), Option<Vec<u8>>);
+    let named = (sales::sale_id, sales::currency, sales::title, sales::limit_returns);
+    let limit = (sales::per_user_limit, sales::limit_by);
+    let rows: Vec<TermsRow> = wanted.select((named, limit, sales::drop_id)).load(conn).await?;
+    let terms = |((sale, currency, title, limit_returns), (limit, limit_by), drop_id): TermsRow| {
+        let limited = PurchasePolicy::from_limit(limit).is_counted(LimitBy::from_code(&limit_by).unwrap_or_default());
         (sale, OrderTerms { currency, title, limit_returns, limited, drop_id })
     };
     Ok(rows.into_iter().map(terms).collect())

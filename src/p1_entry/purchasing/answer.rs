@@ -74,14 +74,17 @@ impl Purchasing {
             }
             Reserved::Replayed => Ok(request_id),
             // It may be the request of another account.
-            Reserved::DuplicateBuyer(_) if view.sale.limit_by == LimitBy::Person => Err(Kind::Duplicate
-                .because_both("one purchase a person in this sale, by whichever account", "该活动每人限购一次，不论使用哪个账号")),
+            Reserved::DuplicateBuyer(_) if view.sale.limit_by == LimitBy::Person => Err(Kind::Duplicate.because_both(
+                "one purchase a person in this sale, by whichever account",
+                "该活动每人限购一次，不论使用哪个账号",
+            )),
             Reserved::DuplicateBuyer(first) => Err(Kind::Duplicate
                 .because_both("one purchase a buyer in this sale", "该活动每人限购一次")
                 .about(first, status_url(sale, first))),
             Reserved::LimitExceeded(owned) => {
                 let limit = view.sale.policy.limit().unwrap_or_default();
-                let english = format!("the limit is {limit} a buyer, you have {owned}");
+                let who = who(view);
+                let english = format!("the limit is {limit} a {who}, you have {owned}");
                 Err(Kind::LimitExceeded.because_both(english, format!("每人限购 {limit} 件，您已有 {owned} 件")))
             }
             Reserved::DropLimitExceeded(owned) => Err(drop_limit(view, owned)),
@@ -119,10 +122,19 @@ impl Purchasing {
     }
 }
 
+/// Who counts as one for limits.
+const fn who(view: &SaleView) -> &'static str {
+    match view.sale.limit_by {
+        LimitBy::Account => "buyer",
+        LimitBy::Person => "person",
+    }
+}
+
 /// The limit of the drop, over all its sales.
 fn drop_limit(view: &SaleView, owned: u64) -> Problem {
     let limit = view.sale.in_drop.as_ref().and_then(|drop| drop.limit).map_or(0, NonZeroU32::get);
-    let english = format!("the limit over all sales of this drop is {limit} a buyer, you have {owned}");
+    let who = who(view);
+    let english = format!("the limit over all sales of this drop is {limit} a {who}, you have {owned}");
     Kind::LimitExceeded.because_both(english, format!("该组合活动合计每人限购 {limit} 件，您已有 {owned} 件"))
 }
 

@@ -83,7 +83,8 @@ pub(in crate::p5_reconcile) async fn record_suspects(
     let mut recorded = 0;
     for of in audit.series.iter().filter(|of| !of.gaps.is_empty()) {
         let mine: Vec<&Suspect> = suspects.iter().filter(|suspect| suspect.shard == of.shard).collect();
-        let each_is_one_request = sale.policy == PurchasePolicy::OnePerUser || mine.len() as u64 == numbers_in(&of.gaps);
+        let each_is_one_request =
+            sale.policy == PurchasePolicy::OnePerUser || mine.len() as u64 == numbers_in(&of.gaps);
         if !each_is_one_request {
             continue;
         }

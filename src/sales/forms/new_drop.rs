@@ -135,7 +135,9 @@ mod tests {
         assert!(says(&|file| file["sales"] = serde_json::json!([])).starts_with("sales: expected 1 to 64"));
         assert!(says(&|file| file["sales"][1] = file["sales"][0].clone()).contains("different ids"));
         assert!(says(&|file| file["sales"][1]["stock"] = (-1).into()).starts_with("sale l: stock: expected 0 to"));
-        assert!(says(&|file| file["sales"][0]["limit_by"] = "person".into()).starts_with("sale m: limit_by: expected none"));
+        assert!(
+            says(&|file| file["sales"][0]["limit_by"] = "person".into()).starts_with("sale m: limit_by: expected none")
+        );
         assert!(says(&|file| file["limit_by"] = "household".into()).contains("expected `account` or `person`"));
         let by_person = drafts(|file| file["limit_by"] = "person".into()).unwrap().1;
         assert!(by_person.iter().all(|(sale, _)| sale.limit_by == LimitBy::Person));

@@ -26,7 +26,7 @@ fn a_token_is_for_its_buyer_and_its_sale_and_no_client_can_make_one() {
         let (sale, other) = (world.sale("mine", 10, None).await, world.sale("other", 10, None).await);
         let (token, _) = world.token(&sale, "alice").await;
         let forged = PurchaseTokens::new(&[Secret::new("not-the-key-of-this-service-at-all".to_owned())], 900)
-            .issue(RequestId::new(5).unwrap(), &UserId::parse("alice").unwrap(), &sale, now_ms())
+            .issue(RequestId::new(5).unwrap(), (&UserId::parse("alice").unwrap(), None), &sale, now_ms())
             .unwrap()
             .0;
         let mut tampered = token.clone();

@@ -97,7 +97,13 @@ impl BucketsStage {
         self.bought += 1;
         let user = UserId::parse(&buyer_of(shard, SHARDS, usize::try_from(self.bought).unwrap_or(0))).expect("a user");
         let id = RequestId::new(2_000_000_000_000 + self.paths * 64 + self.bought).expect("an id");
-        let purchase = Purchase { request_id: id, sale_id: self.sale.clone(), user_id: user, person: None, quantity: Quantity::ONE };
+        let purchase = Purchase {
+            request_id: id,
+            sale_id: self.sale.clone(),
+            user_id: user,
+            person: None,
+            quantity: Quantity::ONE,
+        };
         let redis = &self.world.servers.redis;
         let decided = redis.stock.reserve(&self.sale, shard, epoch.into(), &[&purchase]).await;
         match decided.map_err(|fault| fault.to_string())?.reserved[..] {

@@ -76,7 +76,11 @@ impl Buckets {
     pub async fn buy(&self, sale: &SaleId, user: UserId, id: RequestId, quantity: u32) -> Decision {
         let quantity = Quantity::new(quantity).expect("a quantity");
         self.reserve
-            .decide(Purchase { request_id: id, sale_id: sale.clone(), user_id: user, person: None, quantity }, EPOCH, true)
+            .decide(
+                Purchase { request_id: id, sale_id: sale.clone(), user_id: user, person: None, quantity },
+                EPOCH,
+                true,
+            )
             .await
     }
 
