@@ -106,7 +106,7 @@ fn costs(turns: &Turns) -> Vec<Bar> {
 
 impl BoughtTurns {
     /// Processor time of a process for an accepted purchase, µs; `None` when it was not measured.
-    fn us(&self, process: &str) -> Option<f64> {
+    pub(super) fn us(&self, process: &str) -> Option<f64> {
         us_each(&self.usage, process, self.report.accepted)
     }
 }

@@ -17,6 +17,7 @@ mod closed_loop;
 mod cost;
 mod cpu;
 mod descriptors;
+mod drop_cost;
 mod environment;
 mod expiry;
 mod fill;
@@ -96,6 +97,7 @@ const SLOW_START: Duration = Duration::from_secs(6);
   seckill bench --only growth --entries 1000000
   seckill bench --only growth_reconcile --orders 10000000
   seckill bench --only growth_sales_idle
+  seckill bench --only cost_drop --against PATH
   seckill bench --only expiry --entries 1000000
   seckill bench --here               against the running seckill dev (adds sales named bench-…, closed afterwards)")]
 struct BenchArgs {

@@ -7,13 +7,15 @@
 use super::accept_rs256::Rs256Crowd;
 use super::bar::{Bar, merged};
 use super::build_cost::BuildCost;
+use super::drop_cost::PurchaseCost;
 use super::environment::{Difference, Environment};
 use super::sizes::{Scenario, Sizes, Spinner};
 use super::sold_out::SoldOut;
 use super::stage::Stage;
 use super::{
-    accept, aof_rewrite, expiry, fill, flash_crowd, growth, growth_reconcile, growth_sales_idle, index_cost, latency,
-    latency_bare, memory, prefault, program, recovery, rush, scenarios, steady_crowd, strategies, waiters, whole_sale,
+    accept, aof_rewrite, drop_cost, expiry, fill, flash_crowd, growth, growth_reconcile, growth_sales_idle, index_cost,
+    latency, latency_bare, memory, prefault, program, recovery, rush, scenarios, steady_crowd, strategies, waiters,
+    whole_sale,
 };
 use seckill::cli::Failure;
 use std::path::Path;
@@ -146,6 +148,18 @@ impl<'a> MeasurementPlan<'a> {
         Ok(bars)
     }
 
+    async fn cost_drop(&mut self) -> Result<Vec<Bar>, Failure> {
+        let spinner = Spinner::start("cost_drop");
+        let plain = async |on: &mut Environment| PurchaseCost::of_plain(on, self.sizes, &spinner).await;
+        let other = self.with_other_build(&spinner, plain).await?;
+        let ours = match other {
+            Some(_) => self.with_build(&program::program()?, &spinner, plain).await?,
+            None => None,
+        };
+        self.api_alone(&spinner).await?;
+        drop_cost::measure(self.environment, self.sizes, ours.zip(other), &spinner).await
+    }
+
     /// On servers of their own: the sales of other scenarios are checked, too.
     async fn growth_sales_idle(&self) -> Result<Vec<Bar>, Failure> {
         let spinner = Spinner::start("growth_sales_idle");
@@ -203,6 +217,7 @@ impl<'a> MeasurementPlan<'a> {
                 growth_reconcile::measure(self.environment, self.sizes, &spinner).await
             }
             Stage::GrowthSalesIdle => self.growth_sales_idle().await,
+            Stage::DropCost => self.cost_drop().await,
             Stage::Expiry => {
                 let spinner = self.nothing_but_api("expiry").await?;
                 expiry::measure(self.environment, self.sizes, &spinner).await

@@ -51,6 +51,8 @@ pub(super) enum Scenario {
     GrowthReconcile,
     /// What a thousand sales cost the servers without a purchase, with one and with four api processes (only when asked for)
     GrowthSalesIdle,
+    /// What a purchase in a drop costs, against one in a plain sale, and that against another build (only when asked for)
+    CostDrop,
     /// What an order costs that expires unpaid, against landing it, and what buyers notice (only when asked for)
     Expiry,
     /// What the indexes of orders cost an order that lands (only when asked for)
@@ -60,7 +62,7 @@ pub(super) enum Scenario {
 }
 
 impl Scenario {
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::Accept,
         Self::AcceptRs256,
         Self::SoldOut,
@@ -79,6 +81,7 @@ impl Scenario {
         Self::Growth,
         Self::GrowthReconcile,
         Self::GrowthSalesIdle,
+        Self::CostDrop,
         Self::Expiry,
         Self::IndexCost,
         Self::Strategies,
@@ -104,6 +107,7 @@ impl Scenario {
             Self::Growth => "growth",
             Self::GrowthReconcile => "growth_reconcile",
             Self::GrowthSalesIdle => "growth_sales_idle",
+            Self::CostDrop => "cost_drop",
             Self::Expiry => "expiry",
             Self::IndexCost => "index_cost",
             Self::Strategies => "strategies",
@@ -123,6 +127,7 @@ impl Scenario {
             | Self::Growth
             | Self::GrowthReconcile
             | Self::GrowthSalesIdle
+            | Self::CostDrop
             | Self::Expiry
             | Self::IndexCost
             | Self::Strategies
@@ -136,6 +141,7 @@ impl Scenario {
             Self::Growth
             | Self::GrowthReconcile
             | Self::GrowthSalesIdle
+            | Self::CostDrop
             | Self::Expiry
             | Self::IndexCost
             | Self::Strategies
@@ -161,6 +167,7 @@ impl Scenario {
             | Self::Growth
             | Self::GrowthReconcile
             | Self::GrowthSalesIdle
+            | Self::CostDrop
             | Self::Expiry
             | Self::IndexCost
             | Self::Strategies => None,
@@ -300,7 +307,18 @@ mod tests {
         let (all, left_out) = chosen("");
         assert_eq!(
             (all.len(), left_out),
-            (15, vec!["growth", "growth_reconcile", "growth_sales_idle", "expiry", "index_cost", "strategies"])
+            (
+                15,
+                vec![
+                    "growth",
+                    "growth_reconcile",
+                    "growth_sales_idle",
+                    "cost_drop",
+                    "expiry",
+                    "index_cost",
+                    "strategies"
+                ]
+            )
         );
         let long = [
             "accept_rs256",
@@ -310,6 +328,7 @@ mod tests {
             "growth",
             "growth_reconcile",
             "growth_sales_idle",
+            "cost_drop",
             "expiry",
             "index_cost",
             "strategies",

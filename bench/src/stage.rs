@@ -20,13 +20,14 @@ pub(super) enum Stage {
     Growth,
     GrowthReconcile,
     GrowthSalesIdle,
+    DropCost,
     Expiry,
     IndexCost,
     Strategies,
 }
 
 impl Stage {
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Accept,
         Self::AcceptRs256,
         Self::SoldOut,
@@ -42,6 +43,7 @@ impl Stage {
         Self::Growth,
         Self::GrowthReconcile,
         Self::GrowthSalesIdle,
+        Self::DropCost,
         Self::Expiry,
         Self::IndexCost,
         Self::Strategies,
@@ -66,6 +68,7 @@ impl Stage {
             Self::Growth => &[Scenario::Growth],
             Self::GrowthReconcile => &[Scenario::GrowthReconcile],
             Self::GrowthSalesIdle => &[Scenario::GrowthSalesIdle],
+            Self::DropCost => &[Scenario::CostDrop],
             Self::Expiry => &[Scenario::Expiry],
             Self::IndexCost => &[Scenario::IndexCost],
             Self::Strategies => &[Scenario::Strategies],
@@ -89,6 +92,7 @@ impl Stage {
             | Self::Rush
             | Self::Recovery
             | Self::Growth
+            | Self::DropCost
             | Self::Expiry
             | Self::Strategies => true,
         }

@@ -46,6 +46,12 @@ impl BlockList {
         })
     }
 
+    /// The same of an account and the person behind it: a block is of an id, whichever of the two has it.
+    #[must_use]
+    pub(crate) fn refusal_of(&self, buyer: &UserId, person: Option<&UserId>, now_ms: i64) -> Option<Problem> {
+        self.refusal(buyer, now_ms).or_else(|| self.refusal(person?, now_ms))
+    }
+
     /// Takes over what was changed, or begins anew with all blocks.
     fn read(&self, blocks: &[Block], are_all: bool) {
         let mut until_ms = self.until_ms.write().unwrap_or_else(PoisonError::into_inner);

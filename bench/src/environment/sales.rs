@@ -3,13 +3,17 @@
 use super::{Environment, HOUR_MS};
 use crate::sizes::Spinner;
 use seckill::cli::Failure;
-use seckill::domain::ids::SaleId;
+use seckill::domain::drops::SalesDrop;
+use seckill::domain::ids::{DropId, IdError, SaleId};
 use seckill::domain::order_life::PaymentTerms;
 use seckill::domain::policy::PurchasePolicy;
 use seckill::domain::sale::Sale;
+use seckill::domain::timetable::Timetable;
 use seckill::p5_reconcile::trim_all;
 use seckill::runtime::now_ms;
 use seckill::sales::SaleControl;
+use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Between two questions whether something has come to its end.
@@ -32,6 +36,39 @@ impl Environment {
         self.sale_control().warm(&id).await?;
         self.sales.push(sale);
         Ok(id)
+    }
+
+    /// The warmed sales of a new drop that are open now, in the order of their names.
+    pub async fn drop_sales(
+        &mut self,
+        name: &str,
+        count: usize,
+        stock: i64,
+        limit: Option<u32>,
+    ) -> Result<Vec<SaleId>, Failure> {
+        let bad = |error: IdError| Failure::Failed(error.to_string());
+        let name = format!("bench-{}-{name}-{}", self.run, self.numbers(1));
+        let ids = (0..count).map(|at| SaleId::parse(&format!("{name}-{at:02}")).map_err(bad));
+        let sale_ids: Vec<SaleId> = ids.collect::<Result<_, _>>()?;
+        let drop = SalesDrop {
+            drop_id: DropId::parse(&name).map_err(bad)?,
+            title: name.clone(),
+            limit: limit.and_then(NonZeroU32::new),
+            sale_ids: sale_ids.clone(),
+        };
+        let in_drop = Arc::new(drop.clone());
+        let sale = |id: &SaleId| Sale {
+            policy: PurchasePolicy::from_limit(limit),
+            in_drop: Some(in_drop.clone()),
+            ..Sale::draft(id.clone(), stock, now_ms() - 1_000, now_ms() + HOUR_MS)
+        };
+        let sales: Vec<(Sale, Timetable)> = sale_ids.iter().map(|id| (sale(id), Timetable::default())).collect();
+        self.servers.rows.sales.create_all(&[(Some(&drop), &sales)]).await?;
+        for id in &sale_ids {
+            self.sale_control().warm(id).await?;
+        }
+        self.sales.extend(sales.into_iter().map(|(sale, _)| sale));
+        Ok(sale_ids)
     }
 
     /// A sale that is in the database only and starts in `in_ms` milliseconds; a start far ahead keeps roles and audits from reading it.

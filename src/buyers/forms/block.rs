@@ -15,9 +15,12 @@ const REASON_CHARS_MAX: usize = 200;
 #[schema(as = BlockBody)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct BlockForm {
-    /// The buyer: the `sub` of the access tokens.
+    /// The buyer: the `sub` of the access tokens, or a person, the fact `person`, in sales that limit by person.
     #[schema(min_length = 1, max_length = 64)]
-    #[arg(value_name = "BUYER", help = "The buyer: the sub of the access tokens")]
+    #[arg(
+        value_name = "BUYER",
+        help = "The buyer: the sub of the access tokens, or a person in sales that limit by person"
+    )]
     buyer: String,
     /// Why, for the record; no buyer reads it.
     #[schema(min_length = 1, max_length = 200)]

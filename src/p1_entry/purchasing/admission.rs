@@ -144,7 +144,8 @@ impl Admission {
 
     /// What was accepted before the block stays accepted.
     fn buyer_is_blocked(&self, attempt: &Attempt<'_>) -> Option<Refusal> {
-        self.buyers.blocks.refusal(attempt.user, attempt.now_ms).map(Refusal::UnlessReplayed)
+        let person = attempt.person.as_ref().ok().and_then(Option::as_ref);
+        self.buyers.blocks.refusal_of(attempt.user, person, attempt.now_ms).map(Refusal::UnlessReplayed)
     }
 
     /// The sale needs what the buyer does not show. What was accepted before stays accepted, also when a pass has expired since.

@@ -72,6 +72,9 @@ impl PurchaseTokenIssuer {
             return Err(problem);
         }
         let person = entitlements.person(&view.sale, user, shown)?;
+        if let Some(problem) = self.buyers.blocks.refusal_of(user, person.as_ref(), now_ms) {
+            return Err(problem);
+        }
         if view.sale.waiting_room {
             Box::pin(self.rooms.admit(&view, user, ticket)).await?;
         }

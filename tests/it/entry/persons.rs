@@ -206,3 +206,17 @@ fn a_drop_limits_its_persons_over_all_its_sales() {
         world.finish().await;
     });
 }
+
+#[test]
+fn a_block_of_a_person_holds_for_each_account() {
+    run(async {
+        let world = world(&[Api], &[]).await;
+        let sale = by_person(&world, "blocked", 10, Some(2)).await;
+        assert_eq!(account(&world, "a1", "p").buy(&sale).await.status, 202);
+        world.cli(&["block", "add", "p", "--reason", "resells"]).exits(0);
+        eventually("refused", async || account(&world, "a2", "p").buy(&sale).await.code() == "P1-Q2").await;
+        assert_eq!(account(&world, "a3", "p").ask_token(&sale).await.code(), "P1-Q2");
+        assert_eq!(account(&world, "a1", "q").buy(&sale).await.status, 202, "another person, by the account of before");
+        world.stop().await;
+    });
+}
