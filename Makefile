@@ -13,7 +13,7 @@ ON_SERVERS = servers=$$(scripts/newest-servers.sh $(SERVERS)) && SECKILL_SERVERS
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run test proof record test-long upgrade hosts check model generated build build-at fmt bench load chaos traces chaos-loss soak corruption controls schemathesis check-deploy image image-test compose units-test dist deny doc clean-dev deps deps-test
+.PHONY: help run test proof record test-long upgrade hosts check model generated build build-at fmt bench load chaos traces chaos-loss soak corruption controls schemathesis check-deploy image image-test compose units-test dist deny doc clean-dev deps deps-test deps-long
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "  %-16s %s\n", $$1, $$2 }'
@@ -32,7 +32,7 @@ test: deps-test ## The tests of CI, on private servers that the tests start; TES
 record: deps-test ## The whole suite, and a record of it for docs/compatibility.md; SERVERS=newest|valkey
 	@CARGO="$(CARGO)" scripts/record-run.py $(SERVERS)
 
-test-long: deps-test ## What is long by nature: growth, strategies, every control, ten minutes of chaos, the model's larger spaces and paths of it
+test-long: deps-long ## What is long by nature: growth, strategies, every control, ten minutes of chaos, the model's larger spaces and paths of it
 	$(CARGO) build --locked --features faults
 	scripts/in-memory.sh $(CARGO) test --locked --test long
 	SECKILL_MODEL=bigger $(CARGO) test --locked --test model -- --nocapture
@@ -174,3 +174,6 @@ deps: # Installs what `make run` lacks; instant when nothing is missing
 
 deps-test: # The same for `make test`
 	@scripts/install-deps.sh test
+
+deps-long: # The same for `make test-long`
+	@scripts/install-deps.sh long

@@ -1,7 +1,8 @@
 #!/bin/sh
-# Installs what this machine lacks, and says what each package is for: install-deps.sh [run|test]
+# Installs what this machine lacks, and says what each package is for: install-deps.sh [run|test|long]
 #
 # `run` (the default): the three servers and a C compiler. `test`: also a browser with its driver, Prometheus, and faketime.
+# `long`: also the languages of the programs in docs/passes/.
 # Quick and silent when everything is there. On a system without apt it installs nothing and says what is missing.
 # A server whose URL is given (SECKILL_REDIS_URL, SECKILL_AMQP_URL, SECKILL_MYSQL_URL) is not needed here.
 #
@@ -58,6 +59,13 @@ look_for_packages() {
     [ -e /etc/ssl/certs/ca-certificates.crt ] || [ -e /etc/pki/tls/certs/ca-bundle.crt ] || [ -e /etc/ssl/cert.pem ] ||
         need ca-certificates "cargo downloads over https"
     [ "$wanted_for" = run ] || look_for_test_packages
+    [ "$wanted_for" != long ] || look_for_languages
+}
+
+look_for_languages() {
+    have python3 || need python3 "docs/passes/sign_pass.py"
+    have node || need nodejs "docs/passes/sign_pass.mjs"
+    have php || need php-cli "docs/passes/sign_pass.php"
 }
 
 look_for_test_packages() {
@@ -106,7 +114,7 @@ forbid_autostart() {
 }
 allow_autostart() { as_root rm -f "$POLICY"; }
 
-case "$wanted_for" in run | test) ;; *) fail "$wanted_for: expected run or test" ;; esac
+case "$wanted_for" in run | test | long) ;; *) fail "$wanted_for: expected run, test or long" ;; esac
 look_for_rust
 look_for_packages
 [ -n "$missing" ] || exit 0

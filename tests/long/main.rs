@@ -13,6 +13,7 @@ mod clusters;
 mod many_orders;
 mod measured;
 mod orders_at_size;
+mod pass_snippets;
 #[allow(dead_code, unused_imports, reason = "each binary uses a part of the harness")]
 #[path = "../support/mod.rs"]
 mod support;
