@@ -199,5 +199,8 @@ pub const DROPS: &[(Unlimited, InProduct)] = &[
         Unlimited::ClosedTogether,
         Switch(Mechanism::ClosedTogether, "a_sale_of_a_drop_sells_nothing_when_the_other_one_is_closed_by_itself"),
     ),
-    (Unlimited::PersonCounted, None("limits count buyers; there are no persons yet")),
+    (
+        Unlimited::PersonCounted,
+        Switch(Mechanism::PersonCounted, "a_person_is_let_in_by_each_account_when_the_script_counts_accounts"),
+    ),
 ];
