@@ -1,1 +1,2 @@
+-- Forgets who the persons are; for development databases only.
 ALTER TABLE orders DROP COLUMN person;

@@ -8,8 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Interpreter and file.
-const PROGRAMS: [(&str, &str); 3] =
-    [("python3", "sign_pass.py"), ("node", "sign_pass.mjs"), ("php", "sign_pass.php")];
+const PROGRAMS: [(&str, &str); 3] = [("python3", "sign_pass.py"), ("node", "sign_pass.mjs"), ("php", "sign_pass.php")];
 
 /// What a program prints.
 fn signed(program: &str, file: &str, words: [&str; 4]) -> String {

@@ -3,7 +3,7 @@
 use crate::drops::Unlimited;
 use crate::events::Unsent;
 use crate::neighbours::Unshared;
-use crate::product_table::InProduct::{self, None, Receiver, Switch};
+use crate::product_table::InProduct::{self, Receiver, Switch};
 use crate::webhooks::Omitted;
 use seckill::faults::Mechanism;
 

@@ -32,8 +32,8 @@ pub(super) struct Attempt<'a> {
     pub view: &'a SaleView,
     /// What the call shows of the buyer's facts.
     pub shown: Option<&'a ShownFacts>,
-    /// The person for whom it counts, where the sale limits by person; an error says why that is not known.
-    pub person: Result<Option<UserId>, Problem>,
+    /// The person for whom it counts, where the sale limits by person; an error says why that is not known. Boxed: each purchase carries it.
+    pub person: Result<Option<UserId>, Box<Problem>>,
     /// The request that the purchase token stands for, if one was sent.
     pub token: Option<RequestId>,
     pub now_ms: i64,
@@ -114,10 +114,10 @@ impl Admission {
         user: &UserId,
         shown: Option<&ShownFacts>,
         token: Option<&PurchaseToken>,
-    ) -> Result<Option<UserId>, Problem> {
+    ) -> Result<Option<UserId>, Box<Problem>> {
         match token.and_then(|token| token.person.clone()) {
             Some(person) if sale.limit_by == LimitBy::Person => Ok(Some(person)),
-            Some(_) | None => self.buyers.entitlements.person(sale, user, shown),
+            Some(_) | None => self.buyers.entitlements.person(sale, user, shown).map_err(Box::new),
         }
     }
 
@@ -152,7 +152,7 @@ impl Admission {
     fn buyer_is_not_entitled(&self, attempt: &Attempt<'_>) -> Option<Refusal> {
         let Attempt { user, view, shown, person, .. } = attempt;
         let lacks = self.buyers.entitlements.refusal(&view.sale, user, *shown);
-        lacks.or_else(|| person.as_ref().err().cloned()).map(Refusal::UnlessReplayed)
+        lacks.or_else(|| person.as_ref().err().map(|problem| (**problem).clone())).map(Refusal::UnlessReplayed)
     }
 
     /// Before its start, after its end, paused, or not loaded.

@@ -197,10 +197,8 @@ impl SaleKeys {
     pub async fn meta(&self, sale: &SaleId, shard: u16) -> Result<Option<Meta>, RedisFault> {
         let args = vec![text(self.redis.keys.meta(shard, sale)), text("state"), text("epoch"), text("number")];
         let fields = list(self.redis.command("HMGET", 0, args).await?)?;
-        if fields.iter().all(Value::is_null) {
-            return Ok(None);
-        }
-        read_meta(&fields).map(Some).ok_or_else(|| RedisFault::Contract(format!("meta of {sale} is {fields:?}")))
+        let odd = || RedisFault::Contract(format!("meta of {sale} is {fields:?}"));
+        if fields.iter().all(Value::is_null) { Ok(None) } else { read_meta(&fields).map(Some).ok_or_else(odd) }
     }
 
     /// The grants that one shard was given in this epoch, and how many units of each. A person may have written others. `None`:
@@ -274,13 +272,12 @@ impl SaleKeys {
         Ok(true)
     }
 
-    /// When a rebuild began these keys (Unix ms, Redis' clock), `None` for keys of a warm-up; and whether the sale limits by person.
+    /// When a rebuild began these keys (Unix ms, Redis' clock; `None`: a warm-up did), and whether the sale limits by person.
     pub(crate) async fn ledger_terms(&self, sale: &SaleId, shard: u16) -> Result<(Option<i64>, bool), RedisFault> {
-        let args = vec![text(self.redis.keys.meta(shard, sale)), text("rebuilt"), text("door")];
-        let found = list(self.redis.command("HMGET", 0, args).await?)?;
+        let key = text(self.redis.keys.meta(shard, sale));
+        let found = list(self.redis.command("HMGET", 0, vec![key, text("rebuilt"), text("door")]).await?)?;
         let rebuilt_at_ms = found.first().filter(|value| !value.is_null()).map(integer).transpose()?;
-        let door = found.get(1).and_then(Value::as_string).unwrap_or_default();
-        Ok((rebuilt_at_ms, Sale::limits_person(&door)))
+        Ok((rebuilt_at_ms, found.get(1).and_then(Value::as_string).is_some_and(|door| Sale::limits_person(&door))))
     }
 
     /// The number of shards that the sale was warmed for; `None` when it is not in Redis.
@@ -289,8 +286,8 @@ impl SaleKeys {
         for shard in 0..self.redis.shards {
             let args = vec![text(self.redis.keys.meta(shard, sale)), text("epoch"), text("shards")];
             let fields = list(self.redis.command("HMGET", 0, args).await?)?;
-            let [epoch, shards] = fields.as_slice() else { continue };
-            if shards.is_null() && epoch.is_null() {
+            let [_, shards] = fields.as_slice() else { continue };
+            if fields.iter().all(Value::is_null) {
                 continue;
             }
             let number = shards.as_string().and_then(|number| number.parse().ok());

@@ -33,7 +33,7 @@ fn account<'a>(world: &'a World, buyer: &'a str, person: &str) -> ShowingBuyer<'
     ShowingBuyer::new(world, buyer).with_claims(json!({ "pid": person }))
 }
 
-/// What an account is told of a request.
+/// What an account sees of a request.
 async fn status(world: &World, sale: &SaleId, buyer: &str, id: &str) -> Answer {
     Answer::of(world.request(Method::GET, &format!("/v1/sales/{sale}/orders/{id}"), buyer)).await
 }
