@@ -3,39 +3,18 @@
 import { get, post, serverNow } from './api.js';
 import { chart } from './chart.js';
 import { confirm, confirmByName, toast } from './dialog.js';
-import { field, h, say, show } from './dom.js';
+import { h, say, show } from './dom.js';
 import { guarded } from './roles.js';
 import { cloneSale, editSale, rescheduleSale } from './sale-forms.js';
 import { burnDown, hiddenBadge, onTheWay, statusBadge } from './sales.js';
 import { sheetCard } from './sheet.js';
+import { topUp, withdraw } from './units.js';
 import { count, t } from './words.js';
 
 const SPAN_MS = 120_000;
 const SHEET_MS = 120_000;
 /** Terms and start stay from this long before the start. */
 const START_SETTLED_MS = 30_000;
-
-/** A dialog that asks for units; `work` gets their number and a name. */
-function unitsDialog(id, verb, work) {
-  const units = h('input', { type: 'number', min: 1, step: 1, value: 100, required: true, inputmode: 'numeric' });
-  const name = `console-${Date.now().toString(36)}-${Math.floor(Math.random() * 2 ** 32).toString(36)}`;
-  return confirm({
-    title: t(`${verb}-title`, { sale: id }),
-    body: h('div', { class: 'stackable' }, h('p', {}, t(`${verb}-words`)), field('units', t('units'), units), h('p', { class: 'quiet small' }, t('grant-name'), ' ', h('code', {}, name))),
-    action: t(verb),
-    // One name for one dialog: pressing again after a lost answer moves nothing twice.
-    work: () => work(Number(units.value), name),
-  });
-}
-
-const topUp = (id, done) => unitsDialog(id, 'top-up', async (units, grant) => {
-  done(await post(`/sales/${encodeURIComponent(id)}/top-up`, { units, grant }), t('topped-up', { n: units }));
-});
-
-const withdraw = (id, done) => unitsDialog(id, 'withdraw', async (units, name) => {
-  const answer = await post(`/sales/${encodeURIComponent(id)}/withdraw`, { units, name });
-  done(answer, t('withdrawn', { n: count(answer.withdrawn.taken) }));
-});
 
 const closeForGood = (id, done) => confirmByName({
   id, title: t('close-title', { sale: id }), words: t('close-words'), action: t('close'),
