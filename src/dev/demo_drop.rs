@@ -55,7 +55,8 @@ fn file(now_ms: i64) -> Value {
         }
         sale
     };
-    let members = json!({ "ends_at": shown_time(members_end), "needs": { "tier": ["gold"] }, "rollover_to": "demo-41" });
+    let members =
+        json!({ "ends_at": shown_time(members_end), "needs": { "tier": ["gold"] }, "rollover_to": "demo-41" });
     let later = json!({ "releases": [{ "at": shown_time(now_ms + RELEASE_MS), "units": 20 }] });
     json!({
         "drop_id": DEMO_DROP, "title": "Demo sneaker / 演示球鞋", "limit": 1,

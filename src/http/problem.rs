@@ -81,7 +81,8 @@ impl Serialize for CallUrn {
 
 impl From<Kind> for Problem {
     fn from(kind: Kind) -> Self {
-        let problem = Self { kind, detail: None, about: None, remaining: None, needs: None, field: None, retry_after_s: None };
+        let problem =
+            Self { kind, detail: None, about: None, remaining: None, needs: None, field: None, retry_after_s: None };
         match kind.status() {
             423 | 425 | 429 | 503 | 504 => problem.retry_within_s(RETRY_SOON_S),
             _ => problem,

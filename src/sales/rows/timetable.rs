@@ -193,7 +193,8 @@ impl SaleRows {
             selling()
         );
         let next = diesel::sql_query(query).bind::<Binary, _>(RELEASE.as_bytes());
-        let rows: Vec<NextRelease> = self.db.run("timetable_next_releases", async |conn| Ok(next.load(conn).await?)).await?;
+        let rows: Vec<NextRelease> =
+            self.db.run("timetable_next_releases", async |conn| Ok(next.load(conn).await?)).await?;
         Ok(rows.into_iter().map(|row| (row.sale_id, unix_ms(row.releases_at))).collect())
     }
 

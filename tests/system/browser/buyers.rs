@@ -43,7 +43,10 @@ fn an_operator_blocks_a_buyer_lifts_the_block_and_issues_a_pass() {
         browser.sees("#issued", "Pass of ann for sneaker").await;
         let claims = "return JSON.parse(atob(document.getElementById('pass').value.split('.')[1].replace(/-/g, '+').replace(/_/g, '/')))";
         let claims = browser.eval(claims).await;
-        assert_eq!((&claims["sub"], &claims["drop"], &claims["tier"]), (&"ann".into(), &"sneaker".into(), &"gold".into()));
+        assert_eq!(
+            (&claims["sub"], &claims["drop"], &claims["tier"]),
+            (&"ann".into(), &"sneaker".into(), &"gold".into())
+        );
         assert_eq!(claims["team"], serde_json::json!(["a", "b"]));
         assert_eq!(browser.flaws().await, Vec::<String>::new());
         browser.click("a[href='#/acts']").await;

@@ -217,7 +217,18 @@ fn every_view_works_in_two_languages_by_keyboard_and_on_a_phone() {
             for _ in 0..14 {
                 reached.push(browser.tab().await);
             }
-            for control in ["Sales", "Drops", "Orders", "Buyers", "Dead letters", "Register", "Audits", "Acts", "language", "sign-out"] {
+            for control in [
+                "Sales",
+                "Drops",
+                "Orders",
+                "Buyers",
+                "Dead letters",
+                "Register",
+                "Audits",
+                "Acts",
+                "language",
+                "sign-out",
+            ] {
                 assert!(reached.iter().any(|one| one == control), "{control} not by Tab: {reached:?}");
             }
             for (view, english, chinese) in [

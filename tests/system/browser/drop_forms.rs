@@ -31,7 +31,8 @@ async fn filled(browser: &Browser) {
     browser.fill("#drop-sizes", "EU 41, EU 42").await;
     browser.click("#add-sizes").await;
     browser.sees_element("#lot2-id").await;
-    let ids = "return ['lot1-id', 'lot2-id', 'lot2-product', 'lot2-stock'].map((id) => document.getElementById(id).value)";
+    let ids =
+        "return ['lot1-id', 'lot2-id', 'lot2-product', 'lot2-stock'].map((id) => document.getElementById(id).value)";
     assert_eq!(browser.eval(ids).await, json!(["shoes-eu-41", "shoes-eu-42", "shoe", "8"]));
 }
 
@@ -121,9 +122,7 @@ fn a_drop_is_made_by_its_form_steered_and_its_units_move_and_leave() {
 /// Sales of two hours from now.
 fn later() -> Value {
     let at = |ms: i64| chrono::DateTime::from_timestamp_millis(now_ms() + ms).unwrap().to_rfc3339();
-    let sale = |id: &str| {
-        json!({ "sale_id": id, "product_id": "p", "title": id, "stock": 5, "starts_at": at(7_200_000), "ends_at": at(9_000_000) })
-    };
+    let sale = |id: &str| json!({ "sale_id": id, "product_id": "p", "title": id, "stock": 5, "starts_at": at(7_200_000), "ends_at": at(9_000_000) });
     json!({ "drop_id": "later", "title": "Later", "limit": 2, "sales": [sale("l-1"), sale("l-2")] })
 }
 
@@ -156,15 +155,25 @@ fn a_drop_that_has_not_begun_is_edited_hidden_and_closed_and_a_viewer_only_looks
         browser.sees("#drop-note", "seckill drop archive later").await;
         no_complaints(&browser).await;
 
-        assert_eq!(admin.post("/drops", json!({ "drop_id": "other", "title": "Other", "sales": [{ "sale_id": "o", "product_id": "p",
-            "title": "o", "stock": 1, "starts_at": "2027-01-01T00:00:00Z", "ends_at": "2099-01-01T00:00:00Z" }] })).await.status, 200);
+        assert_eq!(
+            admin
+                .post(
+                    "/drops",
+                    json!({ "drop_id": "other", "title": "Other", "sales": [{ "sale_id": "o", "product_id": "p",
+            "title": "o", "stock": 1, "starts_at": "2027-01-01T00:00:00Z", "ends_at": "2099-01-01T00:00:00Z" }] })
+                )
+                .await
+                .status,
+            200
+        );
         browser.click("#sign-out").await;
         browser.fill("#token", VIEWER).await;
         browser.click("#sign-in").await;
         browser.sees("#drop-head", "Later").await;
         browser.open(&format!("{}/console/#/drop/other", admin.url)).await;
         browser.sees("#drop-head", "Other").await;
-        let disabled = "return [...document.querySelectorAll('#actions button')].map((one) => [one.disabled, one.title])";
+        let disabled =
+            "return [...document.querySelectorAll('#actions button')].map((one) => [one.disabled, one.title])";
         let buttons = browser.eval(disabled).await;
         let buttons = buttons.as_array().unwrap();
         assert!(!buttons.is_empty() && buttons.iter().all(|one| one[0] == true), "{buttons:?}");

@@ -19,12 +19,8 @@ fn file() -> Value {
     (members["needs"], members["rollover_to"]) = (json!({ "tier": ["gold"] }), json!("eu-41"));
     let mut few = sale("eu-42", "EU 42", 1, (-1_000, 9 * HOUR));
     few["releases"] = json!([{ "at": at(2 * HOUR), "units": 20 }]);
-    let sales = [
-        sale("eu-40", "EU 40", 9, (-1_000, 9 * HOUR)),
-        members,
-        sale("eu-41", "EU 41", 20, (HOUR, 9 * HOUR)),
-        few,
-    ];
+    let sales =
+        [sale("eu-40", "EU 40", 9, (-1_000, 9 * HOUR)), members, sale("eu-41", "EU 41", 20, (HOUR, 9 * HOUR)), few];
     json!({ "drop_id": "shoe", "title": "Aurora Run · 极光跑鞋", "limit": 1, "sales": sales })
 }
 
