@@ -43,6 +43,7 @@ pub(super) const CONSOLE: &[Asset] = assets![
     "sale.js" = "console/sale.js",
     "sale-forms.js" = "console/sale-forms.js",
     "sale-dictionary.js" = "console/sale-dictionary.js",
+    "timetable.js" = "console/timetable.js",
     "units.js" = "console/units.js",
     "faults.js" = "console/faults.js",
     "facts.js" = "console/facts.js",

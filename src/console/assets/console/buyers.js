@@ -21,8 +21,12 @@ function sent({ id, parts, action, controls, work }) {
   const problem = h('p', { class: 'note bad', role: 'alert', hidden: true, id: `${id}-problem` });
   const go = guarded('operate', h('button', { type: 'submit', class: 'primary', id: `${id}-go` }, action));
   const form = h('form', { class: 'form', id }, parts, problem, h('div', { class: 'row' }, go));
-  // A fact that cannot be one is named by its own name.
-  const wrong = faults(form, problem, (refusal) => controls[faultyField(refusal)] ?? controls.facts);
+  const wrong = faults(form, problem, (refusal) => {
+    const name = faultyField(refusal);
+    // A fact is named by its own name; one that cannot be read was not sent.
+    if (name) return controls[name] ?? controls.facts;
+    return refusal.status === undefined ? controls.facts : null;
+  });
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
     go.disabled = true;

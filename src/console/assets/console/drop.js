@@ -9,6 +9,7 @@ import { needed } from './needs.js';
 import { guarded } from './roles.js';
 import { number, numberOrNull, text } from './sale-forms.js';
 import { burnDown, hiddenBadge, statusBadge } from './sales.js';
+import { timetable } from './timetable.js';
 import { moveUnits, withdrawFrom } from './units.js';
 import { count, price, t, time } from './words.js';
 
@@ -65,18 +66,6 @@ function offers(drop, done) {
     ['withdraw', '', any(sells), (now) => withdrawFrom(now, (words) => done(null, words))],
     ['close', 'danger', open, () => closeForGood(id, done)],
   ].filter(([, , possible]) => possible);
-}
-
-/** What comes to a sale by itself: its next release, and where its rest goes. */
-function timetable({ releases, rollover_to: to }, given) {
-  const next = releases.findIndex((_, at) => !given[at]);
-  const left = releases.length - next - 1;
-  const lines = [];
-  if (next >= 0) lines.push(h('div', {}, t('next-release', { n: count(releases[next].units) }), h('div', { class: 'small' }, time(Date.parse(releases[next].at)))));
-  else if (releases.length) lines.push(h('div', { class: 'quiet small' }, t('releases-given', { n: count(releases.length) })));
-  if (next >= 0 && left > 0) lines.push(h('div', { class: 'quiet small' }, t('more-releases', { n: count(left) })));
-  if (to) lines.push(h('div', { class: 'small' }, t('rest-to'), ' ', h('code', {}, to)));
-  return lines.length ? h('div', {}, lines) : '–';
 }
 
 /** A sale of the drop; `flow` is what the pipeline says of it, if it does. */

@@ -4,10 +4,12 @@ import { get, post, serverNow } from './api.js';
 import { chart } from './chart.js';
 import { confirm, confirmByName, toast } from './dialog.js';
 import { h, say, show } from './dom.js';
+import { needed } from './needs.js';
 import { guarded } from './roles.js';
 import { cloneSale, editSale, rescheduleSale } from './sale-forms.js';
 import { burnDown, hiddenBadge, onTheWay, statusBadge } from './sales.js';
 import { sheetCard } from './sheet.js';
+import { timetable } from './timetable.js';
 import { topUp, withdraw } from './units.js';
 import { count, t } from './words.js';
 
@@ -99,6 +101,7 @@ export function saleView(id) {
   const numbers = h('dl', { class: 'figures' });
   const shards = h('div', {});
   const grants = h('ul', { class: 'plain-list' });
+  const plan = h('div', { id: 'sale-timetable' });
   const curve = chart({ title: t('chart-sale'), wide: true, spanMs: SPAN_MS, lines: [{ key: 'admitted', name: t('admitted') }, { key: 'landed', name: t('landed') }, { key: 'failed', name: t('failed') }] });
   const payment = paymentCard(id);
   const badge = h('span', { id: 'sale-status' });
@@ -108,12 +111,13 @@ export function saleView(id) {
   function take(next, said) {
     look = next;
     const { sale } = look;
-    show(head, h('h1', {}, sale.title), badge, hiddenBadge(sale) ?? '', h('code', {}, sale.sale_id),
+    show(head, h('h1', {}, sale.title), badge, hiddenBadge(sale) ?? '', sale.needs ? h('span', { class: 'badge blue wrap', id: 'sale-needs' }, needed(sale.needs)) : '', h('code', {}, sale.sale_id),
       sale.in_drop ? h('a', { href: `#/drop/${encodeURIComponent(sale.in_drop.drop_id)}`, id: 'drop-of-sale' }, `${t('drop')} ${sale.in_drop.drop_id}`) : '');
     payment.take(sale);
     show(actions, buttons(id, sale, take));
     show(shards, shardTable(look));
     show(grants, look.grants.map((grant) => h('li', { class: 'mono' }, grant)));
+    show(plan, timetable(look, look.releases.map((release) => release.given)));
     draw();
     if (!said) return;
     toast(said);
@@ -152,7 +156,7 @@ export function saleView(id) {
     title: id,
     element: h('div', { class: 'view' }, h('p', {}, h('a', { href: '#/sales' }, `← ${t('sales')}`)), head, problem, actions,
       h('section', { class: 'card pad stackable' }, h('h2', {}, t('burn-down')), bar, numbers), curve.element, payment.element, sheet.element,
-      h('div', { class: 'halves' }, h('section', { class: 'card pad' }, h('h2', {}, t('shards')), shards), h('section', { class: 'card pad' }, h('h2', {}, t('grants')), grants))),
+      h('div', { class: 'halves' }, h('section', { class: 'card pad' }, h('h2', {}, t('shards')), shards), h('section', { class: 'card pad stackable' }, h('h2', {}, t('grants')), grants, h('h2', {}, t('timetable')), plan))),
     close: () => clearInterval(timer),
     update(state) {
       latest = state;
