@@ -70,6 +70,7 @@ pub(super) const SHOP: &[Asset] = assets![
     "shop.css" = "shop/shop.css",
     "icon.svg" = "shared/icon.svg",
     "phone.svg" = "shop/phone.svg",
+    "shoe.svg" = "shop/shoe.svg",
     "dom.js" = "shared/dom.js",
     "words.js" = "shared/words.js",
     "needs.js" = "shared/needs.js",

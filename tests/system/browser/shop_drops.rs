@@ -8,13 +8,14 @@ use seckill::roles::Role;
 use seckill::runtime::now_ms;
 use serde_json::{Value, json};
 
+const HOUR: i64 = 3_600_000;
+
 fn file() -> Value {
     let at = |ms: i64| chrono::DateTime::from_timestamp_millis(now_ms() + ms).unwrap().to_rfc3339();
     let sale = |id: &str, title: &str, stock: u32, (starts, ends): (i64, i64)| {
         json!({ "sale_id": id, "product_id": "shoe", "title": title, "stock": stock, "price_cents": 89_900, "currency": "CNY",
             "starts_at": at(starts), "ends_at": at(ends) })
     };
-    const HOUR: i64 = 3_600_000;
     let mut members = sale("eu-41-gold", "EU 41 · members", 4, (-1_000, HOUR));
     (members["needs"], members["rollover_to"]) = (json!({ "tier": ["gold"] }), json!("eu-41"));
     let mut few = sale("eu-42", "EU 42", 1, (-1_000, 9 * HOUR));

@@ -1,4 +1,5 @@
-// The demo shop: a product page, of one sale or of the sizes of a drop, with a countdown by the server's clock, the button, and the honest result.
+// The demo shop: a product page, of one sale or of the sizes of a drop, with a countdown by the server's clock, the button, and the
+// honest result.
 
 import { buy, call, follow } from './buy.js';
 import { crowdPanel } from './crowd.js';
@@ -49,7 +50,7 @@ function page() {
   const choose = h('select', { id: 'sale', 'aria-label': t('sale') });
   choose.addEventListener('change', () => { location.search = choose.value; });
   parts = {
-    button, member, choose,
+    button, member, choose, art: h('img', { alt: '', width: 360, height: 360 }),
     title: h('h1', {}), price: h('p', { class: 'price num' }), limit: h('span', { class: 'badge' }), dropLimit: h('span', { class: 'badge', id: 'drop-limit' }), needs: h('span', { class: 'badge blue wrap', id: 'needs' }), lots: lotChooser(chooseLot), left: h('p', { id: 'left', class: 'small' }), terms: h('p', { id: 'terms', class: 'small quiet' }),
     have: h('p', { class: 'note warn', id: 'drop-have' }), lack: h('p', { class: 'note warn', id: 'lack' }), window: h('p', { id: 'window', class: 'small quiet' }),
     meter: h('span', {}), clockWords: h('span', { class: 'quiet' }), clock: h('strong', { id: 'clock' }), steps: h('ol', { class: 'steps', id: 'steps', 'aria-live': 'polite' }),
@@ -62,7 +63,7 @@ function page() {
     h('header', { class: 'top' }, h('div', { class: 'brand' }, h('img', { src: 'icon.svg', alt: '', width: 28, height: 28 }), t('shop')),
       h('div', { class: 'end' }, choose, language)),
     h('main', {}, parts.problem,
-      h('section', { class: 'card product' }, h('div', { class: 'art' }, h('img', { src: 'phone.svg', alt: '', width: 360, height: 360 })),
+      h('section', { class: 'card product' }, h('div', { class: 'art' }, parts.art),
         h('div', { class: 'offer' }, h('div', { class: 'row' }, h('span', { class: 'badge bad' }, t('demo-only')), parts.limit, parts.dropLimit, parts.needs), parts.title, parts.price, parts.lots.element,
           h('div', { class: 'stock' }, h('div', { class: 'meter', 'aria-hidden': 'true' }, parts.meter), parts.left),
           h('div', {}, h('p', { class: 'clock' }, parts.clockWords, parts.clock), parts.window), h('div', { class: 'notes', 'aria-live': 'polite' }, parts.lack, parts.have), button, parts.terms)),
@@ -90,6 +91,8 @@ function draw() {
   parts.crowd.update(state);
   parts.lots.update(state, Date.now() + state.ahead);
   drawLimits(state);
+  const art = sale?.drop_id ? 'shoe.svg' : 'phone.svg';
+  if (parts.art.getAttribute('src') !== art) parts.art.setAttribute('src', art);
   if (!sale) return;
   say(parts.title, sale.title);
   say(parts.price, price(sale.price_cents, sale.currency));
