@@ -118,6 +118,12 @@ fn a_drop_is_created_shown_and_steered_over_http() {
         };
         let refused = port.post_in("zh", "/drops", with("limit", json!(0))).await;
         assert_eq!((refused.status, refused.text("detail")), (422, "limit：应为从 1 起的整数，或留空不限".to_owned()));
+        assert_eq!((&refused.json["field"], &refused.json["sale_id"]), (&json!("limit"), &Value::Null));
+        let mut free = drop["sales"].clone();
+        free[1]["price_cents"] = json!(-1);
+        let refused = port.post("/drops", with("sales", free)).await;
+        let at = (refused.status, &refused.json["field"], &refused.json["sale_id"]);
+        assert_eq!(at, (422, &json!("price_cents"), &json!("eu-42")), "{refused:?}");
         let of_sale = with("sales", json!([drop["sales"][0], { "sale_id": "l" }]));
         assert_eq!(port.post("/drops", of_sale).await.status, 400);
         assert_eq!(port.get("/drops").await.json["drops"], json!([]));
