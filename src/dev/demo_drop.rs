@@ -62,7 +62,7 @@ fn file(now_ms: i64) -> Value {
         "drop_id": DEMO_DROP, "title": "Demo sneaker / 演示球鞋", "limit": 1,
         "sales": [
             sale("demo-40", "EU 40", 40, json!({})),
-            sale("demo-41-gold", "EU 41 · members first / 会员先购", 10, members),
+            sale("demo-41-gold", "EU 41 · gold", 10, members),
             sale("demo-41", "EU 41", 40, json!({ "starts_at": shown_time(members_end) })),
             sale("demo-42", "EU 42", 2, later),
         ],

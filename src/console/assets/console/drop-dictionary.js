@@ -44,7 +44,7 @@ export const dropWords = {
   'line-n': ['Line {n}', '第 {n} 行'],
   'drop-created': ['{drop} is created.', '已创建 {drop}。'],
   // one drop
-  timetable: ['By itself', '自动进行'],
+  timetable: ['Timetable', '时间表'],
   'next-release': ['+{n} unit|+{n} units', '+{n} 件'],
   'more-releases': ['and {n} more release|and {n} more releases', '另有 {n} 批'],
   'releases-given': ['{n} release given|all {n} releases given', '{n} 批均已放量'],

@@ -11,7 +11,7 @@ import { number, numberOrNull, text } from './sale-forms.js';
 import { burnDown, hiddenBadge, statusBadge } from './sales.js';
 import { timetable } from './timetable.js';
 import { moveUnits, withdrawFrom } from './units.js';
-import { count, price, t, time } from './words.js';
+import { count, price, shortTime, t, time } from './words.js';
 
 /** Title and limit stay from this long before the first start. */
 const START_SETTLED_MS = 30_000;
@@ -78,8 +78,8 @@ function row(terms, progress, flow) {
     cell('status', h('span', { class: 'row tight' }, statusBadge(sale, flow && progress.status !== 'draft' ? flow.state : undefined, flow?.remaining), hiddenBadge(sale))),
     cell('sold', h('div', {}, burnDown(sold), h('div', { class: 'small num' }, `${count(sold.landed)} / ${count(sold.granted)}`))),
     cell('remaining', h('span', { class: 'num' }, count(flow?.remaining))),
-    cell('price', h('div', {}, price(terms.price_cents, terms.currency), terms.limit === null ? null : h('div', { class: 'quiet small' }, t('limit-of-sale', { n: count(terms.limit) })))),
-    cell('window', h('div', {}, h('div', { class: 'small' }, time(sale.starts_at_ms)), h('div', { class: 'small' }, time(sale.ends_at_ms)))),
+    cell('price', h('div', { class: 'nowrap' }, price(terms.price_cents, terms.currency), terms.limit === null ? null : h('div', { class: 'quiet small' }, t('limit-of-sale', { n: count(terms.limit) })))),
+    cell('window', h('div', {}, [sale.starts_at_ms, sale.ends_at_ms].map((ms) => h('div', { class: 'small nowrap', title: time(ms) }, shortTime(ms, serverNow()))))),
     cell('needs', terms.needs === null ? '–' : h('span', { class: 'badge blue wrap' }, needed(terms.needs))),
     cell('timetable', timetable(terms, progress.releases_given)));
 }

@@ -41,7 +41,7 @@ export const withdraw = (id, done) => unitsDialog({
 
 /** A choice among the sales of a drop, each with its unsold units. */
 function saleChoice(drop, at) {
-  const option = (sale, n) => h('option', { value: sale.sale_id, selected: n === at }, `${sale.title} (${sale.sale_id}): ${t('n-unsold', { n: count(drop.progress[n].unsold) })}`);
+  const option = (sale, n) => h('option', { value: sale.sale_id, selected: n === at }, `${sale.title}: ${t('n-unsold', { n: count(drop.progress[n].unsold) })} (${sale.sale_id})`);
   return h('select', { class: 'wide' }, drop.sales.map(option));
 }
 

@@ -64,12 +64,12 @@ export function time(ms) {
   return new Date(ms).toLocaleString(locale(), { dateStyle: 'medium', timeStyle: 'long' });
 }
 
-/** The same in short: the date only where it is another day than `nowMs`, no seconds. */
+/** The same in short: no seconds, no date where it is the day of `nowMs`, and no year where it is that one's. */
 export function shortTime(ms, nowMs) {
-  const day = { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit', timeZoneName: 'short' };
-  const { day: _day, month: _month, ...hours } = day;
-  const isToday = new Date(ms).toDateString() === new Date(nowMs).toDateString();
-  return new Date(ms).toLocaleString(locale(), isToday ? hours : day);
+  const [at, now] = [new Date(ms), new Date(nowMs)];
+  const hours = { hour: '2-digit', minute: '2-digit', timeZoneName: 'short' };
+  const year = at.getFullYear() === now.getFullYear() ? {} : { year: 'numeric' };
+  return at.toLocaleString(locale(), at.toDateString() === now.toDateString() ? hours : { day: 'numeric', month: 'short', ...year, ...hours });
 }
 
 /** The time zone in which this browser shows and reads times. */
