@@ -98,7 +98,7 @@ async fn shop_file(request: HttpRequest, file: web::Path<String>) -> HttpRespons
     serve(&request, assets::SHOP, &file)
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct VisitBody {
     /// Somebody whose access token says the fact `tier`.
@@ -115,13 +115,14 @@ async fn visit(
         must_be_json(&request)?;
         let wanted: VisitBody = read(body)?;
         let visitor = format!("visitor-{:08x}", rand::random::<u32>());
-        let (tier, claims) = match shop.auth.facts.of(MEMBER_FACT).filter(|_| wanted.member) {
-            Some(claim) => (Some(MEMBER_TIER), Map::from_iter([(claim.to_owned(), json!(MEMBER_TIER))])),
-            None => (None, Map::new()),
-        };
+        let claim = shop.auth.facts.of(MEMBER_FACT);
+        let (has_members, tier) = (claim.is_some(), claim.filter(|_| wanted.member).map(|_| MEMBER_TIER));
+        let mut claims = Map::new();
+        if let (Some(claim), Some(tier)) = (claim, tier) {
+            claims.insert(claim.to_owned(), tier.into());
+        }
         let token = shop.issuer.sign_with(&visitor, VISIT_TTL_S, &claims);
         let token = token.map_err(|error| Kind::Internal.because(error.to_string()))?;
-        let has_members = shop.auth.facts.of(MEMBER_FACT).is_some();
         Ok(json!({ "visitor": visitor, "token": token, "tier": tier, "has_members": has_members }))
     };
     answer(&request, work())

@@ -2,7 +2,6 @@
 
 use super::console::{no_complaints, signed_in};
 use crate::support::buyers::orders::LONG;
-use crate::support::processes::browser::Browser;
 use crate::support::world::{World, run_waiting};
 use seckill::domain::order_life::PaymentTerms;
 use seckill::domain::policy::PurchasePolicy;
