@@ -22,9 +22,9 @@ pub(crate) const DEMO_SALE: &str = "demo";
 /// Units of the demo sale.
 const DEMO_STOCK: i64 = 1_000;
 /// The demo sale runs this long.
-pub(super) const DEMO_MS: i64 = 7 * 86_400_000;
+const DEMO_MS: i64 = 7 * 86_400_000;
 /// Time to pay. A visitor whose order ended unpaid may buy again.
-pub(super) const DEMO_PAYMENT: PaymentTerms = PaymentTerms { pay_within_s: 120, pay_grace_s: 5, limit_returns: true };
+const DEMO_PAYMENT: PaymentTerms = PaymentTerms { pay_within_s: 120, pay_grace_s: 5, limit_returns: true };
 /// Redis must be connected within this time after its server answers.
 const CONNECT: Duration = Duration::from_secs(10);
 
@@ -68,7 +68,7 @@ pub(super) async fn create(settings: &Settings) -> Result<(), StackError> {
         return Err(StackError::NotReady("redis does not answer".to_owned()));
     }
     control.warm(&sale_id).await?;
-    demo_drop::create(&servers, &control, now_ms()).await?;
+    demo_drop::create(&servers, &control, DEMO_MS, DEMO_PAYMENT).await?;
     servers.redis.quit().await;
     Ok(())
 }

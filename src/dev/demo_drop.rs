@@ -4,13 +4,14 @@
 //! Input: handles on the servers. Output: the drop, with its sales warmed, or as it was found. A crash here leaves a drop with drafts;
 //! the next start warms them.
 
-use super::demo::{DEMO_MS, DEMO_PAYMENT};
 use super::stack_plan::StackError;
 use crate::domain::ids::DropId;
 use crate::domain::operator::Actor;
+use crate::domain::order_life::PaymentTerms;
 use crate::domain::sale::SaleStatus;
 use crate::http::times::shown_time;
 use crate::roles::Servers;
+use crate::runtime::now_ms;
 use crate::sales::SaleControl;
 use crate::sales::forms::NewDropForm;
 use serde_json::{Value, json};
@@ -21,11 +22,16 @@ const MEMBERS_MS: i64 = 15 * 60_000;
 /// More units of a size come after this time.
 const RELEASE_MS: i64 = 10 * 60_000;
 
-/// Creates the drop where there is none, and warms what is a draft.
-pub(super) async fn create(servers: &Servers, control: &SaleControl, now_ms: i64) -> Result<(), StackError> {
+/// Creates the drop where there is none, for `lasts_ms` from now, and warms what is a draft.
+pub(super) async fn create(
+    servers: &Servers,
+    control: &SaleControl,
+    lasts_ms: i64,
+    payment: PaymentTerms,
+) -> Result<(), StackError> {
     let id = DropId::parse(DEMO_DROP).map_err(|error| StackError::NotReady(error.to_string()))?;
     if servers.rows.sales.drop_of(&id).await?.is_none() {
-        let form: Result<NewDropForm, _> = serde_json::from_value(file(now_ms));
+        let form: Result<NewDropForm, _> = serde_json::from_value(file(now_ms(), lasts_ms, payment));
         let form = form.map_err(|error| StackError::NotReady(format!("demo drop: {error}")))?;
         let (drop, sales) = form.drafts().map_err(|bad| StackError::NotReady(format!("demo drop: {bad}")))?;
         control.create_drop(&Actor::at_the_terminal("local stack"), &drop, &sales).await?;
@@ -39,16 +45,16 @@ pub(super) async fn create(servers: &Servers, control: &SaleControl, now_ms: i64
 }
 
 /// What `seckill drop create` would take.
-fn file(now_ms: i64) -> Value {
+fn file(now_ms: i64, lasts_ms: i64, payment: PaymentTerms) -> Value {
     let starts = now_ms - 1_000;
     let members_end = starts + MEMBERS_MS;
     let sale = |id: &str, title: &str, stock: u32, more: Value| {
         let mut sale = json!({
             "sale_id": id, "product_id": "demo-sneaker", "title": title, "stock": stock,
             "price_cents": 89_900, "currency": "CNY",
-            "starts_at": shown_time(starts), "ends_at": shown_time(now_ms + DEMO_MS),
-            "pay_within_s": DEMO_PAYMENT.pay_within_s, "pay_grace_s": DEMO_PAYMENT.pay_grace_s,
-            "limit_returns": DEMO_PAYMENT.limit_returns,
+            "starts_at": shown_time(starts), "ends_at": shown_time(now_ms + lasts_ms),
+            "pay_within_s": payment.pay_within_s, "pay_grace_s": payment.pay_grace_s,
+            "limit_returns": payment.limit_returns,
         });
         if let (Some(sale), Value::Object(more)) = (sale.as_object_mut(), more) {
             sale.extend(more);
@@ -75,7 +81,8 @@ mod tests {
 
     #[test]
     fn the_file_of_the_demo_drop_makes_one() {
-        let form: NewDropForm = serde_json::from_value(file(1_800_000_000_000)).unwrap();
+        let payment = PaymentTerms { pay_within_s: 120, pay_grace_s: 5, limit_returns: true };
+        let form: NewDropForm = serde_json::from_value(file(1_800_000_000_000, 86_400_000, payment)).unwrap();
         let (drop, sales) = form.drafts().unwrap();
         assert_eq!((drop.sale_ids.len(), sales.len()), (4, 4));
         let plans = sales.iter().map(|(_, plan)| (plan.releases.len(), plan.rollover_to.is_some()));

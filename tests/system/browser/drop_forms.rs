@@ -127,7 +127,7 @@ fn later() -> Value {
 }
 
 #[test]
-fn a_drop_that_has_not_begun_is_edited_hidden_and_closed_and_a_viewer_only_looks() {
+fn a_drop_that_has_not_begun_is_edited_hidden_and_closed_and_a_viewer_changes_nothing() {
     run_waiting(async {
         let world = World::with(&Role::ALL, &["p5_reconcile.warm_ahead_ms=0", &named_tokens()]).await;
         let admin = world.admin_port();

@@ -3,7 +3,7 @@
 use super::console::{no_complaints, signed_in};
 use super::shop::shop_world;
 use crate::support::processes::browser::Browser;
-use crate::support::world::{eventually, run_waiting};
+use crate::support::world::{World, eventually, run_waiting};
 use seckill::runtime::now_ms;
 use serde_json::json;
 
@@ -43,6 +43,32 @@ async fn is_whole(browser: &Browser) {
     no_complaints(browser).await;
 }
 
+/// The shop, at 360 pixels: a size, the limit over all, another visitor.
+async fn bought_on_a_phone(world: &World) {
+    let browser = Browser::start(360, 780).await;
+    browser.open(&format!("{}/shop/?sale=eu-41", world.api)).await;
+    browser.sees("#lots", "EU 42").await;
+    browser.sees("#drop-limit", "1 in all of this drop").await;
+    browser.click("#buy").await;
+    browser.sees("#confirmed", "Confirmed").await;
+    browser.click("#lots input[value='eu-42']").await;
+    browser.sees("h1", "EU 42").await;
+    browser.click("#buy").await;
+    browser.sees("#refused", "exceed the purchase limit").await;
+    browser.sees("#refused", "One over all sizes").await;
+    browser.sees("#drop-have", "1 of 1").await;
+    browser.click("#someone-else").await;
+    browser.sees("#steps", "not bought anything").await;
+    browser.click("#lots input[value='eu-43']").await;
+    browser.sees("h1", "EU 43").await;
+    browser.click("#buy").await;
+    browser.sees("#confirmed", "Confirmed").await;
+    browser.sees("#lots", "Sold out").await;
+    assert_eq!(browser.flaws().await, Vec::<String>::new());
+    browser.picture("shop-drop").await;
+    is_whole(&browser).await;
+}
+
 #[test]
 fn a_drop_is_made_warmed_published_bought_from_and_closed_by_clicks() {
     run_waiting(async {
@@ -76,30 +102,7 @@ fn a_drop_is_made_warmed_published_bought_from_and_closed_by_clicks() {
         is_whole(&browser).await;
         drop(browser);
 
-        // The shop on a phone.
-        let browser = Browser::start(360, 780).await;
-        browser.open(&format!("{}/shop/?sale=eu-41", world.api)).await;
-        browser.sees("#lots", "EU 42").await;
-        browser.sees("#drop-limit", "1 in all of this drop").await;
-        browser.click("#buy").await;
-        browser.sees("#confirmed", "Confirmed").await;
-        browser.click("#lots input[value='eu-42']").await;
-        browser.sees("h1", "EU 42").await;
-        browser.click("#buy").await;
-        browser.sees("#refused", "exceed the purchase limit").await;
-        browser.sees("#refused", "One over all sizes").await;
-        browser.sees("#drop-have", "1 of 1").await;
-        browser.click("#someone-else").await;
-        browser.sees("#steps", "not bought anything").await;
-        browser.click("#lots input[value='eu-43']").await;
-        browser.sees("h1", "EU 43").await;
-        browser.click("#buy").await;
-        browser.sees("#confirmed", "Confirmed").await;
-        browser.sees("#lots", "Sold out").await;
-        assert_eq!(browser.flaws().await, Vec::<String>::new());
-        browser.picture("shop-drop").await;
-        is_whole(&browser).await;
-        drop(browser);
+        bought_on_a_phone(&world).await;
 
         let browser = signed_in(&admin, 1280, 900).await;
         browser.open(&format!("{}/console/#/drop/sneaker", admin.url)).await;

@@ -50,7 +50,7 @@ const each = (name, id, done) => confirm({
   },
 });
 
-/** The acts that at least one sale can take now, in their order: a name, how its button looks, what it does with the drop of that moment. */
+/** The acts that at least one sale can take now, in their order: a name, the class of its button, what it does with the drop of that moment. */
 function offers(drop, done) {
   const id = drop.drop_id;
   const any = (test) => drop.progress.some((sale, at) => test(sale, drop.sales[at]));

@@ -110,14 +110,14 @@ export function saleView(id) {
   let latest = null;
   function take(next, said) {
     look = next;
-    const { sale } = look;
+    const { sale, releases } = look;
     show(head, h('h1', {}, sale.title), badge, hiddenBadge(sale) ?? '', sale.needs ? h('span', { class: 'badge blue wrap', id: 'sale-needs' }, needed(sale.needs)) : '', h('code', {}, sale.sale_id),
       sale.in_drop ? h('a', { href: `#/drop/${encodeURIComponent(sale.in_drop.drop_id)}`, id: 'drop-of-sale' }, `${t('drop')} ${sale.in_drop.drop_id}`) : '');
     payment.take(sale);
     show(actions, buttons(id, sale, take));
     show(shards, shardTable(look));
     show(grants, look.grants.map((grant) => h('li', { class: 'mono' }, grant)));
-    show(plan, timetable(look, look.releases.map((release) => release.given)));
+    show(plan, timetable(next, releases.map((release) => release.given)));
     draw();
     if (!said) return;
     toast(said);
