@@ -7,6 +7,7 @@ use crate::jwt;
 use crate::runtime::now_ms;
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 /// Why there is no token.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +27,8 @@ struct Claims<'a> {
     sub: &'a str,
     iat: i64,
     exp: i64,
+    #[serde(flatten)]
+    facts: &'a Map<String, Value>,
 }
 
 /// Signs tokens with one key.
@@ -53,9 +56,14 @@ impl TokenIssuer {
 
     /// A token for `sub` that lives `ttl_s` seconds.
     pub fn sign(&self, sub: &str, ttl_s: u64) -> Result<String, IssueError> {
+        self.sign_with(sub, ttl_s, &Map::new())
+    }
+
+    /// The same, with claims that are facts of the buyer beside the others.
+    pub(crate) fn sign_with(&self, sub: &str, ttl_s: u64, facts: &Map<String, Value>) -> Result<String, IssueError> {
         let iat = now_ms() / 1000;
         let exp = iat.saturating_add_unsigned(ttl_s);
-        let claims = Claims { iss: &self.issuer, aud: &self.audience, sub, iat, exp };
+        let claims = Claims { iss: &self.issuer, aud: &self.audience, sub, iat, exp, facts };
         Ok(encode(&self.header, &claims, &self.key)?)
     }
 }

@@ -17,7 +17,7 @@ type PassBody = ActBody<PassForm>;
 impl From<BadPass> for Problem {
     fn from(bad: BadPass) -> Self {
         let chinese = format!("{}：应为{}", bad.field, bad.chinese);
-        Kind::Unprocessable.because_both(bad.to_string(), chinese)
+        Kind::Unprocessable.because_both(bad.to_string(), chinese).of_field(bad.field, None)
     }
 }
 

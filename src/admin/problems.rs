@@ -186,13 +186,14 @@ impl From<NoOrderYet> for Problem {
 impl From<BadDrop> for Problem {
     fn from(bad: BadDrop) -> Self {
         let of_sale = bad.sale.as_ref().map_or_else(String::new, |sale| format!("活动 {sale}："));
-        Kind::Unprocessable.because_both(bad.to_string(), of_sale + &bad.bad.in_chinese())
+        let chinese = of_sale + &bad.bad.in_chinese();
+        Kind::Unprocessable.because_both(bad.to_string(), chinese).of_field(bad.bad.field, bad.sale)
     }
 }
 
 impl From<BadForm> for Problem {
     fn from(bad: BadForm) -> Self {
-        Kind::Unprocessable.because_both(bad.to_string(), bad.in_chinese())
+        Kind::Unprocessable.because_both(bad.to_string(), bad.in_chinese()).of_field(bad.field, None)
     }
 }
 

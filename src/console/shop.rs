@@ -16,7 +16,8 @@ use crate::runtime::Stopper;
 use crate::token_issuer::TokenIssuer;
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Deserialize;
-use serde_json::json;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, json};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -26,6 +27,10 @@ const CROWD_MAX: u64 = 10_000;
 const CROWD_CONNECTIONS: u32 = 64;
 /// A visitor's access token lives this long, seconds.
 const VISIT_TTL_S: u64 = 12 * 3600;
+/// The fact that a member has, where `auth.facts` names its claim.
+const MEMBER_FACT: &str = "tier";
+/// Its value.
+const MEMBER_TIER: &str = "gold";
 
 /// Why there is no shop.
 #[derive(Debug, thiserror::Error)]
@@ -93,15 +98,40 @@ async fn shop_file(request: HttpRequest, file: web::Path<String>) -> HttpRespons
     serve(&request, assets::SHOP, &file)
 }
 
-async fn visit(shop: web::Data<Shop>, request: HttpRequest) -> HttpResponse {
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct VisitBody {
+    /// Somebody whose access token says the fact `tier`.
+    #[serde(default)]
+    member: bool,
+}
+
+async fn visit(
+    shop: web::Data<Shop>,
+    request: HttpRequest,
+    body: Result<web::Bytes, actix_web::Error>,
+) -> HttpResponse {
     let work = || {
         must_be_json(&request)?;
+        let wanted: VisitBody = read(body)?;
         let visitor = format!("visitor-{:08x}", rand::random::<u32>());
-        let token = shop.issuer.sign(&visitor, VISIT_TTL_S);
+        let claim = shop.auth.facts.of(MEMBER_FACT);
+        let (has_members, tier) = (claim.is_some(), claim.filter(|_| wanted.member).map(|_| MEMBER_TIER));
+        let mut claims = Map::new();
+        if let (Some(claim), Some(tier)) = (claim, tier) {
+            claims.insert(claim.to_owned(), tier.into());
+        }
+        let token = shop.issuer.sign_with(&visitor, VISIT_TTL_S, &claims);
         let token = token.map_err(|error| Kind::Internal.because(error.to_string()))?;
-        Ok(json!({ "visitor": visitor, "token": token }))
+        Ok(json!({ "visitor": visitor, "token": token, "tier": tier, "has_members": has_members }))
     };
     answer(&request, work())
+}
+
+fn read<T: DeserializeOwned>(body: Result<web::Bytes, actix_web::Error>) -> Result<T, Problem> {
+    let body = body.map_err(|_| Problem::from(Kind::BodyTooLarge))?;
+    serde_json::from_slice(&body)
+        .map_err(|error| Kind::BadRequest.because(format!("the body is not as expected: {error}")))
 }
 
 #[derive(Deserialize)]
@@ -124,9 +154,7 @@ async fn gather(
 ) -> HttpResponse {
     let work = || {
         must_be_json(&request)?;
-        let body = body.map_err(|_| Problem::from(Kind::BodyTooLarge))?;
-        let wanted: CrowdBody = serde_json::from_slice(&body)
-            .map_err(|error| Kind::BadRequest.because(format!("the body is not as expected: {error}")))?;
+        let wanted: CrowdBody = read(body)?;
         if !(1..=CROWD_MAX).contains(&wanted.buyers) {
             return Err(Kind::Unprocessable
                 .because_both(format!("buyers: expected 1 to {CROWD_MAX}"), format!("buyers：应为 1 至 {CROWD_MAX}")));

@@ -1,8 +1,9 @@
 //! The demo sale of a local stack: one per user, open from the start, for a week. Its orders have to be paid within two minutes,
-//! so that a visitor sees a unit come back.
+//! so that a visitor sees a unit come back. Beside it the demo drop.
 //!
 //! A crash here leaves a sale that is created and not warmed; the next start warms it.
 
+use super::demo_drop;
 use super::stack_plan::StackError;
 use crate::config::Settings;
 use crate::domain::ids::SaleId;
@@ -27,7 +28,7 @@ const DEMO_PAYMENT: PaymentTerms = PaymentTerms { pay_within_s: 120, pay_grace_s
 /// Redis must be connected within this time after its server answers.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// Creates and warms the demo sale, or finds it there.
+/// Creates and warms the demo sale and the demo drop, or finds them there.
 pub(super) async fn create(settings: &Settings) -> Result<(), StackError> {
     let servers = Servers::new(settings)?;
     let bad = |error: crate::domain::ids::IdError| StackError::NotReady(error.to_string());
@@ -68,6 +69,7 @@ pub(super) async fn create(settings: &Settings) -> Result<(), StackError> {
         return Err(StackError::NotReady("redis does not answer".to_owned()));
     }
     control.warm(&sale_id).await?;
+    demo_drop::create(&servers, &control, DEMO_MS, DEMO_PAYMENT).await?;
     servers.redis.quit().await;
     Ok(())
 }

@@ -7,6 +7,7 @@
 mod binaries;
 pub mod child;
 mod demo;
+mod demo_drop;
 mod encryption;
 mod error;
 mod kind;

@@ -46,7 +46,7 @@ impl Stack {
         on_progress: &(dyn Fn(super::ServerProgress) + Sync),
     ) -> Result<Self, StackError> {
         // Mistakes in the configuration show before anything is started.
-        Settings::load(&plan.layers)?;
+        let plan = &plan.with_members(&Settings::load(&plan.layers)?);
         let servers = PrivateServers::start_beside(External::from_env(), &plan.dir, on_progress).await?;
         let secrets = Secrets::kept_in(servers.dir())?;
         let settings = Arc::new(settings(plan, &servers.urls(), &secrets)?);

@@ -45,8 +45,19 @@ pub(crate) struct StackPlan {
     pub layers: Layers,
     /// Every role its own process.
     pub split: bool,
-    /// Create the demo sale.
+    /// Create the demo sale and the demo drop.
     pub demo: bool,
+}
+
+impl StackPlan {
+    /// The same, where the demo's members are known by their access tokens, unless the settings say which facts these have.
+    pub(super) fn with_members(&self, given: &Settings) -> Self {
+        let mut plan = self.clone();
+        if plan.demo && given.auth.facts.is_empty() {
+            plan.layers.set.push("auth.facts=tier=tier".to_owned());
+        }
+        plan
+    }
 }
 
 /// The listeners of a local stack, bound before anything else.

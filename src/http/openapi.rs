@@ -30,6 +30,11 @@ pub(crate) struct ProblemBody {
     /// What the sale needs of its buyers, of P1-Q1.
     #[schema(value_type = Option<Object>)]
     needs: Option<serde_json::Value>,
+    /// The field of the body that cannot be used.
+    #[schema(example = "price_cents")]
+    field: Option<String>,
+    /// The sale of a drop that has this field.
+    sale_id: Option<String>,
 }
 
 /// A problem; `code` says which, `Retry-After` when to come back.

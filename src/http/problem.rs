@@ -6,7 +6,7 @@
 use super::answers;
 use super::language::{Detail, Language};
 pub use super::problem_kinds::Kind;
-use crate::domain::ids::RequestId;
+use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::needs::Needs;
 use crate::telemetry::http_request_id::{self, HttpRequestId};
 use actix_web::HttpResponse;
@@ -40,6 +40,8 @@ pub(crate) struct Problem {
     about: Option<Box<(RequestId, String)>>,
     remaining: Option<u64>,
     needs: Option<Arc<Needs>>,
+    /// The field that cannot be used, and the sale of a drop that has it.
+    field: Option<Box<(String, Option<SaleId>)>>,
     /// Each answer has one of these, the first to the last. Small, because the future of each request holds problems.
     retry_after_s: Option<(NonZeroU32, u32)>,
 }
@@ -62,6 +64,10 @@ struct ProblemDocument<'a> {
     remaining: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     needs: Option<&'a Needs>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    field: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sale_id: Option<&'a SaleId>,
 }
 
 /// The call that was answered, as a URI: what a person quotes to find its log lines.
@@ -75,7 +81,8 @@ impl Serialize for CallUrn {
 
 impl From<Kind> for Problem {
     fn from(kind: Kind) -> Self {
-        let problem = Self { kind, detail: None, about: None, remaining: None, needs: None, retry_after_s: None };
+        let problem =
+            Self { kind, detail: None, about: None, remaining: None, needs: None, field: None, retry_after_s: None };
         match kind.status() {
             423 | 425 | 429 | 503 | 504 => problem.retry_within_s(RETRY_SOON_S),
             _ => problem,
@@ -135,6 +142,13 @@ impl Problem {
         self
     }
 
+    /// Adds the field of the body that cannot be used, and the sale of a drop that has it.
+    #[must_use]
+    pub(crate) fn of_field(mut self, field: impl Into<String>, sale: Option<SaleId>) -> Self {
+        self.field = Some(Box::new((field.into(), sale)));
+        self
+    }
+
     /// Says when to come back, seconds.
     #[must_use]
     pub(crate) fn retry_after_s(self, seconds: u64) -> Self {
@@ -153,7 +167,7 @@ impl Problem {
     #[must_use]
     pub(crate) fn respond(&self, language: Language) -> HttpResponse {
         let chinese = language == Language::Chinese;
-        let (kind, about) = (self.kind, self.about.as_deref());
+        let (kind, about, field) = (self.kind, self.about.as_deref(), self.field.as_deref());
         let body = ProblemDocument {
             r#type: kind.urn(),
             title: if chinese { kind.chinese() } else { kind.english() },
@@ -165,6 +179,8 @@ impl Problem {
             status_url: about.map(|(_, location)| location.as_str()),
             remaining: self.remaining,
             needs: self.needs.as_deref(),
+            field: field.map(|(field, _)| field.as_str()),
+            sale_id: field.and_then(|(_, sale)| sale.as_ref()),
         };
         let mut answer = HttpResponse::build(kind.http_status());
         answers::count_problem(kind);

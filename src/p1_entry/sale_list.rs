@@ -6,11 +6,12 @@
 //! nothing.
 
 use super::catalog::{Catalog, SaleView};
-use crate::domain::ids::DropId;
+use crate::domain::ids::{DropId, SaleId};
 use crate::domain::sale::{Sale, SaleStatus};
 use crate::http::problem::{Kind, Problem};
 use crate::runtime::{SingleFlight, now_ms};
 use crate::sales::rows::SaleRows;
+use crate::store::mysql::DbError;
 use futures::StreamExt;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -35,6 +36,8 @@ pub(crate) struct ListedSale {
     pub(crate) sale: Sale,
     /// The same with its stock as the entry knows it; `None` when it does not.
     pub(crate) view: Option<Arc<SaleView>>,
+    /// When it gets its next units, Unix milliseconds.
+    pub(crate) next_release_ms: Option<i64>,
 }
 
 /// One list.
@@ -116,9 +119,8 @@ impl ListMaker {
 
     async fn make(&self) {
         let made_at = Instant::now();
-        let found = self.sales.not_over(now_ms() - LISTED_AFTER_END_MS).await;
-        let made = match found {
-            Ok(found) => Some(self.looked_up(found).await),
+        let made = match self.read().await {
+            Ok((found, releases)) => Some(self.looked_up(found, &releases).await),
             Err(error) => {
                 tracing::warn!(phase = "p1_entry", %error, "the list of sales cannot be read");
                 None
@@ -133,8 +135,14 @@ impl ListMaker {
         }
     }
 
+    /// The sales, and when those that wait for units get them.
+    async fn read(&self) -> Result<(Vec<Sale>, HashMap<SaleId, i64>), DbError> {
+        let found = self.sales.not_over(now_ms() - LISTED_AFTER_END_MS).await?;
+        Ok((found, self.sales.next_releases().await?))
+    }
+
     /// The sales with what the entry knows of their stock. Of those that are open a bounded number is refreshed, in turn.
-    async fn looked_up(&self, found: Vec<Sale>) -> Vec<ListedSale> {
+    async fn looked_up(&self, found: Vec<Sale>, releases: &HashMap<SaleId, i64>) -> Vec<ListedSale> {
         let now = now_ms();
         let is_open = |sale: &Sale| sale.status != SaleStatus::Draft && now < sale.ends_at_ms;
         let open_count = found.iter().filter(|sale| is_open(sale)).count();
@@ -152,19 +160,20 @@ impl ListMaker {
                 is_its_turn = (turn + open_count - from) % open_count < REFRESHED_MAX;
                 turn += 1;
             }
-            reads.push(self.read_one(sale, is_its_turn));
+            let next_release_ms = releases.get(&sale.sale_id).copied();
+            reads.push(self.read_one(sale, is_its_turn, next_release_ms));
         }
         futures::stream::iter(reads).buffered(READS_MAX).collect().await
     }
 
     /// The row as it was read, with the stock as the entry knows it: a view may be older than the row, and the stock is not in it.
-    async fn read_one(&self, sale: Sale, refresh: bool) -> ListedSale {
+    async fn read_one(&self, sale: Sale, refresh: bool, next_release_ms: Option<i64>) -> ListedSale {
         let known = match refresh {
             true => self.catalog.shown(&sale.sale_id).await.ok().map(|(view, _age)| view),
             false => self.catalog.listed_stock(&sale.sale_id).await,
         };
         let known = known.filter(|view| (view.sale.epoch, view.sale.granted) == (sale.epoch, sale.granted));
         let view = known.map(|view| Arc::new(SaleView { sale: sale.clone(), ..(*view).clone() }));
-        ListedSale { sale, view }
+        ListedSale { sale, view, next_release_ms }
     }
 }

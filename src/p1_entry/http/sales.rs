@@ -55,6 +55,10 @@ pub(super) struct SaleInfo {
     code: &'static str,
     /// Units left, approximate; null when it is not known.
     remaining: Option<i64>,
+    /// When it gets its next units, RFC 3339; only in lists and drops, and only where it waits for some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime)]
+    next_release_at: Option<String>,
     /// The server's clock when it answered, Unix milliseconds, for countdowns; only of one sale, because a list may be older.
     #[serde(skip_serializing_if = "Option::is_none")]
     server_time_ms: Option<i64>,
@@ -80,16 +84,18 @@ impl SaleInfo {
             state: state.label(),
             code: state.code(),
             remaining,
+            next_release_at: None,
             server_time_ms: None,
         }
     }
 
     /// What the entry knows is fresher; a sale it does not know is listed as the database has it.
     pub(super) fn of_listed(listed: &ListedSale, now_ms: i64) -> Self {
-        match &listed.view {
+        let info = match &listed.view {
             Some(view) => Self::of_view(view, now_ms),
             None => Self::new(&listed.sale, listed.sale.entry(now_ms), None),
-        }
+        };
+        Self { next_release_at: listed.next_release_ms.map(shown_time), ..info }
     }
 
     fn of_view(view: &SaleView, now_ms: i64) -> Self {

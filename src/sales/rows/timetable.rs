@@ -39,6 +39,8 @@ mod schema {
 
 /// How long after its end the units of a sale move, seconds: Redis' clock decides which purchase came in time.
 const ROLLS_AFTER_S: u32 = 2;
+/// Sales of which the next release is listed.
+const NEXT_MAX: usize = 1_000;
 /// The grant of a release, in SQL.
 const GIVEN: &str = "g.sale_id = r.sale_id AND g.grant_id = CAST(CONCAT(?, r.release_no) AS BINARY)";
 
@@ -99,6 +101,14 @@ struct ReleaseRow {
     quantity: u32,
     #[diesel(sql_type = BigInt)]
     given: i64,
+}
+
+#[derive(QueryableByName)]
+struct NextRelease {
+    #[diesel(sql_type = Binary)]
+    sale_id: SaleId,
+    #[diesel(sql_type = Datetime)]
+    releases_at: NaiveDateTime,
 }
 
 #[derive(QueryableByName)]
@@ -172,6 +182,20 @@ impl SaleRows {
     /// The timetable of a sale; without one it is empty.
     pub(crate) async fn timetable(&self, id: &SaleId) -> Result<KnownTimetable, DbError> {
         Ok(self.timetables(&[id]).await?.remove(id).unwrap_or_default())
+    }
+
+    /// When each sale that sells gets its next units, Unix milliseconds, of [`NEXT_MAX`] sales at most.
+    pub(crate) async fn next_releases(&self) -> Result<HashMap<SaleId, i64>, DbError> {
+        let query = format!(
+            "/* timetable::next */ SELECT r.sale_id, MIN(r.releases_at) AS releases_at FROM sales s \
+             JOIN sale_releases r ON r.sale_id = s.sale_id LEFT JOIN stock_grants g ON {GIVEN} \
+             WHERE {} AND g.grant_id IS NULL GROUP BY r.sale_id ORDER BY releases_at LIMIT {NEXT_MAX}",
+            selling()
+        );
+        let next = diesel::sql_query(query).bind::<Binary, _>(RELEASE.as_bytes());
+        let rows: Vec<NextRelease> =
+            self.db.run("timetable_next_releases", async |conn| Ok(next.load(conn).await?)).await?;
+        Ok(rows.into_iter().map(|row| (row.sale_id, unix_ms(row.releases_at))).collect())
     }
 
     /// Releases that were not given yet, the earliest first, `limit` at most: those that are due, then those that come.

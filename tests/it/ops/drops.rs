@@ -99,6 +99,20 @@ async fn edited_until_it_is_about_to_start(world: &World, port: &AdminPort) {
     assert_eq!((late.status, late.code()), (409, "CONFLICT".to_owned()), "{late:?}");
 }
 
+/// A field of the drop, and one of its second sale.
+async fn refused_by_field(port: &AdminPort, drop: &Value) {
+    let mut wrong = drop.clone();
+    wrong["limit"] = json!(0);
+    let refused = port.post_in("zh", "/drops", wrong).await;
+    assert_eq!((refused.status, refused.text("detail")), (422, "limit：应为从 1 起的整数，或留空不限".to_owned()));
+    assert_eq!((&refused.json["field"], &refused.json["sale_id"]), (&json!("limit"), &Value::Null));
+    let mut wrong = drop.clone();
+    wrong["sales"][1]["price_cents"] = json!(-1);
+    let refused = port.post("/drops", wrong).await;
+    let at = (refused.status, &refused.json["field"], &refused.json["sale_id"]);
+    assert_eq!(at, (422, &json!("price_cents"), &json!("eu-42")), "{refused:?}");
+}
+
 #[test]
 fn a_drop_is_created_shown_and_steered_over_http() {
     run(async {
@@ -116,8 +130,7 @@ fn a_drop_is_created_shown_and_steered_over_http() {
             drop[field] = value;
             drop
         };
-        let refused = port.post_in("zh", "/drops", with("limit", json!(0))).await;
-        assert_eq!((refused.status, refused.text("detail")), (422, "limit：应为从 1 起的整数，或留空不限".to_owned()));
+        refused_by_field(&port, &drop).await;
         let of_sale = with("sales", json!([drop["sales"][0], { "sale_id": "l" }]));
         assert_eq!(port.post("/drops", of_sale).await.status, 400);
         assert_eq!(port.get("/drops").await.json["drops"], json!([]));

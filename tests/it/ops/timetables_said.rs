@@ -1,7 +1,7 @@
 //! What is said of timetables: a file or a body with a bad one is refused with its field, and a good one is shown as far as it is.
 
 use crate::support::processes::programs::scratch;
-use crate::support::world::{World, run};
+use crate::support::world::{World, eventually, run};
 use seckill::p5_reconcile::Timekeeper;
 use seckill::roles::Role::Api;
 use seckill::runtime::Worker;
@@ -69,6 +69,20 @@ fn a_bad_timetable_is_refused_with_its_field_in_both_languages() {
     });
 }
 
+/// Of the sale with a release that was not given, and of no other.
+async fn buyers_see_when_more_comes(world: &World) {
+    let read = async || {
+        let answer = world.http.get(format!("{}/v1/drops/d", world.api)).send().await.unwrap();
+        answer.json::<Value>().await.unwrap()
+    };
+    eventually("the next release", async || {
+        let next = read().await["sales"][0]["next_release_at"].clone();
+        next.as_str().is_some_and(|at| at.starts_with("2099-01-01T03:00:00"))
+    })
+    .await;
+    assert_eq!(read().await["sales"][1]["next_release_at"], Value::Null);
+}
+
 #[test]
 fn a_timetable_is_created_once_and_shown_as_far_as_it_is() {
     run(async {
@@ -103,6 +117,7 @@ fn a_timetable_is_created_once_and_shown_as_far_as_it_is() {
         for shown in [world.cli(&["sale", "show", "a"]).exits(0), world.cli(&["drop", "show", "d"]).exits(0)] {
             assert!(shown.out.contains("(given)") && shown.out.contains("goes to b"), "{shown:?}");
         }
+        buyers_see_when_more_comes(&world).await;
         world.finish().await;
     });
 }

@@ -16,6 +16,8 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 static ONE: Semaphore = Semaphore::const_new(1);
 /// How `WebDriver` names a reference to an element.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
+/// The arrow that goes to the next choice.
+pub const ARROW_DOWN: &str = "\u{e015}";
 /// The Tab key.
 const TAB: &str = "\u{e004}";
 
@@ -181,10 +183,26 @@ impl Browser {
         eventually(&format!("an element {css}"), async || self.find(css).await.is_some()).await;
     }
 
+    /// Presses a key, by its code of `WebDriver`.
+    pub async fn press(&self, key: &str) {
+        let keys = json!([{ "type": "keyDown", "value": key }, { "type": "keyUp", "value": key }]);
+        self.command("/actions", json!({ "actions": [{ "type": "key", "id": "keys", "actions": keys }] })).await;
+    }
+
+    /// Chooses in a list, as a person does.
+    pub async fn choose(&self, css: &str, value: &str) {
+        self.sees_element(css).await;
+        let script = format!(
+            "const e = document.querySelector({}); e.value = {}; e.dispatchEvent(new Event('change', {{ bubbles: true }})); return e.value",
+            json!(css),
+            json!(value)
+        );
+        assert_eq!(self.eval(&script).await, json!(value), "{css} has no {value}");
+    }
+
     /// Presses Tab, and says what has the focus now: its id, else its words.
     pub async fn tab(&self) -> String {
-        let keys = json!([{ "type": "keyDown", "value": TAB }, { "type": "keyUp", "value": TAB }]);
-        self.command("/actions", json!({ "actions": [{ "type": "key", "id": "keys", "actions": keys }] })).await;
+        self.press(TAB).await;
         let script =
             "const e = document.activeElement; return e.id || e.innerText || e.getAttribute('aria-label') || e.tagName";
         self.eval(script).await.as_str().unwrap_or_default().trim().to_owned()
@@ -235,6 +253,6 @@ if (document.querySelectorAll('h1').length !== 1) flaws.push(`${document.querySe
 if (!document.documentElement.lang) flaws.push('no language');
 if (!document.title) flaws.push('no title');
 if (document.documentElement.scrollWidth > window.innerWidth) flaws.push(`wider than the window: ${document.documentElement.scrollWidth}`);
-for (const e of document.querySelectorAll('button, input, select')) if (shown(e) && e.type !== 'checkbox' && e.getBoundingClientRect().height < 36) flaws.push(`too small for a thumb: ${name(e)}`);
+for (const e of document.querySelectorAll('button, input, select')) if (shown(e) && !['checkbox', 'radio'].includes(e.type) && e.getBoundingClientRect().height < 36) flaws.push(`too small for a thumb: ${name(e)}`);
 return flaws;
 ";

@@ -211,13 +211,24 @@ fn every_view_works_in_two_languages_by_keyboard_and_on_a_phone() {
         let admin = world.admin_port();
         let sale = world.sale("views", 10, Some(1)).await;
         world.bought(&sale, "alice").await;
-        for (width, height) in [(1280, 900), (390, 844)] {
+        for (width, height) in [(1280, 900), (360, 780)] {
             let browser = signed_in(&admin, width, height).await;
             let mut reached = vec![browser.tab().await];
-            for _ in 0..13 {
+            for _ in 0..14 {
                 reached.push(browser.tab().await);
             }
-            for control in ["Sales", "Orders", "Dead letters", "Register", "Audits", "Acts", "language", "sign-out"] {
+            for control in [
+                "Sales",
+                "Drops",
+                "Orders",
+                "Buyers",
+                "Dead letters",
+                "Register",
+                "Audits",
+                "Acts",
+                "language",
+                "sign-out",
+            ] {
                 assert!(reached.iter().any(|one| one == control), "{control} not by Tab: {reached:?}");
             }
             for (view, english, chinese) in [
@@ -228,6 +239,8 @@ fn every_view_works_in_two_languages_by_keyboard_and_on_a_phone() {
                 ("audits", "Audits", "审计"),
                 ("acts", "Acts", "操作记录"),
                 ("orders", "Orders", "订单"),
+                ("drops", "Drops", "组合活动"),
+                ("buyers", "Buyers", "买家"),
                 ("sale/views", "t", "t"),
             ] {
                 browser.open(&format!("{}/console/#/{view}", admin.url)).await;

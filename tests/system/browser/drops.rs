@@ -3,7 +3,7 @@
 use super::console::{no_complaints, signed_in};
 use super::shop::shop_world;
 use crate::support::processes::browser::Browser;
-use crate::support::world::{eventually, run_waiting};
+use crate::support::world::{World, eventually, run_waiting};
 use seckill::runtime::now_ms;
 use serde_json::json;
 
@@ -17,11 +17,56 @@ fn file() -> String {
     json!({ "drop_id": "sneaker", "title": "Sneaker 26", "limit": 1, "sales": sales }).to_string()
 }
 
+/// What the server refuses in a pasted file is selected in the text.
+async fn a_refusal_is_shown_at_its_place(browser: &Browser) {
+    let mut wrong: serde_json::Value = serde_json::from_str(&file()).unwrap();
+    wrong["sales"][1]["price_cents"] = json!(-1);
+    let text = serde_json::to_string_pretty(&wrong).unwrap();
+    browser.eval(&format!("document.querySelector('#drop-text').value = {}", json!(text))).await;
+    browser.click("#create").await;
+    browser.sees("#create-problem", "eu-42").await;
+    browser.sees("#drop-text-fault", "price_cents: expected 0 to").await;
+    let chosen = "const e = document.querySelector('#drop-text'); return [document.activeElement === e, e.selectionStart, e.selectionEnd]";
+    let chosen = browser.eval(chosen).await;
+    let [from, to] = [1, 2].map(|at| usize::try_from(chosen[at].as_u64().unwrap()).unwrap());
+    assert!(chosen[0] == true && text[from..to].starts_with("\"price_cents\""), "{chosen}");
+    assert!(text[to..].starts_with(" -1"), "of the second sale: {}", &text[from..]);
+    browser.fill("#drop-text", "[1]").await;
+    browser.click("#create").await;
+    browser.sees("#create-problem", "no JSON object").await;
+}
+
 /// Nothing is cut off, and the page has no complaint.
 async fn is_whole(browser: &Browser) {
     let fits = "return document.documentElement.scrollWidth <= document.documentElement.clientWidth";
     assert_eq!(browser.eval(fits).await, json!(true), "nothing is cut off");
     no_complaints(browser).await;
+}
+
+/// The shop, at 360 pixels: a size, the limit over all, another visitor.
+async fn bought_on_a_phone(world: &World) {
+    let browser = Browser::start(360, 780).await;
+    browser.open(&format!("{}/shop/?sale=eu-41", world.api)).await;
+    browser.sees("#lots", "EU 42").await;
+    browser.sees("#drop-limit", "1 in all of this drop").await;
+    browser.click("#buy").await;
+    browser.sees("#confirmed", "Confirmed").await;
+    browser.click("#lots input[value='eu-42']").await;
+    browser.sees("h1", "EU 42").await;
+    browser.click("#buy").await;
+    browser.sees("#refused", "exceed the purchase limit").await;
+    browser.sees("#refused", "One over all sizes").await;
+    browser.sees("#drop-have", "1 of 1").await;
+    browser.click("#someone-else").await;
+    browser.sees("#steps", "not bought anything").await;
+    browser.click("#lots input[value='eu-43']").await;
+    browser.sees("h1", "EU 43").await;
+    browser.click("#buy").await;
+    browser.sees("#confirmed", "Confirmed").await;
+    browser.sees("#lots", "Sold out").await;
+    assert_eq!(browser.flaws().await, Vec::<String>::new());
+    browser.picture("shop-drop").await;
+    is_whole(&browser).await;
 }
 
 #[test]
@@ -33,9 +78,11 @@ fn a_drop_is_made_warmed_published_bought_from_and_closed_by_clicks() {
         browser.click("a[href='#/drops']").await;
         browser.sees("#drops", "no drop yet").await;
         browser.click("#new-drop").await;
+        browser.click("#by-file").await;
         browser.fill("#drop-text", "{\"drop_id\": \"sneaker\"}").await;
         browser.click("#create").await;
         browser.sees("#create-problem", "missing field").await;
+        a_refusal_is_shown_at_its_place(&browser).await;
         browser.eval(&format!("document.querySelector('#drop-text').value = {}", json!(file()))).await;
         assert_eq!(browser.flaws().await, Vec::<String>::new());
         browser.click("#create").await;
@@ -55,28 +102,7 @@ fn a_drop_is_made_warmed_published_bought_from_and_closed_by_clicks() {
         is_whole(&browser).await;
         drop(browser);
 
-        // The shop on a phone.
-        let browser = Browser::start(390, 844).await;
-        browser.open(&format!("{}/shop/?sale=eu-41", world.api)).await;
-        browser.sees("#lots", "EU 42").await;
-        browser.sees("#drop-limit", "1 in all of this drop").await;
-        browser.click("#buy").await;
-        browser.sees("#confirmed", "Confirmed").await;
-        browser.click("a[href='?sale=eu-42']").await;
-        browser.sees("h1", "EU 42").await;
-        browser.click("#buy").await;
-        browser.sees("#refused", "exceed the purchase limit").await;
-        browser.click("#someone-else").await;
-        browser.sees("#steps", "not bought anything").await;
-        browser.click("a[href='?sale=eu-43']").await;
-        browser.sees("h1", "EU 43").await;
-        browser.click("#buy").await;
-        browser.sees("#confirmed", "Confirmed").await;
-        browser.sees("#lots", "Sold out").await;
-        assert_eq!(browser.flaws().await, Vec::<String>::new());
-        browser.picture("shop-drop").await;
-        is_whole(&browser).await;
-        drop(browser);
+        bought_on_a_phone(&world).await;
 
         let browser = signed_in(&admin, 1280, 900).await;
         browser.open(&format!("{}/console/#/drop/sneaker", admin.url)).await;

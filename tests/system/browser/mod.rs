@@ -1,10 +1,13 @@
 //! The console and the shop in a real Chromium.
 
+mod buyers;
 mod console;
 mod console_orders;
 mod console_sales;
 mod cors;
+mod drop_forms;
 mod drops;
 mod payments;
 mod shop;
+mod shop_drops;
 mod webhooks;

@@ -16,6 +16,9 @@ export class Problem extends Error {
     this.status = status;
     this.code = document.code;
     this.title = document.title;
+    /** The field of the body that cannot be used, and the sale of a drop that has it. */
+    this.field = document.field;
+    this.sale = document.sale_id;
   }
 }
 

@@ -18,23 +18,31 @@ export function reading(path, take) {
   const problem = h('p', { class: 'note bad', role: 'alert', hidden: true });
   let open = true;
   let timer = 0;
+  let turn = 0;
   async function load() {
+    turn += 1;
+    const mine = turn;
     try {
       const answer = await get(path);
       problem.hidden = true;
-      if (open) take(answer);
+      if (open && mine === turn) take(answer);
     } catch (error) {
       say(problem, error.message);
       problem.hidden = false;
     }
-    if (open) timer = setTimeout(load, EVERY_MS);
+    if (open && mine === turn) timer = setTimeout(load, EVERY_MS);
   }
   load();
+  /** Reads at once. */
+  const now = () => {
+    clearTimeout(timer);
+    load();
+  };
   const close = () => {
     open = false;
     clearTimeout(timer);
   };
-  return { problem, close };
+  return { problem, close, now };
 }
 
 /** The button that shows and hides a form for who may use it. */

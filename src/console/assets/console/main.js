@@ -3,9 +3,11 @@
 import { get, isSignedIn, onSignedOut, operator, signIn, signOut } from './api.js';
 import { actsView } from './acts.js';
 import { auditsView } from './audits.js';
+import { buyersView } from './buyers.js';
 import { dictionary } from './dictionary.js';
 import { dlqView } from './dlq.js';
-import { dropsView, dropView } from './drops.js';
+import { dropView } from './drop.js';
+import { dropsView } from './drops.js';
 import { field, h, say, show } from './dom.js';
 import { orderView } from './order.js';
 import { ordersView } from './orders.js';
@@ -21,7 +23,7 @@ const HISTORY_MAX = 240;
 const REFUNDS_MS = 10_000;
 const app = document.getElementById('app');
 const views = {
-  pipeline: pipelineView, sales: salesView, sale: saleView, drops: dropsView, drop: dropView, orders: ordersView, order: orderView, dlq: dlqView, register: registerView, audits: auditsView, acts: actsView,
+  pipeline: pipelineView, sales: salesView, sale: saleView, drops: dropsView, drop: dropView, orders: ordersView, order: orderView, buyers: buyersView, dlq: dlqView, register: registerView, audits: auditsView, acts: actsView,
 };
 /** The tab of a view that has none of its own. */
 const TABS = { sale: 'sales', drop: 'drops', order: 'orders' };
@@ -175,7 +177,7 @@ function frame() {
         h('a', { class: 'brand', href: '#/pipeline' }, h('img', { src: 'icon.svg', alt: '', width: 28, height: 28 }), h('span', {}, 'seckill'), h('span', { class: 'quiet brand-more' }, t('console'))),
         h('div', { class: 'lights', role: 'status', 'aria-label': t('servers') }, light('redis', 'Redis'), light('rabbitmq', 'RabbitMQ'), light('mysql', 'MySQL')),
         h('div', { class: 'row bar-end' }, language(redraw), leave)),
-      h('nav', { 'aria-label': t('views') }, ['pipeline', 'sales', 'drops', 'orders', 'dlq', 'register', 'audits', 'acts'].map(tab))),
+      h('nav', { 'aria-label': t('views') }, ['pipeline', 'sales', 'drops', 'orders', 'buyers', 'dlq', 'register', 'audits', 'acts'].map(tab))),
     h('p', { id: 'lost', class: 'note bad lost', role: 'alert', hidden: true }),
     main);
   return main;

@@ -2,7 +2,8 @@
 
 import { post, serverNow } from './api.js';
 import { confirm, toast } from './dialog.js';
-import { check, field, h, say } from './dom.js';
+import { check, field, h } from './dom.js';
+import { faults, faultyField } from './faults.js';
 import { digits, t, timeZone } from './words.js';
 
 const DAY_MS = 86_400_000;
@@ -12,20 +13,33 @@ export function local(date) {
   return new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
 }
 
-const text = (props) => h('input', { type: 'text', required: true, ...props });
-const number = (props) => h('input', { type: 'number', step: 1, inputmode: 'numeric', ...props });
-const moment = (unixMs) => h('input', { type: 'datetime-local', step: 1, required: true, value: local(new Date(unixMs)) });
-const idInput = () => text({ maxlength: 64, pattern: '[A-Za-z0-9_\\-]{1,64}', autocomplete: 'off', spellcheck: 'false' });
+export const text = (props) => h('input', { type: 'text', required: true, ...props });
+export const number = (props) => h('input', { type: 'number', step: 1, inputmode: 'numeric', ...props });
+export const moment = (unixMs) => h('input', { type: 'datetime-local', step: 1, required: true, value: local(new Date(unixMs)) });
+export const idInput = () => text({ maxlength: 64, pattern: '[A-Za-z0-9_\\-]{1,64}', autocomplete: 'off', spellcheck: 'false' });
 const path = (id, act) => `/sales/${encodeURIComponent(id)}/${act}`;
-const zoneHint = () => t('time-zone', { zone: timeZone() });
-const rfc3339 = (input) => new Date(input.value).toISOString();
-const numberOrNull = (input) => (input.value === '' ? null : Number(input.value));
+export const zoneHint = () => t('time-zone', { zone: timeZone() });
+export const rfc3339 = (input) => new Date(input.value).toISOString();
+export const numberOrNull = (input) => (input.value === '' ? null : Number(input.value));
+
+/** Which control of a sale's form has a field of the API: the end of its id. */
+const CONTROLS = {
+  id: 'id', sale_id: 'id', product: 'product', product_id: 'product', title: 'title', stock: 'stock', limit: 'limit', price_cents: 'price', currency: 'currency',
+  starts_at: 'starts', ends_at: 'ends', pay_within_s: 'pay-within', pay_grace_s: 'pay-grace', limit_returns: 'returns', token_required: 'token', waiting_room: 'room',
+  hidden: 'hidden', warm: 'warm', needs: 'needs', releases: 'releases', rollover_to: 'rollover',
+};
+
+/** The id of the control that a refusal is about, in the form of a sale whose ids begin with `prefix`. */
+export function faultyControl(prefix, problem) {
+  const name = CONTROLS[faultyField(problem)];
+  return name ? `${prefix}-${name}` : null;
+}
 
 /**
- * The terms of a sale as inputs whose ids begin with `prefix`, filled from `sale` if there is one. `fields` and `checks` are the
- * elements, `value()` the terms as the API takes them.
+ * The terms of a sale as inputs whose ids begin with `prefix`, filled from `sale` if there is one. `fields`, `payment` and `checks` are
+ * the elements, `value()` the terms as the API takes them.
  */
-function termInputs(prefix, sale) {
+export function termInputs(prefix, sale) {
   const currency = sale?.currency ?? 'CNY';
   const scale = () => 10 ** digits(inputs.currency.value);
   const inputs = {
@@ -45,23 +59,27 @@ function termInputs(prefix, sale) {
   inputs.payWithin.addEventListener('input', withTerms);
   withTerms();
   inputs.currency.addEventListener('input', () => { inputs.price.step = String(1 / scale()); });
-  const payment = () => {
+  const paymentTerms = () => {
     if (inputs.payWithin.value === '') return { pay_within_s: null };
     const grace = inputs.payGrace.value === '' ? {} : { pay_grace_s: Number(inputs.payGrace.value) };
     return { pay_within_s: Number(inputs.payWithin.value), ...grace, limit_returns: returns.box.checked };
   };
   const put = (name, label, input, hint) => field(`${prefix}-${name}`, label, input, hint);
   return {
+    /** The title's own input, for who fills it. */
+    title: inputs.title,
     fields: [
       put('title', t('sale-title'), inputs.title, t('sale-title-hint')), put('product', t('product'), inputs.product),
       put('limit', t('limit-each'), inputs.limit, t('limit-hint')), put('price', t('price'), inputs.price), put('currency', t('currency'), inputs.currency),
+    ],
+    payment: [
       put('pay-within', t('pay-within'), inputs.payWithin, t('pay-within-hint')), put('pay-grace', t('pay-grace'), inputs.payGrace, t('pay-grace-hint')),
     ],
     checks: [token.element, room.element, returns.element],
     value: () => ({
       title: inputs.title.value, product: inputs.product.value, limit: numberOrNull(inputs.limit),
       price_cents: Math.round(Number(inputs.price.value) * scale()), currency: inputs.currency.value,
-      ...payment(), token_required: token.box.checked, waiting_room: room.box.checked,
+      ...paymentTerms(), token_required: token.box.checked, waiting_room: room.box.checked,
     }),
   };
 }
@@ -79,20 +97,20 @@ export function createForm(created) {
     h('h2', {}, t('new-sale')),
     h('div', { class: 'grid' },
       field('new-id', t('sale-id'), id, t('sale-id-hint')), field('new-stock', t('stock'), stock), field('new-starts', t('starts'), starts, zoneHint()), field('new-ends', t('ends'), ends, zoneHint()),
-      terms.fields),
+      terms.fields, terms.payment),
     h('div', { class: 'row' }, terms.checks, hidden.element, warm.element), problem, h('div', { class: 'row' }, go));
+  const wrong = faults(form, problem, (refusal) => faultyControl('new', refusal));
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
     go.disabled = true;
-    problem.hidden = true;
+    wrong.clear();
     const body = { id: id.value, stock: Number(stock.value), starts_at: rfc3339(starts), ends_at: rfc3339(ends), ...terms.value(), hidden: hidden.box.checked, warm: warm.box.checked };
     try {
       await post('/sales', body);
       toast(t('created', { sale: body.id }));
       created(body.id);
     } catch (error) {
-      say(problem, error.message);
-      problem.hidden = false;
+      wrong.show(error);
     }
     go.disabled = false;
   });
@@ -105,7 +123,7 @@ export function editSale(sale, done) {
   const before = terms.value();
   return confirm({
     title: t('edit-title', { sale: sale.sale_id }),
-    body: h('div', { class: 'stackable' }, h('p', {}, t('edit-words')), h('div', { class: 'grid' }, terms.fields), h('div', { class: 'row' }, terms.checks)),
+    body: h('div', { class: 'stackable' }, h('p', {}, t('edit-words')), h('div', { class: 'grid' }, terms.fields, terms.payment), h('div', { class: 'row' }, terms.checks)),
     action: t('save'),
     work: async () => {
       const changed = Object.entries(terms.value()).filter(([name, value]) => value !== before[name]);

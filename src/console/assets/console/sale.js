@@ -3,39 +3,20 @@
 import { get, post, serverNow } from './api.js';
 import { chart } from './chart.js';
 import { confirm, confirmByName, toast } from './dialog.js';
-import { field, h, say, show } from './dom.js';
+import { h, say, show } from './dom.js';
+import { needed } from './needs.js';
 import { guarded } from './roles.js';
 import { cloneSale, editSale, rescheduleSale } from './sale-forms.js';
 import { burnDown, hiddenBadge, onTheWay, statusBadge } from './sales.js';
 import { sheetCard } from './sheet.js';
+import { timetable } from './timetable.js';
+import { topUp, withdraw } from './units.js';
 import { count, t } from './words.js';
 
 const SPAN_MS = 120_000;
 const SHEET_MS = 120_000;
 /** Terms and start stay from this long before the start. */
 const START_SETTLED_MS = 30_000;
-
-/** A dialog that asks for units; `work` gets their number and a name. */
-function unitsDialog(id, verb, work) {
-  const units = h('input', { type: 'number', min: 1, step: 1, value: 100, required: true, inputmode: 'numeric' });
-  const name = `console-${Date.now().toString(36)}-${Math.floor(Math.random() * 2 ** 32).toString(36)}`;
-  return confirm({
-    title: t(`${verb}-title`, { sale: id }),
-    body: h('div', { class: 'stackable' }, h('p', {}, t(`${verb}-words`)), field('units', t('units'), units), h('p', { class: 'quiet small' }, t('grant-name'), ' ', h('code', {}, name))),
-    action: t(verb),
-    // One name for one dialog: pressing again after a lost answer moves nothing twice.
-    work: () => work(Number(units.value), name),
-  });
-}
-
-const topUp = (id, done) => unitsDialog(id, 'top-up', async (units, grant) => {
-  done(await post(`/sales/${encodeURIComponent(id)}/top-up`, { units, grant }), t('topped-up', { n: units }));
-});
-
-const withdraw = (id, done) => unitsDialog(id, 'withdraw', async (units, name) => {
-  const answer = await post(`/sales/${encodeURIComponent(id)}/withdraw`, { units, name });
-  done(answer, t('withdrawn', { n: count(answer.withdrawn.taken) }));
-});
 
 const closeForGood = (id, done) => confirmByName({
   id, title: t('close-title', { sale: id }), words: t('close-words'), action: t('close'),
@@ -120,6 +101,7 @@ export function saleView(id) {
   const numbers = h('dl', { class: 'figures' });
   const shards = h('div', {});
   const grants = h('ul', { class: 'plain-list' });
+  const plan = h('div', { id: 'sale-timetable' });
   const curve = chart({ title: t('chart-sale'), wide: true, spanMs: SPAN_MS, lines: [{ key: 'admitted', name: t('admitted') }, { key: 'landed', name: t('landed') }, { key: 'failed', name: t('failed') }] });
   const payment = paymentCard(id);
   const badge = h('span', { id: 'sale-status' });
@@ -128,13 +110,14 @@ export function saleView(id) {
   let latest = null;
   function take(next, said) {
     look = next;
-    const { sale } = look;
-    show(head, h('h1', {}, sale.title), badge, hiddenBadge(sale) ?? '', h('code', {}, sale.sale_id),
+    const { sale, releases } = look;
+    show(head, h('h1', {}, sale.title), badge, hiddenBadge(sale) ?? '', sale.needs ? h('span', { class: 'badge blue wrap', id: 'sale-needs' }, needed(sale.needs)) : '', h('code', {}, sale.sale_id),
       sale.in_drop ? h('a', { href: `#/drop/${encodeURIComponent(sale.in_drop.drop_id)}`, id: 'drop-of-sale' }, `${t('drop')} ${sale.in_drop.drop_id}`) : '');
     payment.take(sale);
     show(actions, buttons(id, sale, take));
     show(shards, shardTable(look));
     show(grants, look.grants.map((grant) => h('li', { class: 'mono' }, grant)));
+    show(plan, timetable(next, releases.map((release) => release.given)));
     draw();
     if (!said) return;
     toast(said);
@@ -173,7 +156,7 @@ export function saleView(id) {
     title: id,
     element: h('div', { class: 'view' }, h('p', {}, h('a', { href: '#/sales' }, `← ${t('sales')}`)), head, problem, actions,
       h('section', { class: 'card pad stackable' }, h('h2', {}, t('burn-down')), bar, numbers), curve.element, payment.element, sheet.element,
-      h('div', { class: 'halves' }, h('section', { class: 'card pad' }, h('h2', {}, t('shards')), shards), h('section', { class: 'card pad' }, h('h2', {}, t('grants')), grants))),
+      h('div', { class: 'halves' }, h('section', { class: 'card pad' }, h('h2', {}, t('shards')), shards), h('section', { class: 'card pad stackable' }, h('h2', {}, t('grants')), grants, h('h2', {}, t('timetable')), plan))),
     close: () => clearInterval(timer),
     update(state) {
       latest = state;

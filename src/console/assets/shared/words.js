@@ -31,10 +31,16 @@ export function switchLanguage() {
 /** `en` or `zh`. */
 export const current = () => language;
 
-/** The words for a key, with `{name}` replaced by values. */
+/** One of the forms `one|other`, by the number `n`; a text without forms as it is. */
+function form(text, n) {
+  const [one, other] = text.split('|');
+  return other === undefined || String(n) === '1' ? one : other;
+}
+
+/** The words for a key, with `{name}` replaced by values. Words that differ by the number `{n}` have two forms: `one|other`. */
 export function t(key, values) {
   const entry = words[key];
-  const text = entry ? entry[LANGUAGES.indexOf(language)] : key;
+  const text = form(entry ? entry[LANGUAGES.indexOf(language)] : key, values?.n);
   return values ? text.replace(/\{(\w+)\}/g, (whole, name) => (name in values ? String(values[name]) : whole)) : text;
 }
 
@@ -52,10 +58,18 @@ export function rate(n) {
   return n > 0 && n < 10 ? n.toLocaleString(locale(), { maximumFractionDigits: 1 }) : count(n);
 }
 
-/** Date and time of Unix milliseconds. */
+/** Date and time of Unix milliseconds, with the time zone. */
 export function time(ms) {
   if (ms === null || ms === undefined) return '–';
-  return new Date(ms).toLocaleString(locale(), { dateStyle: 'medium', timeStyle: 'medium' });
+  return new Date(ms).toLocaleString(locale(), { dateStyle: 'medium', timeStyle: 'long' });
+}
+
+/** The same in short: no seconds, no date where it is the day of `nowMs`, and no year where it is that one's. */
+export function shortTime(ms, nowMs) {
+  const [at, now] = [new Date(ms), new Date(nowMs)];
+  const hours = { hour: '2-digit', minute: '2-digit', timeZoneName: 'short' };
+  const year = at.getFullYear() === now.getFullYear() ? {} : { year: 'numeric' };
+  return at.toLocaleString(locale(), at.toDateString() === now.toDateString() ? hours : { day: 'numeric', month: 'short', ...year, ...hours });
 }
 
 /** The time zone in which this browser shows and reads times. */

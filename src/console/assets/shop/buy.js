@@ -1,7 +1,8 @@
 // One purchase as a browser should make it: a token first, so that every repeat is the same purchase; then the order; then
 // listening until the database has spoken.
 
-import { t } from './words.js';
+import { needed } from './needs.js';
+import { count, t } from './words.js';
 
 const TIMEOUT_MS = 10_000;
 const TRIES = 8;
@@ -58,9 +59,12 @@ async function persist(attempt, tell) {
   return answer;
 }
 
-/** Why a call was refused, in words; of a sale that needs something also what. */
-function whyNot({ status, body: { title, code, detail } }) {
-  return code === 'P1-Q1' && detail ? `${title} (${detail})` : title ?? String(status);
+/** Why a call was refused, in words; of a sale that needs something also what, and of a drop its limit. */
+function whyNot({ status, body: { title, code, detail, needs } }, sale) {
+  if (code === 'P1-Q1' && needs) return `${title}. ${t('it-needs', { what: needed(needs) })}`;
+  if (code === 'P1-Q1' && detail) return `${title} (${detail})`;
+  if (code === 'P2-R5' && sale.drop_limit !== null && sale.per_user_limit === null) return `${title}. ${t('limit-over-all', { n: count(sale.drop_limit) })}`;
+  return title ?? String(status);
 }
 
 /**
@@ -73,7 +77,7 @@ export async function buy(sale, token, tell) {
     tell({ step: 'place' });
     const { ticket, refused } = await room(sale.sale_id, token, tell);
     if (refused) {
-      tell({ step: 'refused', why: whyNot(refused) });
+      tell({ step: 'refused', why: whyNot(refused, sale) });
       return null;
     }
     headers['Seckill-Place'] = ticket;
@@ -81,7 +85,7 @@ export async function buy(sale, token, tell) {
   tell({ step: 'token' });
   const issued = await persist(() => call('POST', `/v1/sales/${sale.sale_id}/tokens`, { token, headers }), tell);
   if (issued.status !== 201) {
-    tell({ step: 'refused', why: whyNot(issued) });
+    tell({ step: 'refused', why: whyNot(issued, sale) });
     return null;
   }
   const requestId = issued.body.request_id;
@@ -96,7 +100,7 @@ export async function buy(sale, token, tell) {
     tell({ step: 'unknown', requestId, detail: t('gave-up') });
     return answer.status === 503 ? null : requestId;
   }
-  tell({ step: 'refused', why: whyNot(answer) });
+  tell({ step: 'refused', why: whyNot(answer, sale) });
   return null;
 }
 

@@ -1,16 +1,22 @@
-// The demo shop: a product page with a countdown by the server's clock, the button, and the honest result.
+// The demo shop: a product page, of one sale or of the sizes of a drop, with a countdown by the server's clock, the button, and the
+// honest result.
 
 import { buy, call, follow } from './buy.js';
 import { crowdPanel } from './crowd.js';
 import { dictionary } from './dictionary.js';
 import { h, say, show } from './dom.js';
-import { countdown, orderList, paymentBox, paymentStep } from './orders.js';
-import { count, learn, price, switchLanguage, t } from './words.js';
+import { firstLot, lotChooser, nextRelease } from './lots.js';
+import { lacking, needed } from './needs.js';
+import { countdown, orderList, paymentBox } from './orders.js';
+import { steps } from './steps.js';
+import { count, learn, price, shortTime, switchLanguage, t, timeZone } from './words.js';
 
 const EVERY_MS = 1000;
 const VISITOR = 'seckill.visitor';
 const app = document.getElementById('app');
-const wanted = new URLSearchParams(location.search).get('sale');
+const asked = new URLSearchParams(location.search);
+/** The sale or the drop that the address names; a person may choose another size. */
+const wanted = { sale: asked.get('sale'), drop: asked.get('drop') };
 /** What this page knows; `purchase` is {sale, pays, requestId, step, detail, reason, began, tookMs}, `order` what became of it. */
 const state = { sales: [], sale: null, drop: null, orders: [], order: null, ahead: 0, crowd: { running: false, number: 0, progress: {} }, visitor: null, purchase: null, problem: null };
 let parts = null;
@@ -26,8 +32,8 @@ function kept() {
 }
 const keep = () => sessionStorage.setItem(VISITOR, JSON.stringify({ visitor: state.visitor, purchase: state.purchase }));
 
-async function visit() {
-  const answer = await call('POST', '/shop/v1/visitors', { body: {} });
+async function visit(member = false) {
+  const answer = await call('POST', '/shop/v1/visitors', { body: { member } });
   if (answer.status !== 200) throw new Error(answer.body.title ?? String(answer.status));
   Object.assign(state, { visitor: answer.body, purchase: null, orders: [], order: null });
   keep();
@@ -35,36 +41,18 @@ async function visit() {
 
 const BUTTONS = { READY: 'buy', SOLD_OUT: 'buy-sold-out', NOT_STARTED: 'buy-soon', PAUSED: 'buy-paused', ENDED: 'buy-over', LOADING: 'buy-loading' };
 
-/** The list of what happened to the purchase, and to its order. */
-function steps(purchase, bought) {
-  if (!purchase) return [h('li', {}, t('nothing-yet'))];
-  const { step, requestId, detail, why, reason, tookMs } = purchase;
-  const order = ['token', 'queued', 'final'];
-  const reached = { place: -1, token: 0, asking: 1, unknown: 1, queued: 2, confirmed: 3, failed: 3, refused: -2 }[step];
-  const small = (text) => (text ? h('small', {}, text) : null);
-  const items = [];
-  if (step === 'place') items.push(h('li', { class: 'now' }, t('step-place'), small(detail)));
-  if (step === 'refused') return [...items, h('li', { class: 'failed', id: 'refused' }, t('step-refused', { why }))];
-  for (const [at, name] of order.entries()) {
-    const kind = reached > at ? 'done' : reached === at ? 'now' : '';
-    if (name === 'final' && step === 'confirmed') items.push(h('li', { class: 'done', id: 'confirmed' }, t('step-confirmed'), small(tookMs ? t('ms-later', { ms: count(tookMs) }) : '')));
-    else if (name === 'final' && step === 'failed') items.push(h('li', { class: 'failed', id: 'failed' }, t('step-failed', { reason: t(`reason-${reason}`) })));
-    else items.push(h('li', { class: kind }, t(`step-${name}`), small(kind === 'now' ? detail : name === 'queued' && requestId && reached > 1 ? t('request-id', { id: requestId }) : '')));
-  }
-  if (purchase.pays && step !== 'failed') items.push(paymentStep(bought));
-  return items;
-}
-
 function page() {
   const button = h('button', { type: 'button', class: 'primary buy', id: 'buy', on: { click: press } }, t('buy'));
-  const other = h('button', { type: 'button', id: 'someone-else', on: { click: () => { visit().then(draw, trouble); } } }, t('someone-else'));
+  const become = (id, member) => h('button', { type: 'button', id, on: { click: () => { visit(member).then(draw, trouble); } } }, t(id));
+  const [other, member] = [become('someone-else', false), become('be-member', true)];
   const language = h('button', { type: 'button', class: 'plain', id: 'language', lang: t('other-lang-code'), 'aria-label': t('other-lang-label') }, t('other-lang'));
   language.addEventListener('click', () => { switchLanguage(); parts = null; draw(); document.getElementById('language').focus(); });
   const choose = h('select', { id: 'sale', 'aria-label': t('sale') });
-  choose.addEventListener('change', () => { location.search = `?sale=${encodeURIComponent(choose.value)}`; });
+  choose.addEventListener('change', () => { location.search = choose.value; });
   parts = {
-    button, other, choose,
-    title: h('h1', {}), price: h('p', { class: 'price num' }), limit: h('span', { class: 'badge' }), dropLimit: h('span', { class: 'badge', id: 'drop-limit' }), needs: h('span', { class: 'badge', id: 'needs' }), lots: h('nav', { class: 'lots', id: 'lots', 'aria-label': t('lots') }), left: h('p', { id: 'left', class: 'small' }), terms: h('p', { id: 'terms', class: 'small quiet' }),
+    button, member, choose, art: h('img', { alt: '', width: 360, height: 360 }),
+    title: h('h1', {}), price: h('p', { class: 'price num' }), limit: h('span', { class: 'badge' }), dropLimit: h('span', { class: 'badge', id: 'drop-limit' }), needs: h('span', { class: 'badge blue wrap', id: 'needs' }), lots: lotChooser(chooseLot), left: h('p', { id: 'left', class: 'small' }), terms: h('p', { id: 'terms', class: 'small quiet' }),
+    have: h('p', { class: 'note warn', id: 'drop-have' }), lack: h('p', { class: 'note warn', id: 'lack' }), window: h('p', { id: 'window', class: 'small quiet' }),
     meter: h('span', {}), clockWords: h('span', { class: 'quiet' }), clock: h('strong', { id: 'clock' }), steps: h('ol', { class: 'steps', id: 'steps', 'aria-live': 'polite' }),
     who: h('p', { class: 'small quiet', id: 'visitor' }), problem: h('p', { class: 'note bad', role: 'alert', id: 'problem', hidden: true }),
     crowd: crowdPanel(() => state.sale, read), payment: paymentBox(readAgain),
@@ -75,23 +63,13 @@ function page() {
     h('header', { class: 'top' }, h('div', { class: 'brand' }, h('img', { src: 'icon.svg', alt: '', width: 28, height: 28 }), t('shop')),
       h('div', { class: 'end' }, choose, language)),
     h('main', {}, parts.problem,
-      h('section', { class: 'card product' }, h('div', { class: 'art' }, h('img', { src: 'phone.svg', alt: '', width: 360, height: 360 })),
-        h('div', { class: 'offer' }, h('div', { class: 'row' }, h('span', { class: 'badge bad' }, t('demo-only')), parts.limit, parts.dropLimit, parts.needs), parts.title, parts.price, parts.lots,
+      h('section', { class: 'card product' }, h('div', { class: 'art' }, parts.art),
+        h('div', { class: 'offer' }, h('div', { class: 'row' }, h('span', { class: 'badge bad' }, t('demo-only')), parts.limit, parts.dropLimit, parts.needs), parts.title, parts.price, parts.lots.element,
           h('div', { class: 'stock' }, h('div', { class: 'meter', 'aria-hidden': 'true' }, parts.meter), parts.left),
-          h('p', { class: 'clock' }, parts.clockWords, parts.clock), button, parts.terms)),
+          h('div', {}, h('p', { class: 'clock' }, parts.clockWords, parts.clock), parts.window), h('div', { class: 'notes', 'aria-live': 'polite' }, parts.lack, parts.have), button, parts.terms)),
       h('div', { class: 'panels' },
-        h('section', { class: 'card panel' }, h('h2', {}, t('your-order')), h('p', { class: 'quiet' }, t('order-words')), parts.steps, parts.payment.element, h('div', { class: 'spread' }, parts.who, other)),
+        h('section', { class: 'card panel' }, h('h2', {}, t('your-order')), h('p', { class: 'quiet' }, t('order-words')), parts.steps, parts.payment.element, h('div', { class: 'spread' }, parts.who, h('div', { class: 'row' }, other, member))),
         parts.orders.element, parts.crowd.element)));
-}
-
-/** The sales of the drop, to choose among: sizes, colours, rounds. */
-function lots({ drop, sale }) {
-  const lot = (one) => {
-    const word = one.state === 'READY' ? t('left', { n: count(one.remaining) }) : t(BUTTONS[one.state] ?? 'buy-loading');
-    const here = one.sale_id === sale?.sale_id;
-    return h('a', { href: `?sale=${encodeURIComponent(one.sale_id)}`, class: one.state === 'READY' ? 'lot' : 'lot away', 'aria-current': here ? 'page' : null }, one.title, h('small', {}, word));
-  };
-  return drop ? drop.sales.map(lot) : [];
 }
 
 let mostLeft = 1;
@@ -100,29 +78,21 @@ function draw() {
   const { sale, purchase, visitor, problem } = state;
   parts.problem.hidden = !problem && (sale !== null || state.sales === null);
   say(parts.problem, problem ? t('cannot-load', { why: problem }) : sale ? '' : t('no-sale'));
-  const options = state.sales.map((one) => one.sale_id).join(' ');
-  if (parts.options !== options) {
-    parts.options = options;
-    show(parts.choose, state.sales.map((one) => h('option', { value: one.sale_id, selected: one.sale_id === sale?.sale_id }, one.sale_id)));
-    parts.choose.hidden = state.sales.length < 2;
-  }
+  drawChoice(sale);
   const busy = purchase && ['place', 'token', 'asking'].includes(purchase.step);
   parts.button.disabled = !sale || sale.state !== 'READY' || Boolean(busy) || !visitor;
-  say(parts.button, busy ? t('buying') : t(BUTTONS[sale?.state] ?? 'buy-loading'));
-  say(parts.who, visitor ? t('you-are', { visitor: visitor.visitor }) : '');
+  say(parts.button, busy ? t('buying') : nextRelease(sale) ? t('buy-more-soon') : t(BUTTONS[sale?.state] ?? 'buy-loading'));
+  say(parts.who, !visitor ? '' : t(visitor.tier ? 'you-are-member' : 'you-are', { visitor: visitor.visitor, tier: visitor.tier }));
+  parts.member.hidden = !visitor?.has_members;
   state.order = state.orders.find((order) => order.request_id === purchase?.requestId) ?? null;
   show(parts.steps, steps(purchase, state.order));
   parts.payment.update(state);
   parts.orders.update(state);
   parts.crowd.update(state);
-  const chosen = JSON.stringify([state.drop, sale?.sale_id]);
-  if (parts.chosen !== chosen && !parts.lots.contains(document.activeElement)) {
-    parts.chosen = chosen;
-    show(parts.lots, lots(state));
-    parts.lots.hidden = !state.drop;
-    parts.dropLimit.hidden = !state.drop || state.drop.limit === null;
-    say(parts.dropLimit, state.drop?.limit ? t('drop-limit', { n: count(state.drop.limit) }) : '');
-  }
+  parts.lots.update(state, Date.now() + state.ahead);
+  drawLimits(state);
+  const art = sale?.drop_id ? 'shoe.svg' : 'phone.svg';
+  if (parts.art.getAttribute('src') !== art) parts.art.setAttribute('src', art);
   if (!sale) return;
   say(parts.title, sale.title);
   say(parts.price, price(sale.price_cents, sale.currency));
@@ -132,16 +102,48 @@ function draw() {
   say(parts.limit, sale.per_user_limit === null ? t('no-limit') : sale.per_user_limit === 1 ? t('one-each') : t('limit-each', { n: sale.per_user_limit }));
   parts.needs.hidden = sale.needs === null;
   say(parts.needs, sale.needs === null ? '' : t('for-buyers', { what: needed(sale.needs) }));
+  const lacks = visitor ? lacking(sale.needs, { tier: visitor.tier }) : null;
+  parts.lack.hidden = lacks === null;
+  say(parts.lack, lacks === null ? '' : t('you-lack', { what: needed(lacks) }));
   mostLeft = Math.max(mostLeft, sale.remaining ?? 0);
   parts.meter.style.width = `${sale.remaining === null ? 0 : (100 * sale.remaining) / mostLeft}%`;
   say(parts.left, sale.remaining === null ? t('left-unknown') : t('left', { n: count(sale.remaining) }));
   tick();
 }
 
-/** What a sale needs of its buyers, in a few words. */
-function needed({ pass, ...facts }) {
-  const words = Object.entries(facts).map(([fact, values]) => `${fact} ${values.join(' / ')}`);
-  return (pass ? [...words, t('a-pass')] : words).join(', ');
+/** The sales and drops that can be shown. */
+function drawChoice(sale) {
+  const drops = [...new Set(state.sales.map((one) => one.drop_id).filter(Boolean))];
+  const choices = [...state.sales.filter((one) => !one.drop_id).map((one) => ['sale', one.sale_id]), ...drops.map((id) => ['drop', id])];
+  const options = JSON.stringify([choices, sale?.sale_id]);
+  if (parts.options === options) return;
+  parts.options = options;
+  const isShown = (kind, id) => id === (kind === 'sale' ? sale?.sale_id : sale?.drop_id);
+  show(parts.choose, choices.map(([kind, id]) => h('option', { value: `?${kind}=${encodeURIComponent(id)}`, selected: isShown(kind, id) }, id)));
+  parts.choose.hidden = choices.length < 2;
+}
+
+/** The limit over all sizes of the drop, and what of it the visitor has. */
+function drawLimits({ drop, orders }) {
+  const limit = drop?.limit ?? null;
+  parts.dropLimit.hidden = limit === null;
+  say(parts.dropLimit, limit === null ? '' : t('drop-limit', { n: count(limit) }));
+  const stands = (order) => !['EXPIRED', 'CANCELLED'].includes(order.state) && drop.sales.some((one) => one.sale_id === order.sale_id);
+  const mine = limit === null ? [] : orders.filter(stands);
+  const units = mine.reduce((sum, order) => sum + order.quantity, 0);
+  parts.have.hidden = units === 0;
+  const titles = [...new Set(mine.map((order) => order.title))].join(', ');
+  say(parts.have, units === 0 ? '' : t(units < limit ? 'drop-have' : 'drop-have-all', { n: count(limit), units: count(units), titles }));
+}
+
+/** Another size, without loading the page again. */
+function chooseLot(id) {
+  Object.assign(wanted, { sale: id, drop: null });
+  history.replaceState(null, '', `?sale=${encodeURIComponent(id)}`);
+  state.sale = state.drop.sales.find((sale) => sale.sale_id === id);
+  mostLeft = 1;
+  draw();
+  read();
 }
 
 function tick() {
@@ -149,10 +151,13 @@ function tick() {
   if (!parts) return;
   const now = Date.now() + state.ahead;
   parts.payment.tick(now);
+  parts.lots.tick(now, state.drop);
   if (!sale) return;
-  const [starts, ends] = [Date.parse(sale.starts_at), Date.parse(sale.ends_at)];
-  say(parts.clockWords, now < starts ? t('starts-in') : now < ends ? t('ends-in') : t('is-over'));
-  say(parts.clock, now < ends ? countdown((now < starts ? starts : ends) - now) : '');
+  const [starts, ends, release] = [Date.parse(sale.starts_at), Date.parse(sale.ends_at), nextRelease(sale)];
+  const [words, until] = now < starts ? ['starts-in', starts] : now < release ? ['more-in', release] : now < ends ? ['ends-in', ends] : ['is-over', now];
+  say(parts.clockWords, t(words));
+  say(parts.clock, now < ends ? countdown(until - now) : '');
+  say(parts.window, t('window', { starts: shortTime(starts, now), ends: shortTime(ends, now), zone: timeZone() }));
 }
 
 function trouble(error) {
@@ -178,7 +183,7 @@ async function press() {
   const mine = { sale: state.sale.sale_id, pays: state.sale.pay_within_s !== null, step: 'token', began: Date.now() };
   state.purchase = mine;
   draw();
-  const requestId = await buy(state.sale, state.visitor.token, (news) => {
+  const requestId = await buy({ ...state.sale, drop_limit: state.drop?.limit ?? null }, state.visitor.token, (news) => {
     if (news.step) mine.detail = '';
     Object.assign(mine, news);
     if (state.purchase === mine) {
@@ -217,6 +222,16 @@ async function readDrop() {
   if (answer.status === 200) state.drop = answer.body;
 }
 
+/** The sale that is shown: the one that was asked for, else one of the drop that was, else the demo sale, else the first. */
+function chosenSale(sales) {
+  const byId = (id) => sales.find((sale) => sale.sale_id === id);
+  const ofDrop = wanted.drop ? sales.filter((sale) => sale.drop_id === wanted.drop) : [];
+  const first = firstLot(ofDrop, (sale) => lacking(sale.needs, { tier: state.visitor?.tier }) === null);
+  // It stays while it is there: another size is chosen by a person.
+  if (first) wanted.sale ??= first.sale_id;
+  return byId(wanted.sale) ?? first ?? byId('demo') ?? sales[0] ?? null;
+}
+
 function readAgain() {
   askedOrders = 0;
   read();
@@ -229,7 +244,7 @@ async function read() {
     state.problem = sales.status === 200 ? null : (sales.body.title ?? String(sales.status));
     if (sales.status === 200) {
       state.sales = sales.body.sales;
-      state.sale = state.sales.find((sale) => sale.sale_id === wanted) ?? state.sales.find((sale) => sale.sale_id === 'demo') ?? state.sales[0] ?? null;
+      state.sale = chosenSale(state.sales);
     }
     if (crowd.status === 200) state.crowd = crowd.body.crowd;
     if (state.sale) await Promise.all([readClock(state.sale.sale_id), readDrop()]);
