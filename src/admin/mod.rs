@@ -13,6 +13,7 @@ mod denied;
 mod dlq;
 mod drops;
 mod failed_requests;
+mod forget;
 mod flows;
 mod json_api;
 mod minutes;

@@ -6,13 +6,14 @@ use diesel::sql_types::Text;
 use diesel_async::{RunQueryDsl, SimpleAsyncConnection};
 
 /// Tables, each with a column for the UPDATE that is not done.
-const TABLES: [(&str, &str); 19] = [
+const TABLES: [(&str, &str); 20] = [
     ("sales", "stock"),
     ("orders", "quantity"),
     ("purchases", "quantity"),
     ("drops", "version"),
     ("drop_purchases", "quantity"),
     ("blocked_buyers", "reason"),
+    ("forgotten_buyers", "reason"),
     ("request_outcome", "number"),
     ("outcome_event", "request_id"),
     ("failed_request", "status"),

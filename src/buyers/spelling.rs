@@ -1,8 +1,9 @@
 //! Finds a buyer's id in texts, and puts the pseudonym in its place. Values only.
 //!
-//! Three kinds of text. A *body* is JSON of ours (a message, an event, returned purchases): only values of fields that are a buyer's, and
-//! members of lists, are compared, each as a whole. *Words* are what people or audits wrote: the id counts where it stands alone, so that
-//! `u47` is not found in `u4711` or `u47-b`. *JSON words* are JSON whose values hold words: a field's name is never changed.
+//! A *body* is JSON of ours (a message, an event, returned purchases): only values of fields that are a buyer's, and members of lists, are
+//! compared, each as a whole. *Words* are what people or audits wrote: the id counts where it stands alone, so that `u47` is not found in
+//! `u4711` or `u47-b`. Words that are JSON keep their names and codes: of their values those of a buyer's field count, and what is words
+//! or JSON itself.
 
 /// How a column can name a buyer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +42,11 @@ impl Names {
         &self.spelled
     }
 
+    /// Words without the id.
+    pub(crate) fn in_text(&self, text: &str) -> String {
+        self.in_words(text).unwrap_or_else(|| text.to_owned())
+    }
+
     /// Whether these bytes hold the id, perhaps as a part of another one.
     pub(crate) fn may_be_in(&self, bytes: &[u8]) -> bool {
         let holds = |text: &String| bytes.windows(text.len().max(1)).any(|window| window == text.as_bytes());
@@ -64,7 +70,14 @@ impl Names {
                 let is_buyers = of.is_none_or(|field| BUYER_FIELDS.contains(&field));
                 (is_buyers && value == self.id).then(|| self.pseudonym.clone())
             }),
-            Some(strings) => self.in_json(text, &strings, |_of, value| self.in_words(value)),
+            Some(strings) => self.in_json(text, &strings, |of, value| {
+                if of.is_some_and(|field| BUYER_FIELDS.contains(&field)) && value == self.id {
+                    return Some(self.pseudonym.clone());
+                }
+                let is_words = value.contains(char::is_whitespace) || value.starts_with(['{', '[']);
+                let renamed = is_words.then(|| self.renamed(Spelling::Words, value.as_bytes())).flatten();
+                renamed.and_then(|bytes| String::from_utf8(bytes).ok())
+            }),
             None => self.in_words(text),
         };
         changed.map(String::into_bytes)
@@ -226,8 +239,8 @@ mod tests {
 
     #[test]
     fn json_with_words_keeps_its_names_and_what_is_json_in_json_is_found() {
-        let text = r#"{"ann":"ann","list":["of ann",7],"message":"{\"user\":\"ann\"}"}"#;
-        let now = r#"{"ann":"forgotten-x","list":["of forgotten-x",7],"message":"{\"user\":\"forgotten-x\"}"}"#;
+        let text = r#"{"ann":"ann","buyer":"ann","list":["of ann",7,"ann"],"message":"{\"user\":\"ann\"}"}"#;
+        let now = r#"{"ann":"ann","buyer":"forgotten-x","list":["of forgotten-x",7,"ann"],"message":"{\"user\":\"forgotten-x\"}"}"#;
         assert_eq!(renamed("ann", Spelling::Words, text), now);
         let deep = r#"{"message":"{\"user\":\"a\\\"b\"}"}"#;
         let now = r#"{"message":"{\"user\":\"forgotten-x\"}"}"#;
