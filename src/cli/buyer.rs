@@ -31,7 +31,7 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: BuyerCommand)
     let forget = context::servers(&settings).await?.buyer_forget(&settings);
     let forgotten = forget.forget(&context::operator(), &wanted).await?;
     if json {
-        output::json(&serde_json::to_value(&forgotten).unwrap_or_default());
+        output::json(&forgotten);
     } else {
         // Not the id: a terminal's log outlives it.
         output::line(&format!("the buyer is forgotten: {} orders are of {} now", forgotten.orders, forgotten.pseudonym));

@@ -1,7 +1,7 @@
 //! Ends what a process that died has left of forgetting a buyer. Beside P5's leader.
 //!
 //! Input: rows of `forgotten_buyers` that no process has touched for half a minute. Output: buyers who are forgotten, or who may buy again
-//! where nothing was decided and something is on its way. A crash leaves the row for the next one. The log names pseudonyms only.
+//! where nothing was decided and something is on its way; where the account of this process may not change the rows, a warning. A crash leaves the row for the next one. The log names pseudonyms only.
 
 use super::{BuyerForget, ForgetError};
 use crate::domain::fault::{Fault, Progress};
@@ -13,6 +13,9 @@ use std::time::{Duration, Instant};
 
 /// Time between two looks for work that was left.
 const ASK_EVERY: Duration = Duration::from_secs(5);
+
+/// The same where this process' account may not do the work.
+const LEFT_TO_OTHERS: Duration = Duration::from_secs(300);
 
 /// The worker of one process.
 pub(crate) struct Finisher {
@@ -52,8 +55,17 @@ impl Worker for Finisher {
             return Ok(Progress::Idle);
         }
         self.next_at = Instant::now() + ASK_EVERY;
-        let mut done = 0;
-        for of in self.forget.rows.left().await.map_err(Fault::back_off)? {
+        let (mut done, left) = (0, self.forget.rows.left().await.map_err(Fault::back_off)?);
+        if !left.is_empty() {
+            let missing = self.forget.rows.missing_rights().await.map_err(Fault::back_off)?;
+            if !missing.is_empty() {
+                self.next_at = Instant::now() + LEFT_TO_OTHERS;
+                let why = ForgetError::Rights(missing);
+                tracing::warn!(phase = "p5_forget", %why, "a buyer is half forgotten; repeat the command");
+                return Ok(Progress::Idle);
+            }
+        }
+        for of in left {
             let pseudonym = of.pseudonym.as_str();
             match Box::pin(self.forget.go_on(&system(), &of)).await {
                 Ok(_) => {

@@ -47,6 +47,12 @@ pub(crate) enum ForgetError {
     /// It is decided, and not everything could be renamed yet.
     #[error("the buyer is being forgotten, and P5 goes on with it; it waits for: {}", listed(.0, OnItsWay::english))]
     Unfinished(Vec<OnItsWay>),
+    /// The account of this process may not do it.
+    #[error(
+        "the account of mysql.url may not update {}; forget with the account of its own: docs/operations.md#forgetting-a-buyer",
+        .0.join(", ")
+    )]
+    Rights(Vec<String>),
     /// No pseudonym with the buyer's home shards was found.
     #[error("no pseudonym has the home shards of this buyer for all numbers of shards in use; try again")]
     NoPseudonym,
@@ -72,7 +78,7 @@ impl MayBeOutage for ForgetError {
             Self::Redis(error) => error.is_outage(),
             Self::Database(error) => error.is_outage(),
             Self::Rabbit(_) => true,
-            Self::Unknown | Self::OnItsWay(_) | Self::Unfinished(_) | Self::NoPseudonym => false,
+            Self::Unknown | Self::OnItsWay(_) | Self::Unfinished(_) | Self::Rights(_) | Self::NoPseudonym => false,
         }
     }
 }
@@ -110,6 +116,10 @@ impl BuyerForget {
     /// [`ForgetError`]; after one of a server P5 goes on, or lifts the block where nothing was decided.
     pub(crate) async fn forget(&self, actor: &Actor, wanted: &NewForgetting) -> Result<Forgotten, ForgetError> {
         let buyer = &wanted.buyer;
+        let missing = self.rows.missing_rights().await?;
+        if !missing.is_empty() {
+            return Err(ForgetError::Rights(missing));
+        }
         if let Some(under_way) = self.rows.of(buyer).await? {
             return self.go_on(actor, &under_way).await;
         }
@@ -146,7 +156,9 @@ impl BuyerForget {
     /// # Errors
     /// As [`BuyerForget::forget`].
     pub(crate) async fn go_on(&self, actor: &Actor, of: &Forgetting) -> Result<Forgotten, ForgetError> {
-        self.rows.keep(of).await?;
+        if !self.rows.keep(of).await? {
+            return self.forgotten(of).await;
+        }
         tokio::time::sleep(BLOCK_HOLDS).await;
         if !of.is_decided {
             let on_its_way = self.on_its_way(&of.buyer, &self.places(&of.buyer).await?).await?;
@@ -166,13 +178,15 @@ impl BuyerForget {
             crash_point!(ForgetKeys);
             if self.left(of, &mut kept).await? == 0 {
                 self.rows.end(of).await?;
-                return Ok(Forgotten {
-                    pseudonym: of.pseudonym.as_str().to_owned(),
-                    orders: self.rows.orders_of(&of.pseudonym).await?,
-                });
+                return self.forgotten(of).await;
             }
         }
         Err(ForgetError::Unfinished(self.on_its_way(&of.buyer, &self.places(&of.buyer).await?).await?))
+    }
+
+    async fn forgotten(&self, of: &Forgetting) -> Result<Forgotten, ForgetError> {
+        let orders = self.rows.orders_of(&of.pseudonym).await?;
+        Ok(Forgotten { pseudonym: of.pseudonym.as_str().to_owned(), orders })
     }
 
     /// Renames everything once: orders first, Redis last.

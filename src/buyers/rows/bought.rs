@@ -54,7 +54,7 @@ impl ForgottenRows {
     /// [`DbError`].
     pub(crate) async fn bought(&self, buyer: &UserId) -> Result<u64, DbError> {
         let of = literal(buyer);
-        let some = |rows: &str| format!("(SELECT COUNT(*) FROM (SELECT 1 FROM {rows} LIMIT 1) AS some)");
+        let some = |rows: &str| format!("(SELECT COUNT(*) FROM (SELECT 1 FROM {rows} LIMIT 1) AS few)");
         let counted = format!(
             "/* forget::bought */ SELECT {} + {} + {} AS n",
             some(&format!("orders WHERE user_id = {of}")),
@@ -108,7 +108,7 @@ impl ForgottenRows {
         let renamed = |table: &str, all: &str, column: &str| {
             format!(
                 "/* forget::units */ UPDATE {table} p JOIN (SELECT a.{column} FROM {all} a JOIN {table} b \
-                 ON b.{column} = a.{column} AND b.user_id = {buyer}) AS of ON of.{column} = p.{column} \
+                 ON b.{column} = a.{column} AND b.user_id = {buyer}) AS mine ON mine.{column} = p.{column} \
                  SET p.user_id = {pseudonym} WHERE p.user_id = {buyer}"
             )
         };

@@ -210,8 +210,12 @@ impl ForgottenRows {
                         blocked_buyers::lifted_at.eq(sql::<Nullable<Datetime>>("NOW(3)")),
                         blocked_buyers::changed_at.eq(now()),
                     );
-                    diesel::update(blocked_buyers::table.find(of.buyer.as_str().as_bytes())).set(set).execute(conn).await?;
-                    end(conn, of, RENAMING, "DONE").await
+                    // Another process may have ended it, and the buyer may be back as a new one.
+                    if end(conn, of, RENAMING, "DONE").await? {
+                        let row = blocked_buyers::table.find(of.buyer.as_str().as_bytes());
+                        diesel::update(row).set(set).execute(conn).await?;
+                    }
+                    Ok(())
                 })
                 .await
             })
@@ -264,7 +268,8 @@ async fn touch(conn: &mut Conn, of: &Forgetting) -> Result<bool, DbError> {
     Ok(pseudonym.is_some())
 }
 
-async fn end(conn: &mut Conn, of: &Forgetting, from: &str, to: &str) -> Result<(), DbError> {
+/// Whether it has ended now; `false`: it was not in this state any more.
+async fn end(conn: &mut Conn, of: &Forgetting, from: &str, to: &str) -> Result<bool, DbError> {
     let row = forgotten_buyers::table.find(of.pseudonym.as_str().as_bytes());
     let set = (
         forgotten_buyers::state.eq(to),
@@ -272,6 +277,5 @@ async fn end(conn: &mut Conn, of: &Forgetting, from: &str, to: &str) -> Result<(
         forgotten_buyers::ended_at.eq(sql::<Nullable<Datetime>>("NOW(3)")),
         forgotten_buyers::worked_at.eq(now()),
     );
-    diesel::update(row.filter(forgotten_buyers::state.eq(from))).set(set).execute(conn).await?;
-    Ok(())
+    Ok(diesel::update(row.filter(forgotten_buyers::state.eq(from))).set(set).execute(conn).await? == 1)
 }

@@ -1,7 +1,11 @@
 //! Every text in the database, and whether it can name a buyer. A test compares it with `information_schema`: a new column must be
 //! thought of.
 
+use crate::buyers::rows::forgotten::ForgottenRows;
 use crate::buyers::spelling::Spelling::{self, Body, Whole, Words};
+use crate::store::mysql::fault::DbError;
+use crate::store::mysql::rights::DENIED;
+use diesel_async::SimpleAsyncConnection;
 
 /// A column that can name a buyer.
 #[derive(Debug, Clone, Copy)]
@@ -121,3 +125,29 @@ pub const SEARCHED: [SearchedTable; 27] = [
     without("sale_releases", &["sale_id"]),
     without("sale_rollovers", &["sale_id", "moves_to"]),
 ];
+
+impl ForgottenRows {
+    /// Updates that the account of this process may not make, as `operator_acts.reason`. The account that sells cannot change what people
+    /// did: forgetting has one of its own.
+    ///
+    /// # Errors
+    /// [`DbError`].
+    pub(crate) async fn missing_rights(&self) -> Result<Vec<String>, DbError> {
+        self.db
+            .run("forget_rights", async |conn| {
+                let mut missing = Vec::new();
+                let renamed = SEARCHED.iter().filter(|table| !matches!(table.walk, Walk::Waits(_)));
+                for (table, column) in renamed.flat_map(|table| table.naming.iter().map(move |column| (table, column))) {
+                    let update = format!("EXPLAIN UPDATE {0} SET {1} = {1} WHERE 1 = 0", table.name, column.name);
+                    // A refusal leaves the connection in step; other errors of a statement do not matter here.
+                    if let Err(error) = conn.batch_execute(&update).await
+                        && error.to_string().contains(DENIED)
+                    {
+                        missing.push(format!("{}.{}", table.name, column.name));
+                    }
+                }
+                Ok(missing)
+            })
+            .await
+    }
+}

@@ -42,7 +42,7 @@ struct BodyRow {
     #[diesel(sql_type = Unsigned<BigInt>)]
     n: u64,
     #[diesel(sql_type = Text)]
-    of: String,
+    place: String,
     #[diesel(sql_type = Text)]
     named: String,
     #[diesel(sql_type = Binary)]
@@ -85,15 +85,15 @@ impl ForgottenRows {
             (Self::events("order_events", "request_id", names), |row| RowUnderWay::OrderEvent(row.n)),
             (
                 format!(
-                    "SELECT delivery_id AS n, CAST(webhook AS CHAR) AS of, '' AS named, body FROM webhook_deliveries \
+                    "SELECT delivery_id AS n, CAST(webhook AS CHAR) AS place, '' AS named, body FROM webhook_deliveries \
                      WHERE state = 'WAITING' AND ({}) LIMIT {LOOKED_AT}",
                     may_name("body", names)
                 ),
-                |row| RowUnderWay::Delivery(row.of, row.n),
+                |row| RowUnderWay::Delivery(row.place, row.n),
             ),
             (
                 format!(
-                    "SELECT CAST(0 AS UNSIGNED) AS n, CAST(g.sale_id AS CHAR) AS of, CAST(g.grant_id AS CHAR) AS named, \
+                    "SELECT CAST(0 AS UNSIGNED) AS n, CAST(g.sale_id AS CHAR) AS place, CAST(g.grant_id AS CHAR) AS named, \
                      CAST(g.buyers AS BINARY) AS body \
                      FROM (SELECT DISTINCT sale_id FROM orders WHERE user_id = {id}) AS o \
                      JOIN sales s ON s.sale_id = o.sale_id AND s.status <> 'closed' \
@@ -101,7 +101,7 @@ impl ForgottenRows {
                      WHERE g.buyers IS NOT NULL AND ({}) LIMIT {LOOKED_AT}",
                     may_name("g.buyers", names)
                 ),
-                |row| RowUnderWay::Grant(row.of, row.named),
+                |row| RowUnderWay::Grant(row.place, row.named),
             ),
         ];
         for (statement, kind) in bodies {
@@ -117,7 +117,7 @@ impl ForgottenRows {
 
     fn events(table: &str, number: &str, names: &Names) -> String {
         format!(
-            "SELECT {number} AS n, '' AS of, '' AS named, body FROM {table} WHERE {} LIMIT {LOOKED_AT}",
+            "SELECT {number} AS n, '' AS place, '' AS named, body FROM {table} WHERE {} LIMIT {LOOKED_AT}",
             may_name("body", names)
         )
     }
@@ -128,7 +128,7 @@ impl ForgottenRows {
             .patient()
             .run("forget_under_way", async |conn| Ok(diesel::sql_query(statement).load(conn).await?))
             .await?;
-        Ok(rows.first().map(|row| row.n))
+        Ok(rows.into_iter().next().map(|row| row.n))
     }
 
     /// Which of these requests are the buyer's, by the database.

@@ -46,7 +46,7 @@ struct PageEnd {
     #[diesel(sql_type = BigInt)]
     n: i64,
     #[diesel(sql_type = Nullable<Text>)]
-    last: Option<String>,
+    last_key: Option<String>,
 }
 
 #[derive(QueryableByName)]
@@ -110,7 +110,7 @@ impl Search<'_> {
         let (key, table) = (self.key, self.table.name);
         let last = self.literal_of(&format!("MAX({key})"));
         let page = format!("SELECT {key} FROM {table} WHERE {key} > {after} ORDER BY {key} LIMIT {PAGE}");
-        let end = format!("/* forget::page */ SELECT COUNT(*) AS n, {last} AS last FROM ({page}) AS page");
+        let end = format!("/* forget::page */ SELECT COUNT(*) AS n, {last} AS last_key FROM ({page}) AS page");
         Ok(diesel::sql_query(end).get_result(conn).await?)
     }
 
@@ -190,7 +190,7 @@ impl ForgottenRows {
             .patient()
             .run("forget_walk", async |conn| {
                 let end = search.page_end(conn, &walk.after).await?;
-                let Some(last) = end.last else { return Ok(TableWalk { is_over: true, ..walk.clone() }) };
+                let Some(last) = end.last_key else { return Ok(TableWalk { is_over: true, ..walk.clone() }) };
                 let keys = search.candidates(conn, &walk.after, &last).await?;
                 let page_is_left = keys.len() == RENAMED_MAX;
                 let after = keys.last().filter(|_| page_is_left).map_or(last, |row| row.k.clone());

@@ -6,14 +6,13 @@ use diesel::sql_types::Text;
 use diesel_async::{RunQueryDsl, SimpleAsyncConnection};
 
 /// Tables, each with a column for the UPDATE that is not done.
-const TABLES: [(&str, &str); 20] = [
+const TABLES: [(&str, &str); 19] = [
     ("sales", "stock"),
     ("orders", "quantity"),
     ("purchases", "quantity"),
     ("drops", "version"),
     ("drop_purchases", "quantity"),
     ("blocked_buyers", "reason"),
-    ("forgotten_buyers", "reason"),
     ("request_outcome", "number"),
     ("outcome_event", "request_id"),
     ("failed_request", "status"),
@@ -30,13 +29,15 @@ const TABLES: [(&str, &str); 20] = [
     ("sale_announcements", "state"),
 ];
 /// Where rows are only added.
-const ADDED_TO: [(&str, &str); 6] = [
+const ADDED_TO: [(&str, &str); 7] = [
     ("operator_acts", "outcome"),
     ("sale_epochs", "number"),
     ("archived_sales", "manifest"),
     ("order_events", "request_id"),
     ("sale_releases", "quantity"),
     ("sale_rollovers", "moves_to"),
+    // Forgetting a buyer has an account of its own.
+    ("forgotten_buyers", "reason"),
 ];
 /// Those that rows are deleted from.
 const DELETED_FROM: [&str; 6] =
