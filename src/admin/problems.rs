@@ -38,17 +38,19 @@ impl From<ForgetError> for Problem {
             ForgetError::Unknown => {
                 (Kind::BuyerNotFound, "没有该买家的任何记录；请确认它就是访问令牌中的 sub，写法一致".to_owned())
             }
-            ForgetError::OnItsWay(all) => (
-                Kind::Conflict,
-                format!("该买家还有事项在途，未做任何更改：{}", listed(&all, OnItsWay::chinese)),
-            ),
+            ForgetError::OnItsWay(all) => {
+                (Kind::Conflict, format!("该买家还有事项在途，未做任何更改：{}", listed(&all, OnItsWay::chinese)))
+            }
             ForgetError::Unfinished(all) => (
                 Kind::Conflict,
                 format!("正在遗忘该买家，由 P5 继续完成；还在等待：{}", listed(&all, OnItsWay::chinese)),
             ),
             ForgetError::Rights(missing) => (
                 Kind::Conflict,
-                format!("mysql.url 的账号无权更新 {}；请用专用账号执行命令，见 docs/operations.zh-CN.md", missing.join("、")),
+                format!(
+                    "mysql.url 的账号无权更新 {}；请用专用账号执行命令，见 docs/operations.zh-CN.md",
+                    missing.join("、")
+                ),
             ),
             ForgetError::NoPseudonym => {
                 (Kind::Conflict, "没有找到与该买家在所有分片数下归属相同的化名，请重试".to_owned())

@@ -229,7 +229,10 @@ mod tests {
     #[test]
     fn words_are_renamed_where_the_id_stands_alone() {
         let words = |id, text| renamed(id, Spelling::Words, text);
-        assert_eq!(words("u47", "buyer u47 3 against 4, (u47); u47."), "buyer forgotten-x 3 against 4, (forgotten-x); forgotten-x.");
+        assert_eq!(
+            words("u47", "buyer u47 3 against 4, (u47); u47."),
+            "buyer forgotten-x 3 against 4, (forgotten-x); forgotten-x."
+        );
         for other in ["u471", "xu47", "u47-b", "a.u47", "u47@mail", "u47_2", ""] {
             assert_eq!(words("u47", other), "-", "{other}");
         }

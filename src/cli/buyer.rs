@@ -34,7 +34,10 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: BuyerCommand)
         output::json(&forgotten);
     } else {
         // Not the id: a terminal's log outlives it.
-        output::line(&format!("the buyer is forgotten: {} orders are of {} now", forgotten.orders, forgotten.pseudonym));
+        output::line(&format!(
+            "the buyer is forgotten: {} orders are of {} now",
+            forgotten.orders, forgotten.pseudonym
+        ));
     }
     Ok(0)
 }

@@ -63,8 +63,7 @@ fn the_accounts_of_the_manual_suffice_and_may_do_nothing_else() {
         for command in commands("rabbitmq-accounts") {
             rabbitmqctl(&servers, &command).await;
         }
-        let forget =
-            "DROP DATABASE IF EXISTS seckill; DROP USER IF EXISTS seckill@'%'; DROP USER IF EXISTS seckill_setup@'%'; DROP USER IF EXISTS seckill_forget@'%'";
+        let forget = "DROP DATABASE IF EXISTS seckill; DROP USER IF EXISTS seckill@'%'; DROP USER IF EXISTS seckill_setup@'%'; DROP USER IF EXISTS seckill_forget@'%'";
         sql(&root.mysql_url.replace("/seckill", "/mysql"), forget).await;
         for command in commands("mysql-setup") {
             sql(&root.mysql_url.replace("/seckill", "/mysql"), &command).await;

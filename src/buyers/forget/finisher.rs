@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Time between two looks for work that was left.
+/// Time between two questions for work that was left.
 const ASK_EVERY: Duration = Duration::from_secs(5);
 
 /// The same where this process' account may not do the work.

@@ -3,7 +3,7 @@
 //! Input: an operator's wish. Output: no server of ours has the id any more. Steps, each safe to repeat: a row and a block; what is on its
 //! way, which refuses it; the decision, on record; orders, then all other rows, then Redis; a search over everything; the end, when the
 //! row forgets the id, too. A crash before the decision leaves a block that ends by itself, and later ones leave both names; P5's
-//! [`finisher`] ends either, and so does the same command again. The pseudonym has the buyer's home shard, so whatever looks
+//! [`finisher`] ends either, and so does the same command again. The pseudonym has the buyer's home shard, so whatever searches
 //! for the buyer's keys finds them. The database is renamed before Redis: what a rebuild loads meanwhile is renamed with the rest.
 
 pub(crate) mod finisher;
@@ -69,7 +69,8 @@ pub(crate) enum ForgetError {
 
 /// What is on its way, in a sentence.
 pub(crate) fn listed(all: &[OnItsWay], said: impl Fn(&OnItsWay) -> String) -> String {
-    all.iter().map(said).collect::<Vec<_>>().join("; ")
+    let all: Vec<String> = all.iter().map(said).collect();
+    if all.is_empty() { "…".to_owned() } else { all.join("; ") }
 }
 
 impl MayBeOutage for ForgetError {
@@ -174,7 +175,12 @@ impl BuyerForget {
         }
         let mut kept = Kept(Instant::now());
         for _ in 0..ROUNDS {
-            self.rename(of, &mut kept).await?;
+            match self.rename(of, &mut kept).await {
+                Ok(()) => {}
+                // Another transaction has some of the rows; what is left is found in the next round.
+                Err(ForgetError::Database(DbError::Deadlock | DbError::LockWait)) => continue,
+                Err(error) => return Err(error),
+            }
             crash_point!(ForgetKeys);
             if self.left(of, &mut kept).await? == 0 {
                 self.rows.end(of).await?;

@@ -6,8 +6,9 @@
 use super::redis_side::Places;
 use super::{BuyerForget, ForgetError};
 use crate::buyers::rows::under_way::RowUnderWay;
-use crate::buyers::spelling::Names;
+use crate::buyers::spelling::{Names, Spelling};
 use crate::domain::ids::{RequestId, UserId};
+use crate::domain::message;
 use crate::store::rabbit::browse_dlq;
 use crate::store::redis::{OutboxEntry, RenamedBuyer};
 
@@ -87,6 +88,23 @@ fn row_in_chinese(row: &RowUnderWay) -> String {
     }
 }
 
+/// Whether a message, or the orders of an outbox entry, are the buyer's. What cannot be read is searched as words.
+fn is_of(buyer: &UserId, names: &Names, payload: &[u8]) -> bool {
+    if !names.may_be_in(payload) {
+        return false;
+    }
+    if let Ok(accepted) = message::decode(payload) {
+        return accepted.purchase.user_id == *buyer;
+    }
+    let text = String::from_utf8_lossy(payload);
+    let user_of = |line: &str| line.splitn(3, ' ').nth(2).map(str::to_owned);
+    let is_number = |line: &str| line.split(' ').take(2).all(|part| part.parse::<u64>().is_ok());
+    if text.lines().all(|line| is_number(line) && user_of(line).is_some()) {
+        return text.lines().any(|line| user_of(line).as_deref() == Some(buyer.as_str()));
+    }
+    names.renamed(Spelling::Words, payload).is_some()
+}
+
 impl BuyerForget {
     /// Everything of the buyer that is on its way, of each kind and place one thing at most.
     pub(super) async fn on_its_way(&self, buyer: &UserId, places: &Places) -> Result<Vec<OnItsWay>, ForgetError> {
@@ -101,7 +119,7 @@ impl BuyerForget {
         }
         found.extend(self.rows.under_way(buyer, &names).await?.into_iter().map(OnItsWay::Row));
         found.extend(self.in_outboxes(buyer, places).await?);
-        found.extend(self.in_mq_dlq(&names).await?);
+        found.extend(self.in_mq_dlq(buyer, &names).await?);
         Ok(found)
     }
 
@@ -122,7 +140,7 @@ impl BuyerForget {
             let mut start = "-".to_owned();
             loop {
                 let page = self.relay_dlq.page(*home, &start, PAGE).await?;
-                if let Some(parked) = page.iter().find(|parked| names.may_be_in(&parked.payload)) {
+                if let Some(parked) = page.iter().find(|parked| is_of(buyer, &names, &parked.payload)) {
                     found.push(OnItsWay::RelayDlq(format!("relay/{home}/{}", parked.id)));
                     break;
                 }
@@ -140,8 +158,9 @@ impl BuyerForget {
         names: &Names,
         entries: &[&OutboxEntry],
     ) -> Result<Option<String>, ForgetError> {
-        let named = entries.iter().find(|entry| entry.fields.iter().any(|(_, value)| names.may_be_in(value)));
-        if let Some(entry) = named {
+        let payload = |entry: &OutboxEntry| entry.field("o").or_else(|| entry.field("p")).map(<[u8]>::to_vec);
+        let is_named = |entry: &OutboxEntry| payload(entry).is_some_and(|payload| is_of(buyer, names, &payload));
+        if let Some(entry) = entries.iter().find(|entry| is_named(entry)) {
             return Ok(Some(entry.id.clone()));
         }
         let without = entries.iter().filter(|entry| entry.field("o").is_none() && entry.field("p").is_none());
@@ -149,9 +168,9 @@ impl BuyerForget {
         Ok(self.rows.own_requests(buyer, &ids).await?.map(|id| format!("request {id}")))
     }
 
-    async fn in_mq_dlq(&self, names: &Names) -> Result<Option<OnItsWay>, ForgetError> {
+    async fn in_mq_dlq(&self, buyer: &UserId, names: &Names) -> Result<Option<OnItsWay>, ForgetError> {
         let messages = browse_dlq(&self.rabbit, MQ_DLQ_MAX).await?;
-        if let Some(message) = messages.iter().find(|message| names.may_be_in(&message.body)) {
+        if let Some(message) = messages.iter().find(|message| is_of(buyer, names, &message.body)) {
             return Ok(Some(OnItsWay::MqDlq(message.message_id.clone().unwrap_or_else(|| "without an id".to_owned()))));
         }
         Ok((messages.len() == MQ_DLQ_MAX).then_some(OnItsWay::MqDlqTooLong))

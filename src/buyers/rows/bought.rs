@@ -93,10 +93,7 @@ impl ForgottenRows {
             "/* forget::orders */ UPDATE orders SET user_id = {pseudonym}, \
              one_per_user_id = IF(one_per_user_id IS NULL, NULL, {pseudonym}) WHERE user_id = {buyer} LIMIT {ORDERS}"
         );
-        self.db
-            .patient()
-            .run("forget_orders", async |conn| Ok(diesel::sql_query(&renamed).execute(conn).await?))
-            .await
+        self.db.patient().run("forget_orders", async |conn| Ok(diesel::sql_query(&renamed).execute(conn).await?)).await
     }
 
     /// Renames the buyer in the units that count against limits. Repeating is safe.
@@ -134,11 +131,8 @@ impl ForgottenRows {
             "/* forget::sales */ SELECT DISTINCT sale_id FROM orders WHERE user_id IN ({buyer}, {pseudonym}) \
              AND sale_id > {after} ORDER BY sale_id LIMIT {SALES}"
         );
-        let rows: Vec<SaleRow> = self
-            .db
-            .patient()
-            .run("forget_sales", async |conn| Ok(diesel::sql_query(&sales).load(conn).await?))
-            .await?;
+        let rows: Vec<SaleRow> =
+            self.db.patient().run("forget_sales", async |conn| Ok(diesel::sql_query(&sales).load(conn).await?)).await?;
         rows.iter().map(|row| read_sale_id(&row.sale_id)).collect()
     }
 

@@ -1,7 +1,7 @@
 //! Buyers who are being forgotten (`forgotten_buyers`), and the block that keeps them from buying meanwhile.
 //!
 //! Input: a wish, and how far the work has come. Output: rows. The block lasts a little longer than the work at each moment: an api
-//! process that has read it lets the buyer in again by itself, and needs to be told of nothing that is gone by then.
+//! process that has read it lets the buyer in again by itself, whatever rows are gone by then.
 
 use self::schema::forgotten_buyers;
 use crate::buyers::rows::schema::blocked_buyers;
@@ -43,7 +43,7 @@ mysql_handle! {
 pub(crate) const BLOCK_S: u32 = 120;
 /// Work that was not touched for this time is another process' to end, seconds.
 const LEFT_AFTER_S: u32 = 30;
-/// Buyers of one look for work that was left.
+/// Buyers of one question for work that was left.
 const LEFT_MAX: i64 = 16;
 const RENAMING: &str = "RENAMING";
 const CHECKING: &str = "CHECKING";
@@ -228,7 +228,10 @@ fn block_reason(of: &Forgetting) -> String {
     format!("is being forgotten as {}", of.pseudonym)
 }
 
-type OwnBlock = diesel::dsl::Filter<diesel::dsl::Find<blocked_buyers::table, Vec<u8>>, diesel::dsl::Eq<blocked_buyers::reason, String>>;
+type OwnBlock = diesel::dsl::Filter<
+    diesel::dsl::Find<blocked_buyers::table, Vec<u8>>,
+    diesel::dsl::Eq<blocked_buyers::reason, String>,
+>;
 
 fn own_block(of: &Forgetting) -> OwnBlock {
     let row = blocked_buyers::table.find(of.buyer.as_str().as_bytes().to_vec());

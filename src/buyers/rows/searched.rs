@@ -84,7 +84,12 @@ use Walk::{Bytes, Number, Own, Waits};
 
 /// Every table. Operators' names are no buyers.
 pub const SEARCHED: [SearchedTable; 27] = [
-    walked("orders", Number("request_id"), &[words("cancel_reason", 1000)], &["sale_id", "source", "cancelled_by", "state"]),
+    walked(
+        "orders",
+        Number("request_id"),
+        &[words("cancel_reason", 1000)],
+        &["sale_id", "source", "cancelled_by", "state"],
+    ),
     // The buyer of an order, along the index of buyers.
     walked("orders", Own, &[whole("user_id"), whole("one_per_user_id")], &[]),
     walked("purchases", Own, &[whole("user_id")], &["sale_id"]),
@@ -100,16 +105,39 @@ pub const SEARCHED: [SearchedTable; 27] = [
         &[whole("user_id"), words("detail", 1000), body("payload")],
         &["sale_id", "source", "reason", "status", "resolved_by", "reclaimed_by"],
     ),
-    walked("webhook_deliveries", Number("delivery_id"), &[body("body"), words("problem", 255)], &["webhook", "event_key", "state"]),
+    walked(
+        "webhook_deliveries",
+        Number("delivery_id"),
+        &[body("body"), words("problem", 255)],
+        &["webhook", "event_key", "state"],
+    ),
     walked(
         "operator_acts",
         Number("act_id"),
         &[TARGET, words("reason", 1000), words("before_json", TEXT_MAX), words("after_json", TEXT_MAX)],
-        &["actor_kind", "actor_id", "actor_name", "roles", "auth_method", "ip", "action", "target_type", "sale_id", "outcome", "code", "request_id"],
+        &[
+            "actor_kind",
+            "actor_id",
+            "actor_name",
+            "roles",
+            "auth_method",
+            "ip",
+            "action",
+            "target_type",
+            "sale_id",
+            "outcome",
+            "code",
+            "request_id",
+        ],
     ),
     walked("audit_runs", Number("run_id"), &[words("sheet", 65_535)], &["sale_id"]),
     walked("audit_findings", Number("finding_id"), &[words("detail", 1000)], &["sale_id", "code"]),
-    walked("closed_findings", Number("closure_id"), &[words("reason", 1000)], &["sale_id", "code", "closed_by", "reclaimed_by"]),
+    walked(
+        "closed_findings",
+        Number("closure_id"),
+        &[words("reason", 1000)],
+        &["sale_id", "code", "closed_by", "reclaimed_by"],
+    ),
     walked("outcome_event", Waits("request_id"), &[body("body")], &["event_key"]),
     walked("order_events", Waits("event_id"), &[body("body")], &["event_key"]),
     // The fingerprint of a request is none of these texts: docs/decisions.md says why it stays.
@@ -137,7 +165,8 @@ impl ForgottenRows {
             .run("forget_rights", async |conn| {
                 let mut missing = Vec::new();
                 let renamed = SEARCHED.iter().filter(|table| !matches!(table.walk, Walk::Waits(_)));
-                for (table, column) in renamed.flat_map(|table| table.naming.iter().map(move |column| (table, column))) {
+                for (table, column) in renamed.flat_map(|table| table.naming.iter().map(move |column| (table, column)))
+                {
                     let update = format!("EXPLAIN UPDATE {0} SET {1} = {1} WHERE 1 = 0", table.name, column.name);
                     // A refusal leaves the connection in step; other errors of a statement do not matter here.
                     if let Err(error) = conn.batch_execute(&update).await

@@ -9,8 +9,8 @@ use diesel::QueryableByName;
 use diesel::sql_types::{BigInt, Binary, Text, Unsigned};
 use diesel_async::RunQueryDsl;
 
-/// Rows of one kind that are looked at; with more, the rest is looked at when these are done.
-const LOOKED_AT: usize = 1_000;
+/// Rows of one kind that are read; with more, the rest is read when these are done.
+const READ_MAX: usize = 1_000;
 
 /// Something of a buyer that is on its way in the database.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,7 +63,10 @@ impl ForgottenRows {
     pub(crate) async fn under_way(&self, buyer: &UserId, names: &Names) -> Result<Vec<RowUnderWay>, DbError> {
         let id = bytes(buyer.as_str().as_bytes());
         let numbers: [(String, fn(u64) -> RowUnderWay); 3] = [
-            (format!("SELECT request_id AS n FROM orders WHERE user_id = {id} AND state = 'UNPAID' LIMIT 1"), RowUnderWay::Unpaid),
+            (
+                format!("SELECT request_id AS n FROM orders WHERE user_id = {id} AND state = 'UNPAID' LIMIT 1"),
+                RowUnderWay::Unpaid,
+            ),
             (
                 format!(
                     "SELECT p.request_id AS n FROM orders o JOIN payments p ON p.request_id = o.request_id \
@@ -86,7 +89,7 @@ impl ForgottenRows {
             (
                 format!(
                     "SELECT delivery_id AS n, CAST(webhook AS CHAR) AS place, '' AS named, body FROM webhook_deliveries \
-                     WHERE state = 'WAITING' AND ({}) LIMIT {LOOKED_AT}",
+                     WHERE state = 'WAITING' AND ({}) LIMIT {READ_MAX}",
                     may_name("body", names)
                 ),
                 |row| RowUnderWay::Delivery(row.place, row.n),
@@ -98,7 +101,7 @@ impl ForgottenRows {
                      FROM (SELECT DISTINCT sale_id FROM orders WHERE user_id = {id}) AS o \
                      JOIN sales s ON s.sale_id = o.sale_id AND s.status <> 'closed' \
                      JOIN stock_grants g ON g.sale_id = o.sale_id AND g.epoch = s.epoch AND g.applied_at IS NULL \
-                     WHERE g.buyers IS NOT NULL AND ({}) LIMIT {LOOKED_AT}",
+                     WHERE g.buyers IS NOT NULL AND ({}) LIMIT {READ_MAX}",
                     may_name("g.buyers", names)
                 ),
                 |row| RowUnderWay::Grant(row.place, row.named),
@@ -117,7 +120,7 @@ impl ForgottenRows {
 
     fn events(table: &str, number: &str, names: &Names) -> String {
         format!(
-            "SELECT {number} AS n, '' AS place, '' AS named, body FROM {table} WHERE {} LIMIT {LOOKED_AT}",
+            "SELECT {number} AS n, '' AS place, '' AS named, body FROM {table} WHERE {} LIMIT {READ_MAX}",
             may_name("body", names)
         )
     }

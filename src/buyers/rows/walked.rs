@@ -156,9 +156,8 @@ impl Search<'_> {
                 Some(format!("{} = {}", column.name, value(column, &renamed)))
             })
             .collect();
-        (!set.is_empty()).then(|| {
-            format!("UPDATE {} SET {} WHERE {} = {}", self.table.name, set.join(", "), self.key, row.k)
-        })
+        (!set.is_empty())
+            .then(|| format!("UPDATE {} SET {} WHERE {} = {}", self.table.name, set.join(", "), self.key, row.k))
     }
 }
 

@@ -70,8 +70,8 @@ impl BuyerKeys {
             had_units |= integer(units)? > 0;
             traces.count += counted(records)?;
             traces.queued += counted(queued)?;
-            cursor = optional_text(next)
-                .ok_or_else(|| RedisFault::Contract("forget_buyer gave no cursor".to_owned()))?;
+            cursor =
+                optional_text(next).ok_or_else(|| RedisFault::Contract("forget_buyer gave no cursor".to_owned()))?;
             if cursor == "0" {
                 traces.count += u64::from(had_units);
                 return Ok(Some(traces));

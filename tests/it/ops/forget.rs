@@ -41,7 +41,9 @@ impl World {
         let cancelled = self.ordered(&many, buyer).await;
         let reason = json!({ "reason": format!("{buyer} asked for it") });
         assert_eq!(admin.post(&format!("/orders/{cancelled}/cancel"), reason).await.status, 200);
-        for body in [json!({ "buyer": buyer, "reason": "r" }), json!({ "buyer": OTHER, "reason": format!("as {buyer}") })] {
+        for body in
+            [json!({ "buyer": buyer, "reason": "r" }), json!({ "buyer": OTHER, "reason": format!("as {buyer}") })]
+        {
             assert_eq!(admin.post("/blocks", body).await.status, 200);
         }
         assert_eq!(admin.post("/blocks/remove", json!({ "buyer": buyer })).await.status, 200);
@@ -79,7 +81,12 @@ impl World {
 fn a_forgotten_buyer_is_nowhere_and_the_books_are_as_they_were() {
     run(async {
         let receiver = HookReceiver::start().await;
-        let world = World::with_hook(&Role::ALL, &["p5_reconcile.interval_ms=100", "p5_reconcile.quiet_ms=100", "p1_entry.cache_ttl_ms=50"], &receiver).await;
+        let world = World::with_hook(
+            &Role::ALL,
+            &["p5_reconcile.interval_ms=100", "p5_reconcile.quiet_ms=100", "p1_entry.cache_ttl_ms=50"],
+            &receiver,
+        )
+        .await;
         let admin = world.admin_port();
         let sales = world.life_of(BUYER).await;
         for sale in &sales {
@@ -89,10 +96,23 @@ fn a_forgotten_buyer_is_nowhere_and_the_books_are_as_they_were() {
         let found = world.occurrences(BUYER).await;
         let places: BTreeSet<&str> = found.iter().map(|place| place.split(' ').next().unwrap()).collect();
         for place in [
-            "orders.user_id", "orders.one_per_user_id", "orders.cancel_reason", "purchases.user_id", "drop_purchases.user_id",
-            "stock_grants.buyers", "failed_request.user_id", "failed_request.detail", "failed_request.payload",
-            "webhook_deliveries.body", "operator_acts.target_id", "operator_acts.reason", "audit_findings.detail",
-            "closed_findings.reason", "blocked_buyers.user_id", "blocked_buyers.reason", "redis",
+            "orders.user_id",
+            "orders.one_per_user_id",
+            "orders.cancel_reason",
+            "purchases.user_id",
+            "drop_purchases.user_id",
+            "stock_grants.buyers",
+            "failed_request.user_id",
+            "failed_request.detail",
+            "failed_request.payload",
+            "webhook_deliveries.body",
+            "operator_acts.target_id",
+            "operator_acts.reason",
+            "audit_findings.detail",
+            "closed_findings.reason",
+            "blocked_buyers.user_id",
+            "blocked_buyers.reason",
+            "redis",
         ] {
             assert!(places.contains(place), "{place} is not in {found:?}");
         }
@@ -120,7 +140,9 @@ fn a_forgotten_buyer_is_nowhere_and_the_books_are_as_they_were() {
         assert_eq!(world.occurrences(OTHER).await, others, "another buyer is as before");
         assert_eq!(units_of(&world).await, units);
         let pseudonym = answer.text("pseudonym");
-        let act = format!("action = 'buyer.forget' AND target_id = '{pseudonym}' AND reason = '{pseudonym} asked' AND outcome = 'ok'");
+        let act = format!(
+            "action = 'buyer.forget' AND target_id = '{pseudonym}' AND reason = '{pseudonym} asked' AND outcome = 'ok'"
+        );
         assert_eq!(world.rows("operator_acts", &act).await, 1);
         assert_eq!(world.rows("forgotten_buyers", "state = 'DONE' AND user_id IS NULL").await, 1);
 
@@ -128,7 +150,10 @@ fn a_forgotten_buyer_is_nowhere_and_the_books_are_as_they_were() {
         let page = admin.get(&format!("/orders?buyer={pseudonym}")).await;
         assert_eq!(page.json["orders"].as_array().unwrap().len(), 7, "{page:?}");
         world.cli(&["sale", "rebuild", "once"]).exits(0);
-        eventually("a new buyer", async || world.buy(&sales[0], &format!("{BUYER}-again"), 1, None).await.status == 202).await;
+        eventually("a new buyer", async || {
+            world.buy(&sales[0], &format!("{BUYER}-again"), 1, None).await.status == 202
+        })
+        .await;
         assert_eq!(world.buy(&sales[0], &pseudonym, 1, None).await.status, 409, "the pseudonym has its unit");
         world.finish().await;
     });
@@ -137,7 +162,13 @@ fn a_forgotten_buyer_is_nowhere_and_the_books_are_as_they_were() {
 /// Units and orders of each sale, and what the pseudonyms and others own together.
 async fn units_of(world: &World) -> Vec<i64> {
     let mut all = Vec::new();
-    for sum in ["stock) FROM sales", "quantity) FROM orders", "quantity) FROM purchases", "quantity) FROM drop_purchases", "delta) FROM stock_flow"] {
+    for sum in [
+        "stock) FROM sales",
+        "quantity) FROM orders",
+        "quantity) FROM purchases",
+        "quantity) FROM drop_purchases",
+        "delta) FROM stock_flow",
+    ] {
         all.push(world.number(&format!("SELECT CAST((SELECT SUM({sum}) AS SIGNED) AS n")).await);
     }
     all
@@ -186,7 +217,8 @@ fn whatever_step_it_dies_at_the_repeat_or_p5_ends_it_with_the_same_pseudonym() {
                 if by_p5 {
                     world.sql("UPDATE forgotten_buyers SET worked_at = NOW(3) - INTERVAL 31 SECOND").await;
                     world.start_roles(&[Role::Reconcile]).await;
-                    eventually("P5 ends it", async || world.rows("forgotten_buyers", "user_id IS NOT NULL").await == 0).await;
+                    eventually("P5 ends it", async || world.rows("forgotten_buyers", "user_id IS NOT NULL").await == 0)
+                        .await;
                     world.stop_roles().await;
                     world.start_roles(&[Role::Api, Role::Relay, Role::Consumer]).await;
                 } else {
@@ -194,7 +226,11 @@ fn whatever_step_it_dies_at_the_repeat_or_p5_ends_it_with_the_same_pseudonym() {
                 }
                 assert_eq!(world.occurrences(&buyer).await, Vec::<String>::new(), "{point} {by_p5}");
                 let done = 1 + at as i64 + if by_p5 { points.len() as i64 } else { 0 };
-                assert_eq!(world.rows("operator_acts", "action = 'buyer.forget'").await, done, "{point}: once on record");
+                assert_eq!(
+                    world.rows("operator_acts", "action = 'buyer.forget'").await,
+                    done,
+                    "{point}: once on record"
+                );
                 assert_eq!(world.rows("orders", "user_id LIKE 'forgotten-%'").await, done);
                 assert!(world.audit(&sale, Window::Now).await.consistent(), "{point}");
             }

@@ -38,17 +38,23 @@ fn what_is_on_its_way_is_named_and_nothing_is_changed() {
         let body = format!(r#"{{"v":1,"rid":"7","sale":"waits","user":"{BUYER}","qty":1,"status":"PAID"}}"#);
         for (insert, said, table) in [
             (
-                format!("failed_request (request_id, sale_id, user_id, quantity, source, reason, payload, status) VALUES (7, 'waits', '{BUYER}', 1, 'audit', 'LOST', '', 'open')"),
+                format!(
+                    "failed_request (request_id, sale_id, user_id, quantity, source, reason, payload, status) VALUES (7, 'waits', '{BUYER}', 1, 'audit', 'LOST', '', 'open')"
+                ),
                 "failed request 7 is open",
                 "failed_request",
             ),
             (
-                format!("webhook_deliveries (webhook, request_id, event_key, body) VALUES ('shop', 7, 'order.paid', '{body}')"),
+                format!(
+                    "webhook_deliveries (webhook, request_id, event_key, body) VALUES ('shop', 7, 'order.paid', '{body}')"
+                ),
                 "waits for webhook shop",
                 "webhook_deliveries",
             ),
             (
-                format!("stock_grants (sale_id, grant_id, kind, quantity, buyers) VALUES ('waits', 'cancel-7', 'reclaim', 1, '[[\"{BUYER}\",\"7\",1]]')"),
+                format!(
+                    "stock_grants (sale_id, grant_id, kind, quantity, buyers) VALUES ('waits', 'cancel-7', 'reclaim', 1, '[[\"{BUYER}\",\"7\",1]]')"
+                ),
                 "grant cancel-7 of sale waits is not in Redis",
                 "stock_grants WHERE grant_id = 'cancel-7'; DELETE FROM stock_grants",
             ),
@@ -91,7 +97,9 @@ fn requests_on_the_way_and_dead_letters_are_named() {
         others.stop().await;
         let body = format!(r#"{{"v":1,"rid":"7","sale":"queued","user":"{BUYER}","qty":1,"status":"PAID"}}"#);
         for table in ["outcome_event", "order_events"] {
-            world.sql(&format!("INSERT INTO {table} (request_id, event_key, body) VALUES (7, 'order.paid', '{body}')")).await;
+            world
+                .sql(&format!("INSERT INTO {table} (request_id, event_key, body) VALUES (7, 'order.paid', '{body}')"))
+                .await;
             world.is_refused("of order 7 is not published").await;
             world.sql(&format!("DELETE FROM {table}")).await;
         }
@@ -121,7 +129,9 @@ fn what_is_no_buyer_is_refused_by_its_field_or_as_unknown() {
         }
         let chinese = admin.post_in("zh-CN", "/buyers/forget", json!({ "buyer": "ann", "reason": "r" })).await;
         assert_eq!((chinese.code().as_str(), chinese.text("title").as_str()), ("BUYER_NOT_FOUND", "没有该买家的记录"));
-        for (args, said) in [(["", "r"], "--buyer: expected 1 to 64 bytes"), (["ann", ""], "--reason: expected 1 to 200")] {
+        for (args, said) in
+            [(["", "r"], "--buyer: expected 1 to 64 bytes"), (["ann", ""], "--reason: expected 1 to 200")]
+        {
             let refused = world.cli(&["buyer", "forget", args[0], "--reason", args[1]]).exits(64);
             assert!(refused.err.contains(said), "{refused:?}");
         }
