@@ -70,7 +70,7 @@ struct TextRow {
     c3: Option<Vec<u8>>,
 }
 
-/// A table, its key, and the names that are looked for in it.
+/// A table, its key, and the names that are searched in it.
 struct Search<'a> {
     table: &'a SearchedTable,
     key: &'static str,
