@@ -266,7 +266,10 @@ async fn touch(conn: &mut Conn, of: &Forgetting) -> Result<bool, DbError> {
     let row = || forgotten_buyers::table.find(of.pseudonym.as_str().as_bytes());
     let open = row().filter(forgotten_buyers::user_id.is_not_null()).select(forgotten_buyers::pseudonym);
     let pseudonym: Option<Vec<u8>> = open.for_update().first(conn).await.optional()?;
-    diesel::update(row().filter(forgotten_buyers::user_id.is_not_null())).set(forgotten_buyers::worked_at.eq(now())).execute(conn).await?;
+    diesel::update(row().filter(forgotten_buyers::user_id.is_not_null()))
+        .set(forgotten_buyers::worked_at.eq(now()))
+        .execute(conn)
+        .await?;
     Ok(pseudonym.is_some())
 }
 

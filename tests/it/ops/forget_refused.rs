@@ -9,7 +9,7 @@ use seckill::store::rabbit::declare;
 use serde_json::json;
 
 impl World {
-    async fn is_refused(&self, said: &str) {
+    async fn forgetting_is_refused(&self, said: &str) {
         let before = self.occurrences(BUYER).await;
         let refused = self.forget(BUYER).exits(1);
         assert!(refused.err.contains("on its way") && refused.err.contains(said), "{said}: {refused:?}");
@@ -27,13 +27,13 @@ fn what_is_on_its_way_is_named_and_nothing_is_changed() {
         let order = world.ordered(&sale, BUYER).await;
         world.settled(&sale).await;
         world.is_quiet().await;
-        world.is_refused(&format!("order {order} is not paid")).await;
+        world.forgetting_is_refused(&format!("order {order} is not paid")).await;
         let admin = world.admin_port();
         admin.pay(order, "right").await;
         admin.pay(order, "twice").await;
         world.is_quiet().await;
-        world.is_refused(&format!("money of order {order} has to go back")).await;
-        world.sql("UPDATE payments SET state = 'REFUNDED'").await;
+        world.forgetting_is_refused(&format!("money of order {order} has to go back")).await;
+        world.sql("UPDATE payments SET state = 'REFUNDED' WHERE reason IS NOT NULL").await;
 
         let body = format!(r#"{{"v":1,"rid":"7","sale":"waits","user":"{BUYER}","qty":1,"status":"PAID"}}"#);
         for (insert, said, table) in [
@@ -51,24 +51,27 @@ fn what_is_on_its_way_is_named_and_nothing_is_changed() {
                 "waits for webhook shop",
                 "webhook_deliveries",
             ),
-            (
-                format!(
-                    "stock_grants (sale_id, grant_id, kind, quantity, buyers) VALUES ('waits', 'cancel-7', 'reclaim', 1, '[[\"{BUYER}\",\"7\",1]]')"
-                ),
-                "grant cancel-7 of sale waits is not in Redis",
-                "stock_grants WHERE grant_id = 'cancel-7'; DELETE FROM stock_grants",
-            ),
         ] {
             world.sql(&format!("INSERT INTO {insert}")).await;
-            world.is_refused(said).await;
-            let matching = table.split_once(" WHERE ").map_or("TRUE", |(_, rest)| rest.split(';').next().unwrap());
-            world.sql(&format!("DELETE FROM {} WHERE {matching}", table.split(' ').next().unwrap())).await;
+            world.forgetting_is_refused(said).await;
+            world.sql(&format!("DELETE FROM {table}")).await;
         }
+
+        // It comes between the block and the decision.
+        assert!(world.run_armed("F70=return", &["buyer", "forget", BUYER, "--reason", "asked"]));
+        assert_eq!(world.rows("blocked_buyers", "lifted_at IS NULL AND ends_at > NOW(3)").await, 1);
+        world.sql("UPDATE payments SET state = 'REFUND_NEEDED' WHERE reason IS NOT NULL").await;
+        let refused = world.forget(BUYER).exits(1);
+        assert!(refused.err.contains("has to go back"), "{refused:?}");
+        assert_eq!(world.rows("forgotten_buyers", "state = 'REFUSED' AND user_id IS NULL").await, 1);
+        assert_eq!(world.rows("blocked_buyers", "lifted_at IS NULL").await, 0, "the buyer may buy");
+        assert_eq!(world.rows("operator_acts", "action = 'buyer.forget'").await, 0);
+        world.sql("UPDATE payments SET state = 'REFUNDED' WHERE reason IS NOT NULL; DELETE FROM blocked_buyers; DELETE FROM forgotten_buyers").await;
 
         // Frozen: what its rebuild loads is not known yet.
         let keys = &world.servers.redis.sale_keys;
         keys.set_state(&sale, 0, MetaState::Frozen, &[MetaState::Open]).await.unwrap();
-        world.is_refused("sale waits is frozen").await;
+        world.forgetting_is_refused("sale waits is frozen").await;
         keys.set_state(&sale, 0, MetaState::Open, &[MetaState::Frozen]).await.unwrap();
         world.forget(BUYER).exits(0);
         assert_eq!(world.occurrences(BUYER).await, Vec::<String>::new());
@@ -79,30 +82,40 @@ fn what_is_on_its_way_is_named_and_nothing_is_changed() {
 #[test]
 fn requests_on_the_way_and_dead_letters_are_named() {
     run(async {
-        let world = World::with(&[Api], &[]).await;
+        let mut world = World::with(&[Api], &[]).await;
         declare(&world.servers.rabbit).await.unwrap();
         let sale = world.sale("queued", 10, Some(3)).await;
         let id = world.bought(&sale, BUYER).await;
         for said in ["1 requests of sale queued have no outcome yet", "the outbox has entry 0/"] {
-            world.is_refused(said).await;
+            world.forgetting_is_refused(said).await;
         }
         let others = world.extra_roles(&[Relay, Consumer], |_| {});
         assert!(world.settled(&sale).await.consistent());
         world.is_quiet().await;
         // A copy of a decided message is in the DLQ.
         world.park_request_in_mq(&sale, id).await;
-        world.is_refused(&format!("the MQ DLQ has message {id}")).await;
+        world.forgetting_is_refused(&format!("the MQ DLQ has message {id}")).await;
         crate::support::world::fault_injection::purge_mq_dlq(&world.servers.rabbit).await;
         // Events that no consumer publishes.
         others.stop().await;
+        world.stop_roles().await;
         let body = format!(r#"{{"v":1,"rid":"7","sale":"queued","user":"{BUYER}","qty":1,"status":"PAID"}}"#);
         for table in ["outcome_event", "order_events"] {
             world
                 .sql(&format!("INSERT INTO {table} (request_id, event_key, body) VALUES (7, 'order.paid', '{body}')"))
                 .await;
-            world.is_refused("of order 7 is not published").await;
+            world.forgetting_is_refused(" 7 is not published").await;
             world.sql(&format!("DELETE FROM {table}")).await;
         }
+        // A grant that no process gives.
+        let returned = format!(r#"[["{BUYER}","7",1]]"#);
+        world
+            .sql(&format!(
+                "INSERT INTO stock_grants (sale_id, grant_id, kind, quantity, buyers) VALUES ('queued', 'g', 'reclaim', 1, '{returned}')"
+            ))
+            .await;
+        world.forgetting_is_refused("grant g of sale queued is not in Redis").await;
+        world.sql("DELETE FROM stock_grants WHERE grant_id = 'g'").await;
         world.forget(BUYER).exits(0);
         assert_eq!(world.occurrences(BUYER).await, Vec::<String>::new());
         world.finish().await;
@@ -113,6 +126,7 @@ fn requests_on_the_way_and_dead_letters_are_named() {
 fn what_is_no_buyer_is_refused_by_its_field_or_as_unknown() {
     run(async {
         let world = World::with(&[], &[]).await;
+        declare(&world.servers.rabbit).await.unwrap();
         let admin = world.admin_port();
         for (body, status, said) in [
             (json!({ "buyer": "", "reason": "r" }), 422, "buyer: expected 1 to 64 bytes"),
