@@ -161,18 +161,22 @@ impl ForgottenRows {
     /// # Errors
     /// [`DbError`].
     pub(crate) async fn missing_rights(&self) -> Result<Vec<String>, DbError> {
+        let mut updates: Vec<(String, String)> = Vec::new();
+        for table in SEARCHED.iter().filter(|table| !matches!(table.walk, Walk::Waits(_))) {
+            for column in table.naming {
+                let update = format!("EXPLAIN UPDATE {0} SET {1} = {1} WHERE 1 = 0", table.name, column.name);
+                updates.push((format!("{}.{}", table.name, column.name), update));
+            }
+        }
         self.db
             .run("forget_rights", async |conn| {
                 let mut missing = Vec::new();
-                let renamed = SEARCHED.iter().filter(|table| !matches!(table.walk, Walk::Waits(_)));
-                for (table, column) in renamed.flat_map(|table| table.naming.iter().map(move |column| (table, column)))
-                {
-                    let update = format!("EXPLAIN UPDATE {0} SET {1} = {1} WHERE 1 = 0", table.name, column.name);
+                for (column, update) in &updates {
                     // A refusal leaves the connection in step; other errors of a statement do not matter here.
-                    if let Err(error) = conn.batch_execute(&update).await
+                    if let Err(error) = conn.batch_execute(update).await
                         && error.to_string().contains(DENIED)
                     {
-                        missing.push(format!("{}.{}", table.name, column.name));
+                        missing.push(column.clone());
                     }
                 }
                 Ok(missing)
