@@ -35,6 +35,13 @@ struct SaleRow {
     sale_id: Vec<u8>,
 }
 
+/// A sale or a drop in which the buyer has units.
+#[derive(QueryableByName)]
+struct OwnedRow {
+    #[diesel(sql_type = Binary)]
+    id: Vec<u8>,
+}
+
 #[derive(QueryableByName)]
 struct ReturnedRow {
     #[diesel(sql_type = Binary)]
@@ -96,31 +103,31 @@ impl ForgottenRows {
         self.db.patient().run("forget_orders", async |conn| Ok(diesel::sql_query(&renamed).execute(conn).await?)).await
     }
 
-    /// Renames the buyer in the units that count against limits. Repeating is safe.
+    /// Renames the buyer in the units that count against limits, row by row along the key. Repeating is safe.
     ///
     /// # Errors
-    /// [`DbError`].
+    /// [`DbError`]; a part is renamed by then.
     pub(crate) async fn rename_units(&self, of: &Forgetting) -> Result<(), DbError> {
         let (buyer, pseudonym) = (literal(&of.buyer), literal(&of.pseudonym));
-        let renamed = |table: &str, all: &str, column: &str| {
-            format!(
-                "/* forget::units */ UPDATE {table} p JOIN (SELECT a.{column} FROM {all} a JOIN {table} b \
-                 ON b.{column} = a.{column} AND b.user_id = {buyer}) AS mine ON mine.{column} = p.{column} \
-                 SET p.user_id = {pseudonym} WHERE p.user_id = {buyer}"
-            )
-        };
-        let (of_sales, of_drops) =
-            (renamed("purchases", "sales", "sale_id"), renamed("drop_purchases", "drops", "drop_id"));
-        self.db
-            .patient()
-            .run("forget_units", async |conn| {
-                transaction(conn, async |conn| {
-                    conn.batch_execute(&of_sales).await?;
-                    Ok(conn.batch_execute(&of_drops).await?)
-                })
-                .await
-            })
-            .await
+        for (table, all, column) in [("purchases", "sales", "sale_id"), ("drop_purchases", "drops", "drop_id")] {
+            let owned = format!(
+                "/* forget::owned */ SELECT p.{column} AS id FROM {all} a JOIN {table} p \
+                 ON p.{column} = a.{column} AND p.user_id = {buyer}"
+            );
+            let ids: Vec<OwnedRow> = self
+                .db
+                .patient()
+                .run("forget_owned", async |conn| Ok(diesel::sql_query(&owned).load(conn).await?))
+                .await?;
+            for OwnedRow { id } in ids {
+                let renamed = format!(
+                    "/* forget::units */ UPDATE {table} SET user_id = {pseudonym} WHERE {column} = {} AND user_id = {buyer}",
+                    bytes(&id)
+                );
+                self.db.run("forget_units", async |conn| Ok(conn.batch_execute(&renamed).await?)).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Sales in which there are orders under one of these names, behind `after`; fewer than [`SALES`]: these were all.

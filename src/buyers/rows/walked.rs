@@ -128,7 +128,7 @@ impl Search<'_> {
     async fn rows(&self, conn: &mut Conn, keys: &[KeyRow], lock: bool) -> Result<Vec<TextRow>, DbError> {
         let text = |at: usize| match self.table.naming.get(at) {
             Some(column) => format!("IF({}, CAST({} AS BINARY), NULL) AS c{at}", column.when, column.name),
-            None => format!("NULL AS c{at}"),
+            None => format!("CAST(NULL AS BINARY) AS c{at}"),
         };
         let keys: Vec<&str> = keys.iter().map(|row| row.k.as_str()).collect();
         let rows = format!(
