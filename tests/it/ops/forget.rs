@@ -3,7 +3,8 @@
 use crate::support::basics::resp::RawRedis;
 use crate::support::buyers::orders::LONG;
 use crate::support::outside::hook_receiver::HookReceiver;
-use crate::support::world::{World, eventually, run};
+use crate::support::world::admin_port::AdminPort;
+use crate::support::world::{Answer, World, eventually, run};
 use seckill::buyers::rows::searched::SEARCHED;
 use seckill::domain::ids::SaleId;
 use seckill::domain::order_life::PaymentTerms;
@@ -85,6 +86,47 @@ impl World {
     }
 }
 
+/// Where the life of a buyer is found.
+const PLACES: [&str; 17] = [
+    "orders.user_id",
+    "orders.one_per_user_id",
+    "orders.cancel_reason",
+    "purchases.user_id",
+    "drop_purchases.user_id",
+    "stock_grants.buyers",
+    "failed_request.user_id",
+    "failed_request.detail",
+    "failed_request.payload",
+    "webhook_deliveries.body",
+    "operator_acts.target_id",
+    "operator_acts.reason",
+    "audit_findings.detail",
+    "closed_findings.reason",
+    "blocked_buyers.user_id",
+    "blocked_buyers.reason",
+    "redis",
+];
+
+/// Forgets the buyer while every sale is audited again and again.
+async fn forgotten_amid_audits(world: &World, admin: &AdminPort, sales: &[SaleId]) -> Answer {
+    let done = tokio::sync::watch::Sender::new(false);
+    let forgetting = async {
+        let body = json!({ "buyer": BUYER, "reason": format!("{BUYER} asked"), "by": "Li" });
+        let answer = admin.post("/buyers/forget", body).await;
+        done.send_replace(true);
+        answer
+    };
+    let auditing = async {
+        while !*done.borrow() {
+            for sale in sales {
+                let audit = world.audit(sale, Window::Now).await;
+                assert!(audit.consistent(), "in the midst: {audit:#?}");
+            }
+        }
+    };
+    tokio::join!(forgetting, auditing).0
+}
+
 #[test]
 fn a_forgotten_buyer_is_nowhere_and_the_books_are_as_they_were() {
     run(async {
@@ -103,45 +145,11 @@ fn a_forgotten_buyer_is_nowhere_and_the_books_are_as_they_were() {
         world.is_quiet().await;
         let found = world.occurrences(BUYER).await;
         let places: BTreeSet<&str> = found.iter().map(|place| place.split(' ').next().unwrap()).collect();
-        for place in [
-            "orders.user_id",
-            "orders.one_per_user_id",
-            "orders.cancel_reason",
-            "purchases.user_id",
-            "drop_purchases.user_id",
-            "stock_grants.buyers",
-            "failed_request.user_id",
-            "failed_request.detail",
-            "failed_request.payload",
-            "webhook_deliveries.body",
-            "operator_acts.target_id",
-            "operator_acts.reason",
-            "audit_findings.detail",
-            "closed_findings.reason",
-            "blocked_buyers.user_id",
-            "blocked_buyers.reason",
-            "redis",
-        ] {
-            assert!(places.contains(place), "{place} is not in {found:?}");
-        }
+        let missing: Vec<_> = PLACES.iter().filter(|place| !places.contains(**place)).collect();
+        assert!(missing.is_empty(), "{missing:?} are not in {found:?}");
         let (others, units) = (others_places(&world).await, units_of(&world).await);
 
-        let done = tokio::sync::watch::Sender::new(false);
-        let forgetting = async {
-            let body = json!({ "buyer": BUYER, "reason": format!("{BUYER} asked"), "by": "Li" });
-            let answer = admin.post("/buyers/forget", body).await;
-            done.send_replace(true);
-            answer
-        };
-        let auditing = async {
-            while !*done.borrow() {
-                for sale in &sales {
-                    let audit = world.audit(sale, Window::Now).await;
-                    assert!(audit.consistent(), "in the midst: {audit:#?}");
-                }
-            }
-        };
-        let (answer, ()) = tokio::join!(forgetting, auditing);
+        let answer = forgotten_amid_audits(&world, &admin, &sales).await;
         assert_eq!(answer.status, 200, "{answer:?}");
         assert_eq!(answer.json["orders"], 7, "{answer:?}");
         assert_eq!(world.occurrences(BUYER).await, Vec::<String>::new());
