@@ -26,6 +26,8 @@ pub(super) enum Needed {
     Money,
     /// Either of the two.
     OperateOrMoney,
+    /// Only `admin.token`.
+    Admin,
 }
 
 impl Needed {
@@ -36,6 +38,7 @@ impl Needed {
             Self::Operate => &["operate"],
             Self::Money => &["money"],
             Self::OperateOrMoney => &["operate", "money"],
+            Self::Admin => &["admin"],
         }
     }
 
@@ -45,7 +48,7 @@ impl Needed {
             (_, None) | (Self::View, Some(_)) => true,
             (Self::Operate | Self::OperateOrMoney, Some(OperatorRole::Operate)) => true,
             (Self::Money | Self::OperateOrMoney, Some(OperatorRole::Money)) => true,
-            (Self::Operate | Self::Money | Self::OperateOrMoney, Some(_)) => false,
+            (Self::Operate | Self::Money | Self::OperateOrMoney | Self::Admin, Some(_)) => false,
         }
     }
 }
@@ -78,6 +81,8 @@ calls! {
     MoneyCall, MoneyRole = Money;
     /// A call that both roles may make.
     OperateOrMoneyCall, OperateOrMoneyRole = OperateOrMoney;
+    /// A call that cannot be undone, and is about a person.
+    AdminCall, AdminRole = Admin;
 }
 
 /// A call whose role was judged. The address is that of the connection, so of a proxy if there is one: headers about the way before
@@ -199,6 +204,7 @@ mod tests {
         assert_eq!(may(Needed::Operate), [false, true, false, true]);
         assert_eq!(may(Needed::Money), [false, false, true, true]);
         assert_eq!(may(Needed::OperateOrMoney), [false, true, true, true]);
+        assert_eq!(may(Needed::Admin), [false, false, false, true]);
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod dlq;
 mod drops;
 mod failed_requests;
 mod flows;
+mod forget;
 mod json_api;
 mod minutes;
 mod openapi;

@@ -1,5 +1,7 @@
 //! Errors of the stores and of the work below, as problems of the admin API.
 
+use crate::buyers::forget::on_its_way::OnItsWay;
+use crate::buyers::forget::{ForgetError, listed};
 use crate::buyers::rows::{BLOCKS_MAX, BlockError};
 use crate::domain::grant_names::reserved;
 use crate::http::bad_form::BadForm;
@@ -26,6 +28,38 @@ impl From<BlockError> for Problem {
                 .because_both(english, format!("已有 {BLOCKS_MAX} 名买家被限制，不能再增加；请先解除一些")),
             BlockError::Db(error) => error.into(),
         }
+    }
+}
+
+impl From<ForgetError> for Problem {
+    fn from(error: ForgetError) -> Self {
+        let english = error.to_string();
+        let (kind, chinese) = match error {
+            ForgetError::Unknown => {
+                (Kind::BuyerNotFound, "没有该买家的任何记录；请确认它就是访问令牌中的 sub，写法一致".to_owned())
+            }
+            ForgetError::OnItsWay(all) => {
+                (Kind::Conflict, format!("该买家还有事项在途，未做任何更改：{}", listed(&all, OnItsWay::chinese)))
+            }
+            ForgetError::Unfinished(all) => (
+                Kind::Conflict,
+                format!("正在遗忘该买家，由 P5 继续完成；还在等待：{}", listed(&all, OnItsWay::chinese)),
+            ),
+            ForgetError::Rights(missing) => (
+                Kind::Conflict,
+                format!(
+                    "mysql.url 的账号无权更新 {}；请用专用账号执行命令，见 docs/operations.zh-CN.md",
+                    missing.join("、")
+                ),
+            ),
+            ForgetError::NoPseudonym => {
+                (Kind::Conflict, "没有找到与该买家在所有分片数下归属相同的化名，请重试".to_owned())
+            }
+            ForgetError::Redis(fault) => (Kind::Unavailable, format!("Redis 没有完成：{fault}")),
+            ForgetError::Database(error) => return error.into(),
+            ForgetError::Rabbit(error) => (Kind::Unavailable, format!("RabbitMQ 没有完成：{error}")),
+        };
+        kind.because_both(english, chinese)
     }
 }
 

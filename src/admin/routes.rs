@@ -6,8 +6,8 @@
 
 use super::calls::{CallFirst, Needed};
 use super::{
-    acts, audits, blocks, dlq, drops, failed_requests, order_export, order_steps, orders, passes, pipeline, process,
-    refunds, sale_changes, sale_creation, sales, units, webhooks,
+    acts, audits, blocks, dlq, drops, failed_requests, forget, order_export, order_steps, orders, passes, pipeline,
+    process, refunds, sale_changes, sale_creation, sales, units, webhooks,
 };
 use crate::http::language::Language;
 use crate::http::problem::Kind;
@@ -92,6 +92,7 @@ pub(super) fn table() -> Vec<(&'static str, Vec<JudgedRoute>)> {
         ("/acts", vec![get(acts::list)]),
         ("/blocks", vec![get(blocks::list), post(blocks::add)]),
         ("/blocks/remove", vec![post(blocks::remove)]),
+        ("/buyers/forget", vec![post(forget::forget)]),
         ("/passes", vec![post(passes::issue)]),
         ("/dlq", vec![get(dlq::list)]),
         ("/dlq/replay", vec![post(dlq::replay)]),

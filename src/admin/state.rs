@@ -3,6 +3,7 @@
 use super::cached::Cached;
 use super::readiness::Readiness;
 use super::sign_in::SignIn;
+use crate::buyers::forget::BuyerForget;
 use crate::config::{Passes, Settings, Webhook};
 use crate::domain::ids::{DropId, SaleId};
 use crate::domain::sale::Sale;
@@ -38,6 +39,7 @@ pub struct Admin {
     pub(super) servers: Servers,
     pub(super) context: ReconcileContext,
     pub(super) fulfil: FulfilContext,
+    pub(super) forget: BuyerForget,
     pub(super) roles: Vec<Role>,
     pub(super) window_ms: u64,
     /// How much older than its acceptance the id of an order may be, seconds.
@@ -72,6 +74,7 @@ impl Admin {
             readiness: Readiness::new(servers, roles, stopper.clone()),
             context: servers.reconcile_context(settings),
             fulfil: servers.fulfil_context(settings),
+            forget: servers.buyer_forget(settings),
             servers: servers.clone(),
             roles: roles.to_vec(),
             window_ms: settings.p5_reconcile.window_ms,

@@ -3,6 +3,12 @@
 //! A change and its act are one transaction. A process that reads what changed within some seconds misses nothing as long as no
 //! transaction takes longer to commit: the time in the row is that of its statement.
 
+mod bought;
+pub(crate) mod forgotten;
+pub mod searched;
+pub(crate) mod under_way;
+pub(crate) mod walked;
+
 use self::schema::blocked_buyers;
 use crate::domain::ids::UserId;
 use crate::domain::operator::{ActTarget, Actor, Operation, OperatorAct};

@@ -62,6 +62,7 @@ macro_rules! failed {
 }
 failed!(
     crate::store::mysql::DbError,
+    crate::buyers::forget::ForgetError,
     crate::sales::rows::error::SaleError,
     crate::store::redis::RedisFault,
     crate::dev::DevError,

@@ -7,6 +7,7 @@ mod act;
 mod audit;
 mod bench;
 mod block;
+mod buyer;
 pub mod context;
 mod dev;
 mod dlq;
@@ -122,6 +123,9 @@ enum CliCommand {
     /// Buyers who may not buy: block them, let them buy again, list them
     #[command(subcommand)]
     Block(block::BlockCommand),
+    /// Buyers: forget one, whose id becomes a pseudonym everywhere
+    #[command(subcommand)]
+    Buyer(buyer::BuyerCommand),
     /// Passes: what a buyer shows to a sale that needs one
     #[command(subcommand)]
     Pass(pass::PassCommand),
@@ -219,6 +223,7 @@ async fn dispatch(cli: SeckillCli) -> Result<u8, Failure> {
         Some(CliCommand::Webhook(command)) => webhook::run(&layers, &data_dir, command).await,
         Some(CliCommand::Finding(command)) => finding::run(&layers, &data_dir, command).await,
         Some(CliCommand::Block(command)) => block::run(&layers, &data_dir, command).await,
+        Some(CliCommand::Buyer(command)) => buyer::run(&layers, &data_dir, command).await,
         Some(CliCommand::Pass(command)) => pass::run(&layers, &data_dir, command),
         Some(CliCommand::Act(command)) => act::run(&layers, &data_dir, command).await,
         Some(CliCommand::Doctor(args)) => doctor::run(&layers, &data_dir, &args).await,

@@ -57,6 +57,8 @@ pub enum Operation {
     BuyerBlock,
     /// A blocked buyer may buy again.
     BuyerUnblock,
+    /// A buyer's id became a pseudonym everywhere.
+    BuyerForget,
     /// A pass for a buyer was signed.
     PassIssue,
 }
@@ -93,6 +95,7 @@ impl Operation {
             Self::WebhookReplay => "webhook.replay",
             Self::BuyerBlock => "buyer.block",
             Self::BuyerUnblock => "buyer.unblock",
+            Self::BuyerForget => "buyer.forget",
             Self::PassIssue => "pass.issue",
         }
     }

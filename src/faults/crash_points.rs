@@ -102,6 +102,16 @@ coded! {
         ImportWritten = "F62",
         /// They are committed, none is warmed.
         ImportCommitted = "F63",
+        /// A buyer is to be forgotten and may not buy; nothing is renamed.
+        ForgetBegun = "F70",
+        /// That it will be done is on record; nothing is renamed.
+        ForgetDecided = "F71",
+        /// Some orders have the pseudonym, others have the id.
+        ForgetHalf = "F72",
+        /// The database has the pseudonym, Redis has the id.
+        ForgetRows = "F73",
+        /// Both have the pseudonym; the row that knows the id is there.
+        ForgetKeys = "F74",
         /// P6: deliveries wait again, the act that they were replayed by is not recorded.
         WebhookReplayed = "F44",
         /// P2: units are out of one bucket, in a transfer record, not in the other.

@@ -46,6 +46,7 @@ problems! {
     NoWaitingRoom = "NO_WAITING_ROOM", 404, "This sale has no waiting room; buy at once", "该活动无需排队，可直接购买";
     DropNotFound = "DROP_NOT_FOUND", 404, "There is no such drop", "没有该组合活动";
     OrderNotFound = "ORDER_NOT_FOUND", 404, "There is no such order", "没有该订单";
+    BuyerNotFound = "BUYER_NOT_FOUND", 404, "Nothing is on record of this buyer", "没有该买家的记录";
     DeliveryNotFound = "DELIVERY_NOT_FOUND", 404, "There is no such delivery", "没有该投递";
     MethodNotAllowed = "METHOD_NOT_ALLOWED", 405, "This method is not offered here", "不支持该请求方法";
     RequestTimeout = "REQUEST_TIMEOUT", 408, "The request took too long to arrive", "请求接收超时";

@@ -3,7 +3,9 @@
 //! Input: the settings. Output: [`Servers`], or the key that cannot be used. A crash leaves nothing.
 
 use super::RoleError;
+use crate::buyers::forget::BuyerForget;
 use crate::buyers::rows::BlockRows;
+use crate::buyers::rows::forgotten::ForgottenRows;
 use crate::config::{P5Reconcile, ServerUrl, Settings};
 use crate::events::rows::{AnnouncementRows, OrderEventRows, OutcomeEventRows};
 use crate::events::webhooks::rows::{Subscriptions, WebhookRows};
@@ -199,6 +201,20 @@ impl Servers {
     /// An election for this work, in which this process has not stood yet.
     pub(super) fn election(&self, work: LedWork) -> LeaderElection {
         LeaderElection::new(self.db.clone(), work)
+    }
+
+    /// What forgetting a buyer works with.
+    pub(crate) fn buyer_forget(&self, settings: &Settings) -> BuyerForget {
+        BuyerForget {
+            rows: ForgottenRows::new(self.db.clone()),
+            sales: self.rows.sales.clone(),
+            keys: self.redis.forgotten.clone(),
+            sale_keys: self.redis.sale_keys.clone(),
+            outbox: self.redis.outbox.clone(),
+            relay_dlq: self.redis.relay_dlq.clone(),
+            rabbit: self.rabbit.clone(),
+            shards: settings.redis.shards,
+        }
     }
 
     /// What P6 works with.

@@ -63,8 +63,7 @@ fn the_accounts_of_the_manual_suffice_and_may_do_nothing_else() {
         for command in commands("rabbitmq-accounts") {
             rabbitmqctl(&servers, &command).await;
         }
-        let forget =
-            "DROP DATABASE IF EXISTS seckill; DROP USER IF EXISTS seckill@'%'; DROP USER IF EXISTS seckill_setup@'%'";
+        let forget = "DROP DATABASE IF EXISTS seckill; DROP USER IF EXISTS seckill@'%'; DROP USER IF EXISTS seckill_setup@'%'; DROP USER IF EXISTS seckill_forget@'%'";
         sql(&root.mysql_url.replace("/seckill", "/mysql"), forget).await;
         for command in commands("mysql-setup") {
             sql(&root.mysql_url.replace("/seckill", "/mysql"), &command).await;
@@ -96,6 +95,10 @@ fn the_accounts_of_the_manual_suffice_and_may_do_nothing_else() {
         let world = World::on((&redis, &amqp, &mysql), "seckill", &Role::ALL, &set).await;
         sells_trims_and_closes(&world).await;
         doctor_is_content(&world);
+        for command in commands("mysql-forget") {
+            sql(&root.mysql_url, &command).await;
+        }
+        forgets_with_its_own_account_only(&world, &urls(&servers, "seckill_forget", "FORGET_PASSWORD")[2]).await;
         refuses_the_rest(&world, &redis, &mysql).await;
         world.finish().await;
     });
@@ -150,6 +153,19 @@ fn doctor_is_content(world: &World) {
         "{checks:#?}"
     );
     assert!(!out.contains("which may do everything"), "{out}");
+}
+
+/// The account that sells cannot change what people did.
+async fn forgets_with_its_own_account_only(world: &World, mysql: &str) {
+    let forget = ["buyer", "forget", "ann", "--reason", "asked"];
+    let refused = world.cli(&forget).exits(1);
+    assert!(refused.err.contains("may not update operator_acts.target_id"), "{refused:?}");
+    let mut args = world.sets();
+    args.extend(["--set".to_owned(), format!("mysql.url={mysql}")]);
+    args.extend(forget.map(str::to_owned));
+    let (code, out, err) = call(&args.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(code, Some(0), "{out}{err}");
+    assert_eq!(world.occurrences("ann").await, Vec::<String>::new());
 }
 
 async fn refuses_the_rest(world: &World, redis: &str, mysql: &str) {

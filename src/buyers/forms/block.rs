@@ -42,13 +42,22 @@ impl BlockForm {
         if self.ends_at.is_some_and(|ends_at| ends_at <= now) {
             return bad("ends_at", "a time to come", "将来的时间");
         }
-        let reason = self.reason.trim();
-        if reason.is_empty() || reason.chars().count() > REASON_CHARS_MAX {
-            return bad("reason", "1 to 200 characters", "1 至 200 个字符");
-        }
+        let reason = reason(&self.reason)?;
         let ends_at_ms = self.ends_at.map(|ends_at| ends_at.timestamp_millis());
-        Ok(NewBlock { buyer: buyer(&self.buyer)?, reason: reason.to_owned(), ends_at_ms })
+        Ok(NewBlock { buyer: buyer(&self.buyer)?, reason, ends_at_ms })
     }
+}
+
+/// A reason, without blanks around it.
+///
+/// # Errors
+/// The field `reason`, and what would be accepted.
+pub(super) fn reason(text: &str) -> Result<String, BadForm> {
+    let reason = text.trim();
+    if reason.is_empty() || reason.chars().count() > REASON_CHARS_MAX {
+        return bad("reason", "1 to 200 characters", "1 至 200 个字符");
+    }
+    Ok(reason.to_owned())
 }
 
 /// A buyer's id.

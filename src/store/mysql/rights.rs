@@ -29,13 +29,15 @@ const TABLES: [(&str, &str); 19] = [
     ("sale_announcements", "state"),
 ];
 /// Where rows are only added.
-const ADDED_TO: [(&str, &str); 6] = [
+const ADDED_TO: [(&str, &str); 7] = [
     ("operator_acts", "outcome"),
     ("sale_epochs", "number"),
     ("archived_sales", "manifest"),
     ("order_events", "request_id"),
     ("sale_releases", "quantity"),
     ("sale_rollovers", "moves_to"),
+    // Forgetting a buyer has an account of its own.
+    ("forgotten_buyers", "reason"),
 ];
 /// Those that rows are deleted from.
 const DELETED_FROM: [&str; 6] =

@@ -9,6 +9,7 @@
 mod boot_fence;
 mod buyers;
 mod connection;
+mod forgotten;
 mod health;
 mod keys;
 mod keyspace;
@@ -34,6 +35,7 @@ mod write_health;
 pub(crate) use boot_fence::BootFence;
 pub use buyers::{Buyer, Buyers};
 pub use connection::RedisFault;
+pub(crate) use forgotten::{BuyerKeys, RenamedBuyer};
 pub(crate) use health::{RedisHealth, Setting, Weight};
 pub use keys::Keys;
 pub use keyspace::GROUP;
@@ -90,6 +92,8 @@ pub struct RedisStore {
     pub rooms: RoomQueue,
     /// Buyers' token buckets.
     pub rates: RateBuckets,
+    /// Where a buyer who is forgotten is named.
+    pub(crate) forgotten: BuyerKeys,
     /// Node ids for request ids.
     pub leases: NodeLeases,
     /// Settings, versions and rights of the servers.
@@ -122,6 +126,7 @@ impl RedisStore {
             rebuild: RebuildKeys { redis: redis() },
             rooms: RoomQueue { redis: redis() },
             rates: RateBuckets { redis: redis() },
+            forgotten: BuyerKeys { redis: redis() },
             leases: NodeLeases { redis: redis() },
             health: RedisHealth { redis: redis(), durability: settings.durability },
             boot_fence: BootFence { redis: redis() },

@@ -14,6 +14,8 @@ mod configuration;
 mod doctor;
 mod drops;
 mod ended_sales;
+mod forget;
+mod forget_refused;
 mod metrics;
 mod operator_acts;
 mod output;

@@ -6,6 +6,7 @@ pub mod backup;
 pub mod clusters;
 pub mod database_sessions;
 pub mod drops;
+pub mod everything;
 pub mod fault_injection;
 pub mod outbox_kinds;
 pub mod parts;

@@ -97,6 +97,7 @@ export const orderWords = {
   'act-finding.close': ['Close a finding', '关闭发现'],
   'act-buyer.block': ['Block a buyer', '限制买家'],
   'act-buyer.unblock': ['Unblock a buyer', '解除限制'],
+  'act-buyer.forget': ['Forget a buyer', '遗忘买家'],
   'act-pass.issue': ['Issue a pass', '签发通行证'],
   'act-done': ['done', '已完成'],
   'act-not-done': ['not done', '未完成'],

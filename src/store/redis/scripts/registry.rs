@@ -40,6 +40,8 @@ scripts! {
     BUCKET = "bucket.lua";
     CACHE_SALE = "cache_sale.lua";
     COUNT = "count.lua";
+    FORGET_BUYER = "forget_buyer.lua";
+    FORGET_PLACE = "forget_place.lua";
     FORGET_SALE = "forget_sale.lua";
     GRANT = "grant.lua";
     SET_STATE = "set_state.lua";

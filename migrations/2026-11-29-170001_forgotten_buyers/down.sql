@@ -1,0 +1,2 @@
+-- Forgets which pseudonyms were given; for development databases only.
+DROP TABLE forgotten_buyers;
