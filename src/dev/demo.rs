@@ -51,6 +51,7 @@ pub(super) async fn create(settings: &Settings) -> Result<(), StackError> {
         hidden: false,
         warm: false,
         needs: None,
+        challenge: None,
         releases: Vec::new(),
         rollover_to: None,
     };

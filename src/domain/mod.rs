@@ -5,6 +5,7 @@
 
 pub mod announcement;
 pub mod balance;
+pub mod challenge;
 pub(crate) mod currency;
 pub(crate) mod decimal;
 pub mod drops;

@@ -1,5 +1,6 @@
 //! A sale: what is sold, when, to whom; and whether a request may try right now.
 
+use super::challenge::Challenge;
 use super::drops::SalesDrop;
 use super::ids::SaleId;
 use super::needs::Needs;
@@ -150,6 +151,9 @@ pub struct Sale {
     /// it out, and such a copy must not be read.
     #[serde(deserialize_with = "Option::deserialize")]
     pub needs: Option<Arc<Needs>>,
+    /// What a buyer passes before a purchase token is issued; none: nothing. Not left out of a cached copy, as with `needs`.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub challenge: Option<Challenge>,
     /// The drop that it belongs to, from its creation on; none: it is a plain sale. Cached by builds that had none: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_drop: Option<Arc<SalesDrop>>,
@@ -190,15 +194,18 @@ impl Sale {
             hidden: false,
             version: 1,
             needs: None,
+            challenge: None,
             in_drop: None,
             sale_id,
         }
     }
 
-    /// Which purchases it takes. A sale with a waiting room takes tokens: they are issued to released buyers only.
+    /// Which purchases it takes. A sale with a waiting room or a challenge takes tokens: they are issued only to buyers who were released
+    /// from the one, and have passed the other.
     #[must_use]
     pub const fn door(&self) -> SaleDoor {
-        if self.token_required || self.waiting_room { SaleDoor::Token } else { SaleDoor::Open }
+        let needs_token = self.token_required || self.waiting_room || self.challenge.is_some();
+        if needs_token { SaleDoor::Token } else { SaleDoor::Open }
     }
 
     /// What the reserve script obeys of its drop: the field `drop` of its `meta`. Empty: nothing.

@@ -30,6 +30,8 @@ pub(crate) struct ProblemBody {
     /// What the sale needs of its buyers, of P1-Q1.
     #[schema(value_type = Option<Object>)]
     needs: Option<serde_json::Value>,
+    /// The challenge to solve, of P1-Q4.
+    challenge: Option<super::new_challenge::NewChallenge>,
 }
 
 /// A problem; `code` says which, `Retry-After` when to come back.

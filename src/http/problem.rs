@@ -5,6 +5,7 @@
 
 use super::answers;
 use super::language::{Detail, Language};
+use super::new_challenge::NewChallenge;
 pub use super::problem_kinds::Kind;
 use crate::domain::ids::RequestId;
 use crate::domain::needs::Needs;
@@ -40,6 +41,7 @@ pub(crate) struct Problem {
     about: Option<Box<(RequestId, String)>>,
     remaining: Option<u64>,
     needs: Option<Arc<Needs>>,
+    challenge: Option<Box<NewChallenge>>,
     /// Each answer has one of these, the first to the last. Small, because the future of each request holds problems.
     retry_after_s: Option<(NonZeroU32, u32)>,
 }
@@ -62,6 +64,8 @@ struct ProblemDocument<'a> {
     remaining: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     needs: Option<&'a Needs>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    challenge: Option<&'a NewChallenge>,
 }
 
 /// The call that was answered, as a URI: what a person quotes to find its log lines.
@@ -75,7 +79,8 @@ impl Serialize for CallUrn {
 
 impl From<Kind> for Problem {
     fn from(kind: Kind) -> Self {
-        let problem = Self { kind, detail: None, about: None, remaining: None, needs: None, retry_after_s: None };
+        let (detail, about, remaining, needs, challenge) = (None, None, None, None, None);
+        let problem = Self { kind, detail, about, remaining, needs, challenge, retry_after_s: None };
         match kind.status() {
             423 | 425 | 429 | 503 | 504 => problem.retry_within_s(RETRY_SOON_S),
             _ => problem,
@@ -135,6 +140,13 @@ impl Problem {
         self
     }
 
+    /// Adds the challenge to solve.
+    #[must_use]
+    pub(crate) fn challenge(mut self, challenge: NewChallenge) -> Self {
+        self.challenge = Some(Box::new(challenge));
+        self
+    }
+
     /// Says when to come back, seconds.
     #[must_use]
     pub(crate) fn retry_after_s(self, seconds: u64) -> Self {
@@ -165,6 +177,7 @@ impl Problem {
             status_url: about.map(|(_, location)| location.as_str()),
             remaining: self.remaining,
             needs: self.needs.as_deref(),
+            challenge: self.challenge.as_deref(),
         };
         let mut answer = HttpResponse::build(kind.http_status());
         answers::count_problem(kind);

@@ -209,6 +209,7 @@ fn of_sale(
             ("pay_within_s", json!(sale.payment.map(|terms| terms.pay_within_s))),
             ("pay_grace_s", json!(sale.payment.map(|terms| terms.pay_grace_s))),
             ("needs", json!(sale.needs.as_deref())),
+            ("challenge", json!(sale.challenge)),
             ("limit_returns", json!(sale.payment.map(|terms| terms.limit_returns))),
             ("releases", json!(releases)),
             ("rollover_to", json!(plan.rollover_to)),

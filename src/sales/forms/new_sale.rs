@@ -1,5 +1,6 @@
 //! A new sale, and the rules for it.
 
+use super::challenge;
 use super::needs::{self, GivenNeeds};
 use super::timetable::{ReleaseForm, planned_releases};
 use crate::domain::currency::is_in_use;
@@ -116,6 +117,12 @@ pub(crate) struct NewSaleForm {
     #[schema(value_type = Option<Object>, example = json!({ "tier": ["gold", "platinum"], "pass": true }))]
     #[arg(long, value_name = "JSON", value_parser = needs::given, help = NEEDS_HELP)]
     pub(crate) needs: Option<GivenNeeds>,
+    /// What a buyer passes before a purchase token is issued: `pow:N` (proof of work, 1 to 24 zero bits) or `hook` (the shop's risk
+    /// service); nothing when left out. Purchases need a token then.
+    #[serde(default)]
+    #[schema(pattern = "^(pow:([1-9]|1[0-9]|2[0-4])|hook)$", example = "pow:18")]
+    #[arg(long, value_name = "CHALLENGE", help = challenge::HELP)]
+    pub(crate) challenge: Option<String>,
     /// Units that come while it sells, in the order of their times.
     #[serde(default)]
     #[schema(max_items = 32)]
@@ -176,13 +183,14 @@ impl NewSaleForm {
         ]
     }
 
-    /// Every rule that does not hold of a sale by itself, its needs' and its timetable's among them.
+    /// Every rule that does not hold of a sale by itself, those of its needs, its challenge and its timetable among them.
     pub(super) fn complaints(&self) -> Vec<BadForm> {
         let rules = self.rules().into_iter().chain(self.payment_rules());
         let broken = rules.filter(|(holds, ..)| !holds);
         let broken = broken.map(|(_, field, expected, chinese)| BadForm { field, expected, chinese });
         let needs = needs::checked(self.needs.clone()).err();
-        broken.chain(needs).chain(self.timetable().err()).collect()
+        let challenge = challenge::checked(self.challenge.as_deref()).err();
+        broken.chain(needs).chain(challenge).chain(self.timetable().err()).collect()
     }
 
     /// What an operator would say to create this sale again.
@@ -207,6 +215,7 @@ impl NewSaleForm {
             hidden: sale.hidden,
             warm: false,
             needs: sale.needs.as_deref().map(needs::of),
+            challenge: sale.challenge.as_ref().map(ToString::to_string),
             releases: Vec::new(),
             rollover_to: None,
         }
@@ -234,6 +243,7 @@ impl NewSaleForm {
             return Err(BadForm { field, expected, chinese });
         }
         let needs = needs::checked(self.needs)?;
+        let challenge = challenge::checked(self.challenge.as_deref())?;
         Ok(Sale {
             sale_id: self.id,
             product_id: self.product,
@@ -257,6 +267,7 @@ impl NewSaleForm {
             hidden: self.hidden,
             version: 1,
             needs: needs.map(Arc::new),
+            challenge,
             in_drop: None,
         })
     }

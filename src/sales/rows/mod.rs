@@ -11,6 +11,7 @@ mod lists;
 mod numbers;
 pub mod timetable;
 
+use crate::domain::challenge::Challenge;
 use crate::domain::grant_names::FIRST_GRANT;
 use crate::domain::ids::SaleId;
 use crate::domain::needs::Needs;
@@ -68,6 +69,7 @@ struct SaleRow {
     version: u32,
     drop_id: Option<Vec<u8>>,
     needs: Option<String>,
+    challenge: Option<String>,
 }
 
 impl SaleRow {
@@ -94,6 +96,7 @@ impl SaleRow {
             version: sale.version,
             drop_id: sale.in_drop.as_ref().map(|drop| drop.drop_id.as_str().as_bytes().to_vec()),
             needs: sale.needs.as_ref().map(|needs| needs.text()),
+            challenge: sale.challenge.as_ref().map(ToString::to_string),
         })
     }
 
@@ -137,6 +140,7 @@ impl SaleRow {
             hidden: self.hidden,
             version: self.version,
             needs: self.needs.map(|text| Arc::new(Needs::of_text(&text))),
+            challenge: self.challenge.as_deref().map(Challenge::of_text),
             in_drop,
         })
     }

@@ -27,6 +27,7 @@ diesel::table! {
         created_at -> Datetime,
         drop_id -> Nullable<Binary>,
         needs -> Nullable<Varchar>,
+        challenge -> Nullable<Varchar>,
     }
 }
 

@@ -18,6 +18,7 @@ static ONE: Semaphore = Semaphore::const_new(1);
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 /// The Tab key.
 const TAB: &str = "\u{e004}";
+const ENTER: &str = "\u{e007}";
 
 /// A browser with one page, until it is dropped.
 pub struct Browser {
@@ -181,10 +182,19 @@ impl Browser {
         eventually(&format!("an element {css}"), async || self.find(css).await.is_some()).await;
     }
 
+    /// Presses Enter on what has the focus.
+    pub async fn enter(&self) {
+        self.press(ENTER).await;
+    }
+
+    async fn press(&self, key: &str) {
+        let keys = json!([{ "type": "keyDown", "value": key }, { "type": "keyUp", "value": key }]);
+        self.command("/actions", json!({ "actions": [{ "type": "key", "id": "keys", "actions": keys }] })).await;
+    }
+
     /// Presses Tab, and says what has the focus now: its id, else its words.
     pub async fn tab(&self) -> String {
-        let keys = json!([{ "type": "keyDown", "value": TAB }, { "type": "keyUp", "value": TAB }]);
-        self.command("/actions", json!({ "actions": [{ "type": "key", "id": "keys", "actions": keys }] })).await;
+        self.press(TAB).await;
         let script =
             "const e = document.activeElement; return e.id || e.innerText || e.getAttribute('aria-label') || e.tagName";
         self.eval(script).await.as_str().unwrap_or_default().trim().to_owned()

@@ -1,5 +1,6 @@
 //! The console and the shop in a real Chromium.
 
+mod challenge;
 mod console;
 mod console_orders;
 mod console_sales;

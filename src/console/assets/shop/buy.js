@@ -1,7 +1,8 @@
 // One purchase as a browser should make it: a token first, so that every repeat is the same purchase; then the order; then
 // listening until the database has spoken.
 
-import { t } from './words.js';
+import { expectedTries, solve } from './solver.js';
+import { count, t } from './words.js';
 
 const TIMEOUT_MS = 10_000;
 const TRIES = 8;
@@ -63,11 +64,31 @@ function whyNot({ status, body: { title, code, detail } }) {
   return code === 'P1-Q1' && detail ? `${title} (${detail})` : title ?? String(status);
 }
 
+/** A purchase token, or the refusal. Who asks for a proof of work gets one, and a new one if it came too late. */
+async function purchaseToken(sale, { token, headers }, tell, signal) {
+  for (;;) {
+    const issued = await persist(() => call('POST', `/v1/sales/${sale}/tokens`, { token, headers }), tell);
+    const { challenge } = issued.body;
+    if (issued.status !== 428 || !challenge) return issued;
+    const expected = expectedTries(challenge.bits);
+    const detail = t('solving', { n: count(expected) });
+    tell({ step: 'token', detail, solving: 0 });
+    try {
+      // How likely it would be solved by now: no try brings the next one nearer.
+      headers['Seckill-Solution'] = await solve(challenge, signal, (tries) => tell({ solving: 1 - Math.exp(-tries / expected) }));
+    } catch (error) {
+      return { status: 0, body: { title: signal.aborted ? t('solving-stopped') : t('solving-failed', { why: error.message }) } };
+    } finally {
+      tell({ step: 'token', solving: null });
+    }
+  }
+}
+
 /**
- * Buys one unit. `tell({step, detail, requestId, why})` gets every step: `place`, `token`, `asking`, `queued`, `refused`,
+ * Buys one unit. A proof of work is solved until `signal` is aborted. `tell({step, detail, solving, requestId, why})` gets every step: `place`, `token`, `asking`, `queued`, `refused`,
  * `unknown`. Returns the request id when somebody may still answer for it.
  */
-export async function buy(sale, token, tell) {
+export async function buy(sale, token, tell, signal) {
   const headers = {};
   if (sale.waiting_room) {
     tell({ step: 'place' });
@@ -79,7 +100,7 @@ export async function buy(sale, token, tell) {
     headers['Seckill-Place'] = ticket;
   }
   tell({ step: 'token' });
-  const issued = await persist(() => call('POST', `/v1/sales/${sale.sale_id}/tokens`, { token, headers }), tell);
+  const issued = await purchaseToken(sale.sale_id, { token, headers }, tell, signal);
   if (issued.status !== 201) {
     tell({ step: 'refused', why: whyNot(issued) });
     return null;

@@ -248,6 +248,7 @@ pub const TABLES: [ArchiveTable; 13] = [
             ("closings", Is),
             ("drop_id", Utf8),
             ("needs", Is),
+            ("challenge", Is),
             ("created_at", Text),
         ],
         units: Some("stock"),
