@@ -251,6 +251,20 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn what_needs_a_token_has_the_door_for_tokens() {
+        let plain = sale(SaleStatus::Warmed);
+        assert_eq!(plain.door(), SaleDoor::Open);
+        for needing in [
+            Sale { token_required: true, ..plain.clone() },
+            Sale { waiting_room: true, ..plain.clone() },
+            Sale { challenge: Some(Challenge::Pow(1)), ..plain.clone() },
+            Sale { challenge: Some(Challenge::Unknown), ..plain.clone() },
+        ] {
+            assert_eq!(needing.door(), SaleDoor::Token);
+        }
+    }
+
+    #[test]
     fn stored_codes_round_trip() {
         assert!(SaleStatus::ALL.iter().all(|s| SaleStatus::from_code(s.code()) == Some(*s)));
         assert!(MetaState::ALL.iter().all(|s| MetaState::from_code(s.code()) == Some(*s)));

@@ -1,5 +1,5 @@
 //! Alerts about the entry, fired by what they are about: a full room, a slow Redis, a replica down, orders that are not
-//! persisted.
+//! persisted, a risk service that is gone.
 
 use crate::support::outside::prometheus::Prometheus;
 use crate::support::outside::risk_shop::RiskShop;
