@@ -32,7 +32,7 @@ impl Challenges {
     }
 
     /// Whether anything is to be known of where a call comes from.
-    pub(super) const fn look_at_callers(&self) -> bool {
+    pub(super) const fn asks_about_callers(&self) -> bool {
         self.risk.has_service()
     }
 

@@ -74,10 +74,10 @@ impl FromRequest for TokenHeaders {
     fn from_request(request: &HttpRequest, _payload: &mut Payload) -> Self::Future {
         let header = |name| single(request.headers(), name).map(|text| text.map(str::to_owned));
         let public = request.app_data::<web::Data<PublicApi>>();
-        let looks = public.is_some_and(|public| public.token_issuer.looks_at_callers());
+        let wanted = public.is_some_and(|public| public.token_issuer.asks_about_callers());
         ready(header("seckill-place").and_then(|ticket| {
             let solution = header("seckill-solution")?;
-            Ok(Self { ticket, solution, seen: looks.then(|| Box::new(seen(request))) })
+            Ok(Self { ticket, solution, seen: wanted.then(|| Box::new(seen(request))) })
         }))
     }
 }

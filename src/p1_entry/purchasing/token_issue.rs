@@ -38,7 +38,7 @@ pub(crate) struct TokenCall<'a> {
     pub(crate) ticket: Option<&'a str>,
     /// The solution of the sale's proof of work.
     pub(crate) solution: Option<&'a str>,
-    /// Where it comes from, if that was looked at.
+    /// Where it comes from, where that is asked for.
     pub(crate) seen: Option<&'a SeenCaller>,
 }
 
@@ -66,8 +66,8 @@ impl PurchaseTokenIssuer {
     }
 
     /// Whether anything is to be known of where a call comes from.
-    pub(crate) const fn looks_at_callers(&self) -> bool {
-        self.challenges.look_at_callers()
+    pub(crate) const fn asks_about_callers(&self) -> bool {
+        self.challenges.asks_about_callers()
     }
 
     /// A token for one purchase of this buyer in this sale.

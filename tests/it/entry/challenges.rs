@@ -49,7 +49,7 @@ fn a_solution_of_another_buyer_another_sale_another_key_or_another_time_is_refus
             }
             digits_behind(&signed(secret, &claims), |found| found >= 6)
         };
-        let (token, _) = (world.ask_with(&sale, "alice", &solved).await.text("token"), ());
+        let token = world.ask_with(&sale, "alice", &solved).await.text("token");
         let few = digits_behind(nonce, |found| found < 6);
         let long = format!("{}:1", "x".repeat(3_000));
         for (buyer, of, text, said) in [

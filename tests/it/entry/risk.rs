@@ -43,8 +43,9 @@ fn the_question_is_signed_and_says_what_is_known() {
         let long = "x".repeat(600);
         let known = [("User-Agent", "Buyer/1.0"), ("X-Forwarded-For", "198.51.100.7, 192.0.2.1")];
         assert_eq!(world.ask_token(&sale, "买家", &known).await.status, 201);
-        assert_eq!(world.ask_token(&sale, "bob", &[("User-Agent", &long)]).await.status, 201);
-        let [first, second] = &shop.calls()[..] else { panic!("two calls") };
+        assert_eq!(world.ask_token(&sale, "bob", &[("User-Agent", long.as_str())]).await.status, 201);
+        let calls = shop.calls();
+        let [first, second] = &calls[..] else { panic!("two calls") };
         assert!(first.line.starts_with("POST /risk?shop=7 ") && first.is_signed_by(SECRET), "{first:?}");
         assert_eq!(first.headers["content-type"], "application/json");
         let body = first.json();
@@ -125,7 +126,7 @@ fn without_a_service_such_a_sale_issues_no_token_and_the_doctor_says_why() {
 
         let mut shop = RiskShop::start().await;
         let settings = shop.settings();
-        let doctor = || world.cli(&["--set", &settings[0], "--set", &settings[1], "doctor"]);
+        let doctor = || world.cli(&["--set", settings[0].as_str(), "--set", settings[1].as_str(), "doctor"]);
         let said = doctor().out;
         assert!(said.contains("risk.url") && !said.contains("does not answer"), "{said}");
         assert_eq!(shop.calls()[0].json()["type"], "risk.probed");

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 /// Zero bits that the hash of a text begins with, counted bit by bit.
 pub fn zero_bits(text: &str) -> usize {
     let hash = Sha256::digest(text.as_bytes());
-    let bits = hash.iter().flat_map(|byte| (0..8).rev().map(move |at| byte >> at & 1));
+    let bits = hash.iter().flat_map(|byte| (0..8).rev().map(move |at| (byte >> at) & 1));
     bits.take_while(|bit| *bit == 0).count()
 }
 
@@ -22,8 +22,8 @@ pub fn digits_behind(nonce: &str, fits: impl Fn(usize) -> bool) -> String {
 /// The solution of the challenge in a refusal.
 pub fn solution(refusal: &Answer) -> String {
     let challenge = &refusal.json["challenge"];
-    let bits = challenge["bits"].as_u64().expect("bits") as usize;
-    digits_behind(challenge["nonce"].as_str().expect("a nonce"), |found| found >= bits)
+    let bits = challenge["bits"].as_u64().expect("bits");
+    digits_behind(challenge["nonce"].as_str().expect("a nonce"), |found| found as u64 >= bits)
 }
 
 impl World {
@@ -45,7 +45,7 @@ impl World {
     }
 }
 
-/// Fails unless a call was refused with a challenge of so many bits, and these words; returns it.
+/// Fails unless a call was refused with a challenge of this number of bits, and these words; returns it.
 pub fn is_challenged(answer: Answer, bits: u8, said: &str) -> Answer {
     assert_eq!((answer.status, answer.code().as_str()), (428, "P1-Q4"), "{answer:?}");
     assert!(answer.text("detail").contains(said), "{said}: {answer:?}");

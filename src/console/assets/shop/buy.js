@@ -65,21 +65,21 @@ function whyNot({ status, body: { title, code, detail } }) {
 }
 
 /** A purchase token, or the refusal. Who asks for a proof of work gets one, and a new one if it came too late. */
-async function purchaseToken(sale, { token, headers }, tell, signal) {
+async function purchaseToken(sale, { token, headers, report, signal }) {
   for (;;) {
-    const issued = await persist(() => call('POST', `/v1/sales/${sale}/tokens`, { token, headers }), tell);
+    const issued = await persist(() => call('POST', `/v1/sales/${sale}/tokens`, { token, headers }), report);
     const { challenge } = issued.body;
     if (issued.status !== 428 || !challenge) return issued;
     const expected = expectedTries(challenge.bits);
     const detail = t('solving', { n: count(expected) });
-    tell({ step: 'token', detail, solving: 0 });
+    report({ step: 'token', detail, solving: 0 });
     try {
       // How likely it would be solved by now: no try brings the next one nearer.
-      headers['Seckill-Solution'] = await solve(challenge, signal, (tries) => tell({ solving: 1 - Math.exp(-tries / expected) }));
+      headers['Seckill-Solution'] = await solve(challenge, signal, (tries) => report({ solving: 1 - Math.exp(-tries / expected) }));
     } catch (error) {
       return { status: 0, body: { title: signal.aborted ? t('solving-stopped') : t('solving-failed', { why: error.message }) } };
     } finally {
-      tell({ step: 'token', solving: null });
+      report({ step: 'token', solving: null });
     }
   }
 }
@@ -100,7 +100,7 @@ export async function buy(sale, token, tell, signal) {
     headers['Seckill-Place'] = ticket;
   }
   tell({ step: 'token' });
-  const issued = await purchaseToken(sale.sale_id, { token, headers }, tell, signal);
+  const issued = await purchaseToken(sale.sale_id, { token, headers, report: tell, signal });
   if (issued.status !== 201) {
     tell({ step: 'refused', why: whyNot(issued) });
     return null;

@@ -1,6 +1,6 @@
 // A proof of work, solved in a worker, so that the page stays alive; until it is solved or stopped.
 
-/** How many tries a challenge of so many bits takes on average. */
+/** How many tries a challenge of this number of bits takes on average. */
 export const expectedTries = (bits) => 2 ** bits;
 
 /**
