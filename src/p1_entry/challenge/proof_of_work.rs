@@ -114,7 +114,9 @@ impl ProofOfWork {
         ] {
             counter(fault.label()).increment(0);
         }
-        Self { signer: Signer::new(secrets, AUDIENCE), solved: counter("solved") }
+        let solved = counter("solved");
+        solved.increment(0);
+        Self { signer: Signer::new(secrets, AUDIENCE), solved }
     }
 
     /// Why there is no token yet, with a fresh nonce; none when the solution is right.
