@@ -205,13 +205,13 @@ mod tests {
     }
 
     fn solved(nonce: &str, bits: u32) -> String {
-        let tries = (0_u64..).map(|n| format!("{nonce}:{n}"));
-        tries.into_iter().find(|text| zero_bits(&Sha256::digest(text.as_bytes())) >= bits).unwrap()
+        let mut tries = (0_u64..).map(|n| format!("{nonce}:{n}"));
+        tries.find(|text| zero_bits(&Sha256::digest(text.as_bytes())) >= bits).unwrap()
     }
 
     #[test]
     fn a_solution_is_good_for_its_buyer_its_sale_its_bits_and_its_time_only() {
-        let (work, (alice, sale)) = (work("k"), ids());
+        let (other, work, (alice, sale)) = (work("x"), work("k"), ids());
         let new = work.nonce(8, (&alice, &sale), 1_000).unwrap();
         assert_eq!((new.algorithm, new.bits, new.expires_at.as_str()), ("sha-256", 8, "1970-01-01T00:18:40.000Z"));
         let text = solved(&new.nonce, 8);
@@ -225,7 +225,7 @@ mod tests {
         assert_eq!(check(8, "Alice", "s", 1_000), Err(SolutionFault::OtherBuyer));
         assert_eq!(check(8, "alice", "S", 1_000), Err(SolutionFault::OtherSale));
         assert_eq!(check(7, "alice", "s", 1_000), Err(SolutionFault::OtherBits));
-        assert_eq!(super::tests::work("x").check(8, (&alice, &sale), &text, 1_000), Err(SolutionFault::NotOurs));
+        assert_eq!(other.check(8, (&alice, &sale), &text, 1_000), Err(SolutionFault::NotOurs));
     }
 
     #[test]
