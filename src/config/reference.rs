@@ -5,7 +5,9 @@
 
 use super::bounds::{bounds, relations};
 use super::layers::{ConfigError, DEFAULT_TOML, defaults};
-use super::sections::{Algorithm, Compensate, Durability, LogFormat, OnRiskFailure, OutboxKind, QueueType, RedisMode, Settings};
+use super::sections::{
+    Algorithm, Compensate, Durability, LogFormat, OnRiskFailure, OutboxKind, QueueType, RedisMode, Settings,
+};
 use std::collections::BTreeMap;
 
 const PREAMBLE: &str = include_str!("preamble.md");

@@ -39,7 +39,8 @@ mod tests {
     #[test]
     fn a_service_is_an_address_with_secrets_and_there_may_be_none() {
         assert!(!load(&[]).unwrap().risk.is_given());
-        let risk = load(&["risk.url=https://shop.example/risk?key=hunter2", SECRET, "risk.on_failure=refuse"]).unwrap().risk;
+        let risk =
+            load(&["risk.url=https://shop.example/risk?key=hunter2", SECRET, "risk.on_failure=refuse"]).unwrap().risk;
         assert!(risk.is_given() && risk.on_failure == OnRiskFailure::Refuse);
         let shown = format!("{risk:?}{}", serde_json::to_string(&risk).unwrap());
         assert!(shown.contains("https://shop.example/…") && !shown.contains("hunter2"), "{shown}");

@@ -110,7 +110,6 @@ impl Webhook {
         }
         found
     }
-
 }
 
 /// What is wrong with the secrets of one who gets signed calls.

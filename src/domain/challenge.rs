@@ -74,9 +74,10 @@ mod tests {
         for text in ["pow:1", "pow:16", "pow:24", "hook"] {
             assert_eq!(Challenge::asked(text).unwrap().to_string(), text);
         }
-        for text in
-            ["", "pow", "pow:", "pow:0", "pow:25", "pow:256", "pow:016", "pow:+16", "pow: 16", "Pow:16", "hook ", "unknown"]
-        {
+        for text in [
+            "", "pow", "pow:", "pow:0", "pow:25", "pow:256", "pow:016", "pow:+16", "pow: 16", "Pow:16", "hook ",
+            "unknown",
+        ] {
             assert_eq!(Challenge::asked(text), None, "{text:?}");
         }
     }

@@ -197,7 +197,8 @@ impl RescheduleForm {
         let times = |unix_ms| DateTime::from_timestamp_millis(unix_ms).unwrap_or_default();
         // Its price and its currency may be from before there was a rule for them, its challenge a later version's; times can be moved all the same.
         let (currency, challenge) = ("CNY".to_owned(), None);
-        let terms = NewSaleForm { pay_within_s: None, limit_returns: false, currency, challenge, ..NewSaleForm::of(sale) };
+        let terms =
+            NewSaleForm { pay_within_s: None, limit_returns: false, currency, challenge, ..NewSaleForm::of(sale) };
         let new = NewSaleForm { starts_at: times(starts_at_ms), ends_at: times(ends_at_ms), ..terms };
         new.draft()?;
         Ok(Sale { starts_at_ms, ends_at_ms, ..sale.clone() })

@@ -20,8 +20,14 @@ pub(super) async fn check_risk(sales: &SaleRows, risk: &Risk) -> Option<DoctorCh
     if !risk.is_given() {
         let sale = sale?;
         let why = format!("sale {sale} has the challenge hook: without a service it issues no purchase token");
-        let change = format!("give risk.url and risk.secrets, or seckill sale edit {sale} --challenge none before its start");
-        return Some(check("none", "the address of the risk service").judged(false, CheckVerdict::Wrong, &why, &change));
+        let change =
+            format!("give risk.url and risk.secrets, or seckill sale edit {sale} --challenge none before its start");
+        return Some(check("none", "the address of the risk service").judged(
+            false,
+            CheckVerdict::Wrong,
+            &why,
+            &change,
+        ));
     }
     let (shown, expected) = (risk.url.shown(), "answers {\"allow\": true|false}");
     Some(match probe(risk).await {
@@ -29,7 +35,8 @@ pub(super) async fn check_risk(sales: &SaleRows, risk: &Risk) -> Option<DoctorCh
         Err(problem) => {
             let verdict = if sale.is_some() { CheckVerdict::Away } else { CheckVerdict::Warning };
             let why = format!("risk.on_failure decides about buyers until it is back: {problem}");
-            let change = "start it, or mend what it names; it verifies the signature and answers 200 within risk.timeout_ms";
+            let change =
+                "start it, or mend what it names; it verifies the signature and answers 200 within risk.timeout_ms";
             check(&format!("{shown}: does not answer"), expected).judged(false, verdict, &why, change)
         }
     })

@@ -70,7 +70,9 @@ impl SolutionFault {
                     "send as Seckill-Solution the nonce, a colon and 1 to {DIGITS_MAX} digits, so that the SHA-256 of that text \
                      begins with {bits} zero bits"
                 ),
-                format!("请求头 Seckill-Solution 为 nonce、冒号和 1 至 {DIGITS_MAX} 位数字，使该文本的 SHA-256 以 {bits} 个零位开头"),
+                format!(
+                    "请求头 Seckill-Solution 为 nonce、冒号和 1 至 {DIGITS_MAX} 位数字，使该文本的 SHA-256 以 {bits} 个零位开头"
+                ),
             ],
             Self::Malformed => [
                 format!("Seckill-Solution is malformed, expected the nonce, a colon and 1 to {DIGITS_MAX} digits"),
@@ -84,15 +86,15 @@ impl SolutionFault {
                 "the nonce in Seckill-Solution was not made here, or was changed".to_owned(),
                 "Seckill-Solution 中的 nonce 并非由本服务签发，或已被改动".to_owned(),
             ],
-            Self::OtherBuyer => {
-                ["the nonce is another buyer's".to_owned(), "该 nonce 属于另一买家".to_owned()]
-            }
+            Self::OtherBuyer => ["the nonce is another buyer's".to_owned(), "该 nonce 属于另一买家".to_owned()],
             Self::OtherSale => ["the nonce is for another sale".to_owned(), "该 nonce 属于另一活动".to_owned()],
             Self::OtherBits => [
                 format!("the nonce is for another number of zero bits than the {bits} of the sale"),
                 format!("该 nonce 的零位数与活动要求的 {bits} 不同"),
             ],
-            Self::Expired => ["the nonce has expired, solve the new one".to_owned(), "nonce 已过期，请解新的一个".to_owned()],
+            Self::Expired => {
+                ["the nonce has expired, solve the new one".to_owned(), "nonce 已过期，请解新的一个".to_owned()]
+            }
         }
     }
 }
@@ -106,12 +108,8 @@ pub(super) struct ProofOfWork {
 impl ProofOfWork {
     /// The first of `secrets` signs nonces, all of them verify.
     pub(super) fn new(secrets: &[Secret]) -> Self {
-        for fault in [
-            SolutionFault::Missing,
-            SolutionFault::Malformed,
-            SolutionFault::NotOurs,
-            SolutionFault::Expired,
-        ] {
+        for fault in [SolutionFault::Missing, SolutionFault::Malformed, SolutionFault::NotOurs, SolutionFault::Expired]
+        {
             counter(fault.label()).increment(0);
         }
         let solved = counter("solved");
@@ -237,7 +235,8 @@ mod tests {
         for text in ["", "a", "a:", ":", "a:x", "a:-1", "a:1 ", "a: 1", &long, &many] {
             assert_eq!(check(text), Err(SolutionFault::Malformed), "{text}");
         }
-        let wrong = (0..).map(|n| format!("a.b.c:{n}")).find(|text| check(text) != Err(SolutionFault::NotOurs)).unwrap();
+        let wrong =
+            (0..).map(|n| format!("a.b.c:{n}")).find(|text| check(text) != Err(SolutionFault::NotOurs)).unwrap();
         assert_eq!(check(&wrong), Err(SolutionFault::TooFew(0)));
         for text in [None, Some(wrong.as_str()), Some("a")] {
             let refusal = work.refusal(1, (&alice, &sale), text, 0).unwrap();
@@ -249,6 +248,9 @@ mod tests {
 
     #[test]
     fn bits_are_counted_from_the_first() {
-        assert_eq!([zero_bits(&[0x80]), zero_bits(&[1, 0]), zero_bits(&[0, 0x10, 0]), zero_bits(&[0, 0])], [0, 7, 11, 16]);
+        assert_eq!(
+            [zero_bits(&[0x80]), zero_bits(&[1, 0]), zero_bits(&[0, 0x10, 0]), zero_bits(&[0, 0])],
+            [0, 7, 11, 16]
+        );
     }
 }

@@ -15,7 +15,7 @@ fn a_token_costs_a_solution_and_the_purchase_needs_the_token_only() {
         let sale = world.challenged("worked", "pow:10").await;
         let bare = world.buy(&sale, "alice", 1, None).await;
         assert_eq!((bare.status, bare.code().as_str()), (428, "TOKEN_REQUIRED"), "{bare:?}");
-        let refused = is_challenged(world.ask_token(&sale, "alice", &[]).await, 10, "begins with 10 zero bits");
+        let refused = is_challenged(world.call_for_token(&sale, "alice", &[]).await, 10, "begins with 10 zero bits");
         assert!(refused.text("detail").contains("Seckill-Solution") && refused.header("retry-after").is_empty());
         assert!(refused.json["challenge"]["expires_at"].as_str().unwrap().ends_with('Z'), "{refused:?}");
         world.assert_untouched(&sale, 100).await;
@@ -39,11 +39,12 @@ fn a_solution_of_another_buyer_another_sale_another_key_or_another_time_is_refus
         let world = World::start().await;
         let (sale, other) = (world.challenged("mine", "pow:6").await, world.challenged("other", "pow:6").await);
         let harder = world.challenged("harder", "pow:12").await;
-        let refused = world.ask_token(&sale, "alice", &[]).await;
+        let refused = world.call_for_token(&sale, "alice", &[]).await;
         let (nonce, solved) = (refused.json["challenge"]["nonce"].as_str().unwrap(), solution(&refused));
         let secret = world.settings.p1_entry.token_secrets_in_use()[0].expose().to_owned();
         let made = |secret: &str, change: &Value| {
-            let mut claims = json!({ "aud": "seckill-challenge", "sub": "alice", "sale": "mine", "bits": 6, "exp": in_s(60) });
+            let mut claims =
+                json!({ "aud": "seckill-challenge", "sub": "alice", "sale": "mine", "bits": 6, "exp": in_s(60) });
             for (name, value) in change.as_object().unwrap() {
                 claims[name] = value.clone();
             }
@@ -71,10 +72,18 @@ fn a_solution_of_another_buyer_another_sale_another_key_or_another_time_is_refus
             let retried = world.ask_with(of, buyer, &solution(&answer)).await;
             assert_eq!(retried.status, 201, "the new nonce is good: {said}: {retried:?}");
         }
-        assert_eq!(world.ask_with(&sale, "alice", &made(&secret, &json!({}))).await.status, 201, "the test's own is like ours");
-        is_challenged(world.ask_with(&harder, "alice", &digits_behind(nonce, |found| found == 7)).await, 12, "12 are needed");
+        assert_eq!(
+            world.ask_with(&sale, "alice", &made(&secret, &json!({}))).await.status,
+            201,
+            "the test's own is like ours"
+        );
+        is_challenged(
+            world.ask_with(&harder, "alice", &digits_behind(nonce, |found| found == 7)).await,
+            12,
+            "12 are needed",
+        );
         let twice = [("Seckill-Solution", solved.as_str()), ("Seckill-Solution", solved.as_str())];
-        let twice = world.ask_token(&sale, "alice", &twice).await;
+        let twice = world.call_for_token(&sale, "alice", &twice).await;
         assert_eq!((twice.status, twice.code().as_str()), (400, "BAD_REQUEST"), "{twice:?}");
         world.finish().await;
     });
@@ -93,9 +102,9 @@ fn who_may_not_buy_is_not_asked_to_work_and_no_nonce_comes_before_the_start() {
             sale.challenge = seckill::domain::challenge::Challenge::asked("pow:4");
         });
         let early = early.await;
-        let answer = world.ask_token(&early, "alice", &[]).await;
+        let answer = world.call_for_token(&early, "alice", &[]).await;
         assert_eq!((answer.status, &answer.json["challenge"]), (425, &Value::Null), "{answer:?}");
-        let outside = world.ask_token(&room, "alice", &[]).await;
+        let outside = world.call_for_token(&room, "alice", &[]).await;
         assert!(outside.status == 428 && outside.code() != "P1-Q4", "a place comes first: {outside:?}");
         let mut ticket = String::new();
         eventually("alice is released", async || {
@@ -106,9 +115,9 @@ fn who_may_not_buy_is_not_asked_to_work_and_no_nonce_comes_before_the_start() {
         })
         .await;
         let place = ("Seckill-Place", ticket.as_str());
-        let refused = is_challenged(world.ask_token(&room, "alice", &[place]).await, 4, "begins with 4 zero bits");
+        let refused = is_challenged(world.call_for_token(&room, "alice", &[place]).await, 4, "begins with 4 zero bits");
         let solved = solution(&refused);
-        let issued = world.ask_token(&room, "alice", &[place, ("Seckill-Solution", &solved)]).await;
+        let issued = world.call_for_token(&room, "alice", &[place, ("Seckill-Solution", &solved)]).await;
         assert_eq!(issued.status, 201, "{issued:?}");
         assert_eq!(world.buy(&room, "alice", 1, Some(&issued.text("token"))).await.status, 202);
         world.finish().await;
@@ -127,7 +136,7 @@ fn buyers_are_shown_the_challenge_and_a_plain_sale_reads_no_solution() {
         };
         assert_eq!(shown(&plain).await, (Value::Null, json!(false)));
         assert_eq!(shown(&sale).await, (json!("pow:9"), json!(true)));
-        let chinese = world.ask_token(&sale, "alice", &[("Accept-Language", "zh")]).await;
+        let chinese = world.call_for_token(&sale, "alice", &[("Accept-Language", "zh")]).await;
         assert!(chinese.text("detail").contains("9 个零位"), "{chinese:?}");
         world.finish().await;
     });
@@ -138,7 +147,7 @@ fn neither_a_copy_of_an_older_version_nor_a_challenge_of_a_later_one_gives_token
     run(async {
         let world = World::with(&Role::ALL, &["p1_entry.cache_ttl_ms=50"]).await;
         let sale = world.challenged("kept", "pow:8").await;
-        is_challenged(world.ask_token(&sale, "alice", &[]).await, 8, "8 zero bits");
+        is_challenged(world.call_for_token(&sale, "alice", &[]).await, 8, "8 zero bits");
         // As a build that knew no challenges caches it: for a process that has not seen the sale.
         let mut old = serde_json::to_value(world.stored(&sale).await).unwrap();
         assert!(old.as_object_mut().unwrap().remove("challenge").is_some_and(|challenge| !challenge.is_null()));
@@ -146,13 +155,13 @@ fn neither_a_copy_of_an_older_version_nor_a_challenge_of_a_later_one_gives_token
         let seen = cache.get(&sale).await.unwrap();
         cache.put(&sale, &old.to_string(), 60_000, &seen).await.unwrap();
         let other = world.second_world(&[Role::Api], &[]).await;
-        is_challenged(other.ask_token(&sale, "alice", &[]).await, 8, "8 zero bits");
+        is_challenged(other.call_for_token(&sale, "alice", &[]).await, 8, "8 zero bits");
         other.stop().await;
 
         world.sql("UPDATE sales SET challenge = 'captcha:v2' WHERE sale_id = 'kept'").await;
         world.servers.redis.sale_cache.forget(&sale).await.unwrap();
         let later = world.second_world(&[Role::Api], &[]).await;
-        let refused = later.ask_token(&sale, "alice", &[]).await;
+        let refused = later.call_for_token(&sale, "alice", &[]).await;
         assert_eq!((refused.status, refused.code().as_str()), (503, "UNAVAILABLE"), "{refused:?}");
         assert!(refused.text("detail").contains("too old for the challenge"), "{refused:?}");
         later.stop().await;

@@ -21,10 +21,10 @@ fn an_allowed_buyer_gets_a_token_and_a_refused_one_learns_that_the_shop_said_no(
         let world = asking(&shop, &[]).await;
         let sale = world.challenged("judged", "hook").await;
         shop.refuses("mallory");
-        let issued = world.ask_token(&sale, "alice", &[]).await;
+        let issued = world.call_for_token(&sale, "alice", &[]).await;
         assert_eq!(issued.status, 201, "{issued:?}");
         assert_eq!(world.buy(&sale, "alice", 1, Some(&issued.text("token"))).await.status, 202);
-        let refused = world.ask_token(&sale, "mallory", &[]).await;
+        let refused = world.call_for_token(&sale, "mallory", &[]).await;
         assert_eq!((refused.status, refused.code().as_str()), (403, "P1-Q5"), "{refused:?}");
         let bare = world.buy(&sale, "mallory", 1, None).await;
         assert_eq!((bare.status, bare.code().as_str()), (428, "TOKEN_REQUIRED"), "{bare:?}");
@@ -42,8 +42,8 @@ fn the_question_is_signed_and_says_what_is_known() {
         let sale = world.challenged("signed", "hook").await;
         let long = "x".repeat(600);
         let known = [("User-Agent", "Buyer/1.0"), ("X-Forwarded-For", "198.51.100.7, 192.0.2.1")];
-        assert_eq!(world.ask_token(&sale, "买家", &known).await.status, 201);
-        assert_eq!(world.ask_token(&sale, "bob", &[("User-Agent", long.as_str())]).await.status, 201);
+        assert_eq!(world.call_for_token(&sale, "买家", &known).await.status, 201);
+        assert_eq!(world.call_for_token(&sale, "bob", &[("User-Agent", long.as_str())]).await.status, 201);
         let calls = shop.calls();
         let [first, second] = &calls[..] else { panic!("two calls") };
         assert!(first.line.starts_with("POST /risk?shop=7 ") && first.is_signed_by(SECRET), "{first:?}");
@@ -70,12 +70,12 @@ fn a_verdict_is_remembered_for_its_buyer_and_sale_and_asked_for_once() {
         let (sale, other) = (world.challenged("once", "hook").await, world.challenged("twice", "hook").await);
         shop.refuses("mallory");
         for (buyer, status) in [("alice", 201), ("mallory", 403)] {
-            let answers = join_all((0..10).map(|_| world.ask_token(&sale, buyer, &[]))).await;
+            let answers = join_all((0..10).map(|_| world.call_for_token(&sale, buyer, &[]))).await;
             assert!(answers.iter().all(|answer| answer.status == status), "{buyer}: {answers:?}");
-            assert_eq!(world.ask_token(&sale, buyer, &[]).await.status, status);
+            assert_eq!(world.call_for_token(&sale, buyer, &[]).await.status, status);
         }
         assert_eq!(shop.calls().len(), 2, "one a buyer, also of many at a time");
-        assert_eq!(world.ask_token(&other, "alice", &[]).await.status, 201);
+        assert_eq!(world.call_for_token(&other, "alice", &[]).await.status, 201);
         assert_eq!(shop.calls().len(), 3, "another sale is another question");
         world.finish().await;
     });
@@ -87,10 +87,12 @@ fn a_verdict_counts_no_longer_than_it_is_remembered() {
         let shop = RiskShop::start().await;
         let world = asking(&shop, &["risk.remember_s=1"]).await;
         let sale = world.challenged("short", "hook").await;
-        assert_eq!(world.ask_token(&sale, "alice", &[]).await.status, 201);
+        assert_eq!(world.call_for_token(&sale, "alice", &[]).await.status, 201);
         shop.refuses("alice");
-        crate::support::world::eventually("it is asked again", async || world.ask_token(&sale, "alice", &[]).await.status == 403)
-            .await;
+        crate::support::world::eventually("it is asked again", async || {
+            world.call_for_token(&sale, "alice", &[]).await.status == 403
+        })
+        .await;
         world.finish().await;
     });
 }
@@ -106,7 +108,7 @@ fn a_buyer_above_the_rate_asks_nothing() {
         }
         let mut limited = 0;
         for sale in &sales {
-            limited += usize::from(world.ask_token(sale, "alice", &[]).await.status == 429);
+            limited += usize::from(world.call_for_token(sale, "alice", &[]).await.status == 429);
         }
         assert!(limited > 0 && shop.calls().len() + limited == sales.len(), "{limited} of {}", shop.calls().len());
         world.finish().await;
@@ -118,9 +120,9 @@ fn without_a_service_such_a_sale_issues_no_token_and_the_doctor_says_why() {
     run(async {
         let world = World::start().await;
         let (sale, plain) = (world.challenged("lonely", "hook").await, world.sale("plain", 10, None).await);
-        let refused = world.ask_token(&sale, "alice", &[]).await;
+        let refused = world.call_for_token(&sale, "alice", &[]).await;
         assert_eq!((refused.status, refused.code().as_str()), (503, "UNAVAILABLE"), "{refused:?}");
-        assert_eq!(world.ask_token(&plain, "alice", &[]).await.status, 201);
+        assert_eq!(world.call_for_token(&plain, "alice", &[]).await.status, 201);
         let said = world.cli(&["doctor"]).exits(2).out;
         assert!(said.contains("sale lonely has the challenge hook"), "{said}");
 

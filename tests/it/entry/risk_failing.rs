@@ -14,7 +14,7 @@ fn moods() -> Vec<(&'static str, HttpReply)> {
     vec![
         ("silent", HttpReply::silence()),
         ("hanging in its head", hanging("HTTP/1.1 200 OK\r\nContent-")),
-        ("hanging in its body", hanging(&format!("{head}{{\"allow\"")),),
+        ("hanging in its body", hanging(&format!("{head}{{\"allow\""))),
         ("hanging up", HttpReply::hang_up()),
         ("no HTTP", HttpReply::last(vec![b"220 mail.example ESMTP\r\n".to_vec()])),
         ("500", HttpReply::new("500 Internal Server Error", "", br#"{"allow": true}"#)),
@@ -38,7 +38,7 @@ async fn in_each_mood(on_failure: &str, status: u16, code: &str) {
         for (number, (mood, reply)) in chunk.iter().enumerate() {
             shop.takes_on(Some(reply.clone()));
             let before = shop.calls().len();
-            let answer = world.ask_token(&sale, &format!("buyer-{number}"), &[]).await;
+            let answer = world.call_for_token(&sale, &format!("buyer-{number}"), &[]).await;
             let shown = if code.is_empty() { String::new() } else { answer.code() };
             assert_eq!((answer.status, shown.as_str()), (status, code), "{mood}: {answer:?}");
             assert!(shop.calls().len() > before, "{mood}: it was asked");
@@ -65,14 +65,14 @@ fn a_dead_service_is_a_failure_and_its_refusals_are_none() {
         let sale = world.challenged("dead", "hook").await;
         shop.refuses("mallory");
         for n in 0..20 {
-            let refused = world.ask_token(&sale, "mallory", &[]).await;
+            let refused = world.call_for_token(&sale, "mallory", &[]).await;
             assert_eq!((refused.status, refused.code().as_str()), (403, "P1-Q5"), "{n}: {refused:?}");
         }
         shop.close();
-        let dead = world.ask_token(&sale, "alice", &[]).await;
+        let dead = world.call_for_token(&sale, "alice", &[]).await;
         assert_eq!((dead.status, dead.code().as_str()), (503, "UNAVAILABLE"), "{dead:?}");
         assert!(!dead.header("retry-after").is_empty(), "{dead:?}");
-        let remembered = world.ask_token(&sale, "mallory", &[]).await;
+        let remembered = world.call_for_token(&sale, "mallory", &[]).await;
         assert_eq!(remembered.status, 403, "what it said is remembered: {remembered:?}");
         world.finish().await;
     });
@@ -85,12 +85,12 @@ fn while_it_hangs_other_sales_give_tokens_and_every_sale_sells() {
         // Two places, and a deadline that no purchase of this test would wait for.
         let world = asking(&shop, &["risk.timeout_ms=10000", "risk.in_flight_max=2"]).await;
         let (hooked, plain) = (world.challenged("hooked", "hook").await, world.sale("plain", 100, None).await);
-        let (worked, early) = (world.challenged("worked", "pow:4").await, world.ask_token(&hooked, "early", &[]).await);
+        let (worked, early) = (world.challenged("worked", "pow:4").await, world.call_for_token(&hooked, "early", &[]).await);
         assert_eq!(early.status, 201);
         shop.takes_on(Some(HttpReply::silence()));
         let waiting = join_all((0..6).map(|n| {
             let (world, hooked) = (&world, &hooked);
-            async move { world.ask_token(hooked, &format!("waits-{n}"), &[]).await }
+            async move { world.call_for_token(hooked, &format!("waits-{n}"), &[]).await }
         }));
         let others = async {
             eventually("both places are taken", async || shop.calls().len() == 3).await;
@@ -98,10 +98,10 @@ fn while_it_hangs_other_sales_give_tokens_and_every_sale_sells() {
             assert_eq!(shop.calls().len(), 3, "no more than two at once");
             for n in 0..30 {
                 let buyer = format!("quick-{n}");
-                let issued = world.ask_token(&plain, &buyer, &[]).await;
+                let issued = world.call_for_token(&plain, &buyer, &[]).await;
                 assert_eq!(issued.status, 201, "{issued:?}");
                 assert_eq!(world.buy(&plain, &buyer, 1, Some(&issued.text("token"))).await.status, 202);
-                assert_eq!(world.ask_token(&worked, &buyer, &[]).await.code(), "P1-Q4");
+                assert_eq!(world.call_for_token(&worked, &buyer, &[]).await.code(), "P1-Q4");
             }
             let bought = world.buy(&hooked, "early", 1, Some(&early.text("token"))).await;
             assert_eq!(bought.status, 202, "a purchase of its own sale, too: {bought:?}");
@@ -121,7 +121,7 @@ async fn asked_until(world: &World, sale: &seckill::domain::ids::SaleId, what: &
     let mut n = 0;
     eventually(what, async || {
         n += 1;
-        until(world.ask_token(sale, &format!("{}-{n}", what.replace(' ', "-")), &[]).await.status)
+        until(world.call_for_token(sale, &format!("{}-{n}", what.replace(' ', "-")), &[]).await.status)
     })
     .await;
 }
@@ -135,20 +135,20 @@ fn the_breaker_ends_the_calls_and_one_of_them_closes_it_again() {
         shop.takes_on(Some(said("nothing")));
         let before = join_all((0..40).map(|n| {
             let (world, sale) = (&world, &sale);
-            async move { world.ask_token(sale, &format!("b-{n}"), &[]).await.status }
+            async move { world.call_for_token(sale, &format!("b-{n}"), &[]).await.status }
         }));
         assert!(before.await.iter().all(|status| *status == 503));
         let calls = shop.calls().len();
         assert!(calls >= 5, "{calls}");
         for n in 0..40 {
-            assert_eq!(world.ask_token(&sale, &format!("c-{n}"), &[]).await.status, 503);
+            assert_eq!(world.call_for_token(&sale, &format!("c-{n}"), &[]).await.status, 503);
         }
         // Of forty calls one or two came after a pause of five seconds, if this machine is slow.
         assert!(shop.calls().len() < calls + 20, "{} of {calls}", shop.calls().len());
         shop.takes_on(None);
         asked_until(&world, &sale, "it closes", |status| status == 201).await;
         for n in 0..5 {
-            assert_eq!(world.ask_token(&sale, &format!("d-{n}"), &[]).await.status, 201);
+            assert_eq!(world.call_for_token(&sale, &format!("d-{n}"), &[]).await.status, 201);
         }
         world.finish().await;
     });
@@ -161,12 +161,12 @@ fn more_buyers_than_places_are_turned_away_for_a_moment_and_never_let_through() 
         let world = asking(&shop, &["risk.timeout_ms=2000", "risk.in_flight_max=1", "risk.on_failure=allow"]).await;
         let sale = world.challenged("crowded", "hook").await;
         shop.takes_on(Some(HttpReply::silence()));
-        let first = world.ask_token(&sale, "first", &[]);
+        let first = world.call_for_token(&sale, "first", &[]);
         let others = async {
             eventually("it is asked", async || shop.calls().len() == 1).await;
             join_all((0..5).map(|n| {
                 let (world, sale) = (&world, &sale);
-                async move { world.ask_token(sale, &format!("more-{n}"), &[]).await }
+                async move { world.call_for_token(sale, &format!("more-{n}"), &[]).await }
             }))
             .await
         };

@@ -95,13 +95,23 @@ fn files_of_drops_and_imports_say_challenges() {
         let other = world.cli(&["drop", "create", "--file", &file("other.json", &drop("pow:13").to_string())]).exits(1);
         assert!(other.err.contains("exists"), "another challenge, another drop: {}", other.err);
         let shown = world.admin_port().get("/drops/d").await;
-        assert_eq!((&shown.json["sales"][0]["challenge"], &shown.json["sales"][1]["challenge"]), (&json!("pow:12"), &Value::Null));
+        assert_eq!(
+            (&shown.json["sales"][0]["challenge"], &shown.json["sales"][1]["challenge"]),
+            (&json!("pow:12"), &Value::Null)
+        );
         eventually("buyers see it", async || {
             let public = Answer::of(world.http.get(format!("{}/v1/drops/d", world.api))).await;
             public.json["sales"][0]["challenge"] == "pow:12"
         })
         .await;
-        let import = |name: &str, challenge: &str| world.cli(&["sale", "import", "--file", &file(name, &challenged("imported", &json!(challenge)).to_string())]);
+        let import = |name: &str, challenge: &str| {
+            world.cli(&[
+                "sale",
+                "import",
+                "--file",
+                &file(name, &challenged("imported", &json!(challenge)).to_string()),
+            ])
+        };
         let refused = import("bad.json", "pow:99").exits(64);
         assert!(refused.err.contains("challenge") && refused.err.contains("N from 1 to 24"), "{}", refused.err);
         import("good.json", "hook").exits(0);

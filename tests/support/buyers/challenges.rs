@@ -34,14 +34,14 @@ impl World {
     }
 
     /// Asks for a purchase token with these headers.
-    pub async fn ask_token(&self, sale: &SaleId, buyer: &str, headers: &[(&str, &str)]) -> Answer {
+    pub async fn call_for_token(&self, sale: &SaleId, buyer: &str, headers: &[(&str, &str)]) -> Answer {
         let request = self.request(Method::POST, &format!("/v1/sales/{sale}/tokens"), buyer);
         Answer::of(headers.iter().fold(request, |request, (name, value)| request.header(*name, *value))).await
     }
 
     /// The same with this solution.
     pub async fn ask_with(&self, sale: &SaleId, buyer: &str, solution: &str) -> Answer {
-        self.ask_token(sale, buyer, &[("Seckill-Solution", solution)]).await
+        self.call_for_token(sale, buyer, &[("Seckill-Solution", solution)]).await
     }
 }
 

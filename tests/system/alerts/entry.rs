@@ -82,7 +82,7 @@ fn orders_that_are_not_persisted_are_paged() {
 async fn asking(world: &World, sale: &SaleId) {
     for n in 0u64.. {
         let user = format!("asks-{n}");
-        tokio::join!(world.ask_token(sale, &user, &[]), time_passes(100));
+        tokio::join!(world.call_for_token(sale, &user, &[]), time_passes(100));
     }
 }
 
@@ -96,7 +96,7 @@ fn buyers_whom_a_risk_service_that_is_gone_does_not_judge_are_reported() {
         let api = world.api_process(&[&url, &secrets]).await;
         let tower = Prometheus::over("alerts-risk", &[&api]).await;
         let gone = tower.before("the risk service gone", &["SeckillRiskServiceFails"]).await;
-        assert_eq!(world.ask_token(&sale, "judged", &[]).await.status, 201);
+        assert_eq!(world.call_for_token(&sale, "judged", &[]).await.status, 201);
         assert_eq!(api.metric("seckill_p1_entry_risk_breaker_open").await, Some(0.0));
         shop.close();
         gone.fires_during(asking(&world, &sale)).await;

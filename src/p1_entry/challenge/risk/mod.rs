@@ -71,9 +71,11 @@ impl RiskChecks {
             tracing::debug!(phase = "p1_entry", %sale, "its challenge is hook, and risk.url is empty");
             return Err(unavailable());
         };
-        let question = RiskQuestion { sale_id: sale.clone(), user: buyer.clone(), seen: seen.cloned().unwrap_or_default() };
+        let question =
+            RiskQuestion { sale_id: sale.clone(), user: buyer.clone(), seen: seen.cloned().unwrap_or_default() };
         // A task of its own: a buyer who goes away ends no call, and its verdict is remembered.
-        let judging = async { self.runtime.spawn(asked.clone().judge(question)).await.unwrap_or(Err(Unjudged::Failed)) };
+        let judging =
+            async { self.runtime.spawn(asked.clone().judge(question)).await.unwrap_or(Err(Unjudged::Failed)) };
         match self.verdicts.try_get_with((sale.clone(), buyer.clone()), judging).await {
             Ok(true) => Ok(()),
             Ok(false) => {
@@ -90,7 +92,8 @@ impl RiskChecks {
 }
 
 fn unavailable() -> Problem {
-    Kind::Unavailable.because_both("the shop's check cannot be made right now, try again", "暂时无法完成商店的检查，请稍后再试")
+    Kind::Unavailable
+        .because_both("the shop's check cannot be made right now, try again", "暂时无法完成商店的检查，请稍后再试")
 }
 
 /// The service with its bounds.
@@ -140,7 +143,11 @@ impl AskedService {
             }
             BreakerNews::Opens => {
                 let problem = answered.as_ref().err();
-                tracing::warn!(phase = "p1_entry", problem, "breaker opens: the risk service is not asked, risk.on_failure decides");
+                tracing::warn!(
+                    phase = "p1_entry",
+                    problem,
+                    "breaker opens: the risk service is not asked, risk.on_failure decides"
+                );
                 self.figures.is_open(true);
             }
             BreakerNews::Closes => {

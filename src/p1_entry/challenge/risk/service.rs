@@ -103,7 +103,9 @@ impl RiskService {
 /// The verdict in the body of an answer.
 fn read(body: &[u8]) -> Result<bool, String> {
     let answer: Result<RiskAnswer, _> = serde_json::from_slice(body);
-    answer.map(|answer| answer.allow).map_err(|error| format!("answers what is no verdict ({error}), expected {{\"allow\": true|false}}"))
+    answer
+        .map(|answer| answer.allow)
+        .map_err(|error| format!("answers what is no verdict ({error}), expected {{\"allow\": true|false}}"))
 }
 
 #[cfg(test)]
@@ -114,7 +116,9 @@ mod tests {
     fn a_verdict_is_true_or_false_and_nothing_else_is_one() {
         assert_eq!(read(br#"{"allow": true}"#), Ok(true));
         assert_eq!(read(br#"{"allow": false, "score": 0.97}"#), Ok(false));
-        for body in ["", "{}", "true", r#"{"allow": 1}"#, r#"{"allow": "true"}"#, r#"{"allow": null}"#, r#"{"allow": true"#] {
+        for body in
+            ["", "{}", "true", r#"{"allow": 1}"#, r#"{"allow": "true"}"#, r#"{"allow": null}"#, r#"{"allow": true"#]
+        {
             assert!(read(body.as_bytes()).unwrap_err().contains("no verdict"), "{body}");
         }
     }
