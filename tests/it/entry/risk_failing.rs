@@ -85,7 +85,8 @@ fn while_it_hangs_other_sales_give_tokens_and_every_sale_sells() {
         // Two places, and a deadline that no purchase of this test would wait for.
         let world = asking(&shop, &["risk.timeout_ms=10000", "risk.in_flight_max=2"]).await;
         let (hooked, plain) = (world.challenged("hooked", "hook").await, world.sale("plain", 100, None).await);
-        let (worked, early) = (world.challenged("worked", "pow:4").await, world.call_for_token(&hooked, "early", &[]).await);
+        let (worked, early) =
+            (world.challenged("worked", "pow:4").await, world.call_for_token(&hooked, "early", &[]).await);
         assert_eq!(early.status, 201);
         shop.takes_on(Some(HttpReply::silence()));
         let waiting = join_all((0..6).map(|n| {
