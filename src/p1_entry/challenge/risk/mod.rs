@@ -73,7 +73,7 @@ impl RiskChecks {
         };
         let question =
             RiskQuestion { sale_id: sale.clone(), user: buyer.clone(), seen: seen.cloned().unwrap_or_default() };
-        // A task of its own: a buyer who goes away ends no call, and its verdict is remembered.
+        // A task of the process: kept connections outlive the worker that a buyer came to, and a buyer who goes away breaks none off.
         let judging =
             async { self.runtime.spawn(asked.clone().judge(question)).await.unwrap_or(Err(Unjudged::Failed)) };
         match self.verdicts.try_get_with((sale.clone(), buyer.clone()), judging).await {
