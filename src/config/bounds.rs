@@ -29,6 +29,10 @@ pub(super) fn bounds(s: &Settings, within: &mut dyn FnMut(&'static str, u64, u64
     within("auth.reread_s", s.auth.reread_s, 1, 3600);
     within("auth.leeway_s", s.auth.leeway_s, 0, 300);
     within("auth.verified_max", s.auth.verified_max as u64, 0, 10_000_000);
+    within("risk.timeout_ms", s.risk.timeout_ms, 10, 10_000);
+    within("risk.in_flight_max", s.risk.in_flight_max as u64, 1, 10_000);
+    within("risk.remember_s", s.risk.remember_s, 1, 600);
+    within("risk.remembered_max", s.risk.remembered_max, 1, 10_000_000);
     within("redis.shards", s.redis.shards.into(), 1, 64);
     within("redis.outbox_format", s.redis.outbox_format.into(), 1, 2);
     within("redis.wait_replicas", s.redis.wait_replicas.into(), 0, 16);

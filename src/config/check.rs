@@ -21,6 +21,7 @@ pub(crate) fn complaints(s: &Settings) -> Vec<String> {
     found.extend(s.auth.facts.complaints().into_iter().map(|why| format!("auth.facts: {why}")));
     passes(s, &mut found);
     found.extend(webhooks::complaints(s));
+    found.extend(s.risk.complaints());
     bounds(s, &mut |key, value, low, high| {
         if !(low..=high).contains(&value) {
             found.push(format!("{key}: {value}, expected {low} to {high}"));

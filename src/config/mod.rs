@@ -10,6 +10,7 @@ mod key_settings;
 mod layers;
 mod origins;
 mod reference;
+mod risk;
 mod secret;
 mod secret_list;
 mod sections;

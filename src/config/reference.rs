@@ -5,7 +5,9 @@
 
 use super::bounds::{bounds, relations};
 use super::layers::{ConfigError, DEFAULT_TOML, defaults};
-use super::sections::{Algorithm, Compensate, Durability, LogFormat, OutboxKind, QueueType, RedisMode, Settings};
+use super::sections::{
+    Algorithm, Compensate, Durability, LogFormat, OnRiskFailure, OutboxKind, QueueType, RedisMode, Settings,
+};
 use std::collections::BTreeMap;
 
 const PREAMBLE: &str = include_str!("preamble.md");
@@ -78,6 +80,7 @@ fn values_of(full: &str, default: &str) -> String {
     let choices = match full {
         "log.format" => LogFormat::NAMES,
         "auth.algorithm" => Algorithm::NAMES,
+        "risk.on_failure" => OnRiskFailure::NAMES,
         "redis.mode" => RedisMode::NAMES,
         "redis.outbox" => OutboxKind::NAMES,
         "redis.durability" => Durability::NAMES,
@@ -88,7 +91,7 @@ fn values_of(full: &str, default: &str) -> String {
         "webhook_delivery.retry_ms" => return "1–30 numbers, each 10–604,800,000".to_owned(),
         "rabbitmq.urls" | "mysql.urls" => return "URLs".to_owned(),
         "auth.facts" => return "table of claims".to_owned(),
-        "auth.secrets" | "passes.secrets" | "p1_entry.token_secrets" => return "secrets".to_owned(),
+        "auth.secrets" | "passes.secrets" | "risk.secrets" | "p1_entry.token_secrets" => return "secrets".to_owned(),
         "auth.secret" | "p1_entry.token_secret" | "admin.token" => return "secret".to_owned(),
         _ if full.ends_with(".listen") => return "ip:port".to_owned(),
         _ if full.ends_with(".url") || full.ends_with("_url") => return "URL".to_owned(),

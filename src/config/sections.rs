@@ -7,7 +7,7 @@ use super::origins::Origin;
 use super::secret::Secret;
 use super::server_url::ServerUrl;
 use super::value_list::ValueList;
-use super::webhooks::Webhook;
+use super::webhooks::{Webhook, WebhookUrl};
 use serde::{Deserialize, Serialize};
 
 macro_rules! sections {
@@ -27,6 +27,7 @@ sections! {
         admin: Admin,
         auth: Auth,
         passes: Passes,
+        risk: Risk,
         redis: Redis,
         rabbitmq: Rabbitmq,
         mysql: Mysql,
@@ -76,6 +77,17 @@ sections! {
         facts: FactClaims,
     }
     Passes { secrets: ValueList<Secret>, key_file: String, jwks_file: String, jwks_url: String, tls_ca_file: String, }
+    Risk {
+        url: WebhookUrl,
+        secrets: ValueList<Secret>,
+        allow_http: bool,
+        tls_ca_file: String,
+        timeout_ms: u64,
+        on_failure: OnRiskFailure,
+        in_flight_max: usize,
+        remember_s: u64,
+        remembered_max: u64,
+    }
     Redis {
         url: ServerUrl,
         tls_ca_file: String,
@@ -197,6 +209,7 @@ macro_rules! choices {
 choices! {
     LogFormat { Text = "text", Json = "json", }
     Algorithm { Hs256 = "HS256", Rs256 = "RS256", Es256 = "ES256", EdDsa = "EdDSA", }
+    OnRiskFailure { Allow = "allow", Refuse = "refuse", }
     RedisMode { Single = "single", Sentinel = "sentinel", Cluster = "cluster", }
     OutboxKind { Stream = "stream", List = "list", }
     Durability { Warn = "warn", Strict = "strict", }

@@ -63,9 +63,12 @@ impl WebhookUrl {
         Url::parse(&self.0).is_ok_and(|url| url.scheme() == "https")
     }
 
-    /// Scheme, host and port.
+    /// Scheme, host and port; nothing of none.
     #[must_use]
     pub fn shown(&self) -> String {
+        if self.0.is_empty() {
+            return String::new();
+        }
         let url = Url::parse(&self.0);
         url.map_or_else(|_| "***".to_owned(), |url| format!("{}/…", url.origin().ascii_serialization()))
     }
@@ -97,22 +100,8 @@ impl Webhook {
         if !(1..=NAME_CHARS_MAX).contains(&self.name.len()) || !self.name.chars().all(plain) {
             found.push(format!("expected 1 to {NAME_CHARS_MAX} of A-Z a-z 0-9 . _ - as its name"));
         }
-        found.extend(self.url_complaint().map(|why| format!("url: {why}")));
-        let secrets = self.secrets.all();
-        if !(1..=SECRETS_MAX).contains(&secrets.len()) {
-            found.push(format!("secrets: {}, expected 1 to {SECRETS_MAX}", secrets.len()));
-        }
-        for (index, secret) in secrets.iter().enumerate() {
-            if secret_bytes(secret).is_none() {
-                found.push(format!(
-                    "secrets: number {}: expected {SECRET_PREFIX} and the base64 of {} to {} random bytes, e.g. of: printf whsec_; \
-                     openssl rand -base64 32",
-                    index + 1,
-                    SECRET_BYTES.start(),
-                    SECRET_BYTES.end()
-                ));
-            }
-        }
+        found.extend(url_complaint(&self.url, self.allow_http).map(|why| format!("url: {why}")));
+        found.extend(secret_complaints(self.secrets.all()));
         if self.events.is_empty() {
             found.push(format!("events: none, expected some of {}", WEBHOOK_EVENTS.join(", ")));
         }
@@ -121,19 +110,40 @@ impl Webhook {
         }
         found
     }
+}
 
-    fn url_complaint(&self) -> Option<&'static str> {
-        const EXPECTED: &str = "expected https://, or http:// for a loopback address or with allow_http = true";
-        let Ok(url) = Url::parse(self.url.expose()) else { return Some("is not a url") };
-        match url.scheme() {
-            _ if !url.username().is_empty() || url.password().is_some() => {
-                Some("has a user, expected an address without one: the signature shows who sends")
-            }
-            _ if url.fragment().is_some() => Some("has a fragment, expected an address without one"),
-            "https" => None,
-            "http" if is_here(&url) || self.allow_http => None,
-            _ => Some(EXPECTED),
+/// What is wrong with the secrets of one who gets signed calls.
+pub(super) fn secret_complaints(secrets: &[Secret]) -> Vec<String> {
+    let mut found = Vec::new();
+    if !(1..=SECRETS_MAX).contains(&secrets.len()) {
+        found.push(format!("secrets: {}, expected 1 to {SECRETS_MAX}", secrets.len()));
+    }
+    for (index, secret) in secrets.iter().enumerate() {
+        if secret_bytes(secret).is_none() {
+            found.push(format!(
+                "secrets: number {}: expected {SECRET_PREFIX} and the base64 of {} to {} random bytes, e.g. of: printf whsec_; \
+                 openssl rand -base64 32",
+                index + 1,
+                SECRET_BYTES.start(),
+                SECRET_BYTES.end()
+            ));
         }
+    }
+    found
+}
+
+/// What is wrong with the address of one who gets signed calls.
+pub(super) fn url_complaint(url: &WebhookUrl, allow_http: bool) -> Option<&'static str> {
+    const EXPECTED: &str = "expected https://, or http:// for a loopback address or with allow_http = true";
+    let Ok(url) = Url::parse(url.expose()) else { return Some("is not a url") };
+    match url.scheme() {
+        _ if !url.username().is_empty() || url.password().is_some() => {
+            Some("has a user, expected an address without one: the signature shows who sends")
+        }
+        _ if url.fragment().is_some() => Some("has a fragment, expected an address without one"),
+        "https" => None,
+        "http" if is_here(&url) || allow_http => None,
+        _ => Some(EXPECTED),
     }
 }
 

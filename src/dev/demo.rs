@@ -53,6 +53,7 @@ pub(super) async fn create(settings: &Settings) -> Result<(), StackError> {
         warm: false,
         needs: None,
         limit_by: None,
+        challenge: None,
         releases: Vec::new(),
         rollover_to: None,
     };

@@ -6,6 +6,7 @@
 pub mod announcement;
 pub mod balance;
 pub(crate) mod buyer;
+pub mod challenge;
 pub(crate) mod currency;
 pub(crate) mod decimal;
 pub mod drops;

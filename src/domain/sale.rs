@@ -1,5 +1,6 @@
 //! A sale: what is sold, when, to whom; and whether a request may try right now.
 
+use super::challenge::Challenge;
 use super::drops::SalesDrop;
 use super::ids::SaleId;
 use super::needs::Needs;
@@ -142,6 +143,9 @@ pub struct Sale {
     /// it out, and such a copy must not be read.
     #[serde(deserialize_with = "Option::deserialize")]
     pub needs: Option<Arc<Needs>>,
+    /// What a buyer passes before a purchase token is issued; none: nothing. Not left out of a cached copy, as with `needs`.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub challenge: Option<Challenge>,
     /// The drop that it belongs to, from its creation on; none: it is a plain sale. Cached by builds that had none: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_drop: Option<Arc<SalesDrop>>,
@@ -183,15 +187,18 @@ impl Sale {
             hidden: false,
             version: 1,
             needs: None,
+            challenge: None,
             in_drop: None,
             sale_id,
         }
     }
 
-    /// Which purchases it takes. A sale with a waiting room takes tokens: they are issued to released buyers only.
+    /// Which purchases it takes. A sale with a waiting room or a challenge takes tokens: they are issued only to buyers who were released
+    /// from the one, and have passed the other.
     #[must_use]
     pub const fn door(&self) -> SaleDoor {
-        if self.token_required || self.waiting_room { SaleDoor::Token } else { SaleDoor::Open }
+        let needs_token = self.token_required || self.waiting_room || self.challenge.is_some();
+        if needs_token { SaleDoor::Token } else { SaleDoor::Open }
     }
 
     /// The field `door` of its `meta`, which the reserve script obeys: which purchases it takes, and who counts as one buyer. A script that
@@ -251,6 +258,20 @@ pub(crate) mod tests {
         assert_eq!(sale(SaleStatus::Paused).entry(50), P1Entry::Paused);
         assert_eq!(sale(SaleStatus::Paused).entry(250), P1Entry::Ended);
         assert_eq!(sale(SaleStatus::Closed).entry(50), P1Entry::Ended);
+    }
+
+    #[test]
+    fn what_needs_a_token_has_the_door_for_tokens() {
+        let plain = sale(SaleStatus::Warmed);
+        assert_eq!(plain.door(), SaleDoor::Open);
+        for needing in [
+            Sale { token_required: true, ..plain.clone() },
+            Sale { waiting_room: true, ..plain.clone() },
+            Sale { challenge: Some(Challenge::Pow(1)), ..plain.clone() },
+            Sale { challenge: Some(Challenge::Unknown), ..plain.clone() },
+        ] {
+            assert_eq!(needing.door(), SaleDoor::Token);
+        }
     }
 
     #[test]

@@ -14,6 +14,7 @@ pub(crate) mod cursors;
 pub(crate) mod extract;
 mod framing;
 pub(crate) mod language;
+pub(crate) mod new_challenge;
 mod open_files;
 pub(crate) mod openapi;
 pub mod problem;

@@ -35,6 +35,8 @@ pub(crate) struct ProblemBody {
     field: Option<String>,
     /// The sale of a drop that has this field.
     sale_id: Option<String>,
+    /// The challenge to solve, of P1-Q4.
+    challenge: Option<super::new_challenge::NewChallenge>,
 }
 
 /// A problem; `code` says which, `Retry-After` when to come back.

@@ -5,6 +5,7 @@
 
 use super::answers;
 use super::language::{Detail, Language};
+use super::new_challenge::NewChallenge;
 pub use super::problem_kinds::Kind;
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::needs::Needs;
@@ -42,6 +43,7 @@ pub(crate) struct Problem {
     needs: Option<Arc<Needs>>,
     /// The field that cannot be used, and the sale of a drop that has it.
     field: Option<Box<(String, Option<SaleId>)>>,
+    challenge: Option<Box<NewChallenge>>,
     /// Each answer has one of these, the first to the last. Small, because the future of each request holds problems.
     retry_after_s: Option<(NonZeroU32, u32)>,
 }
@@ -68,6 +70,8 @@ struct ProblemDocument<'a> {
     field: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     sale_id: Option<&'a SaleId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    challenge: Option<&'a NewChallenge>,
 }
 
 /// The call that was answered, as a URI: what a person quotes to find its log lines.
@@ -81,8 +85,8 @@ impl Serialize for CallUrn {
 
 impl From<Kind> for Problem {
     fn from(kind: Kind) -> Self {
-        let problem =
-            Self { kind, detail: None, about: None, remaining: None, needs: None, field: None, retry_after_s: None };
+        let (detail, about, remaining, needs, field, challenge) = (None, None, None, None, None, None);
+        let problem = Self { kind, detail, about, remaining, needs, field, challenge, retry_after_s: None };
         match kind.status() {
             423 | 425 | 429 | 503 | 504 => problem.retry_within_s(RETRY_SOON_S),
             _ => problem,
@@ -149,6 +153,13 @@ impl Problem {
         self
     }
 
+    /// Adds the challenge to solve.
+    #[must_use]
+    pub(crate) fn challenge(mut self, challenge: NewChallenge) -> Self {
+        self.challenge = Some(Box::new(challenge));
+        self
+    }
+
     /// Says when to come back, seconds.
     #[must_use]
     pub(crate) fn retry_after_s(self, seconds: u64) -> Self {
@@ -181,6 +192,7 @@ impl Problem {
             needs: self.needs.as_deref(),
             field: field.map(|(field, _)| field.as_str()),
             sale_id: field.and_then(|(_, sale)| sale.as_ref()),
+            challenge: self.challenge.as_deref(),
         };
         let mut answer = HttpResponse::build(kind.http_status());
         answers::count_problem(kind);

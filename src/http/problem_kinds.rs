@@ -41,6 +41,7 @@ problems! {
     NotEntitled = P1Entry::NotEntitled.code(), 403, "This sale is for certain buyers only", "该活动仅限符合条件的买家";
     PassInvalid = "PASS_INVALID", 403, "The pass is not valid for this purchase", "通行证无效";
     Blocked = P1Entry::Blocked.code(), 403, "You may not buy here", "您已被限制购买";
+    RiskRefused = P1Entry::RiskRefused.code(), 403, "The shop does not let you buy here", "商店未允许您购买";
     NoSuchRoute = "NO_SUCH_ROUTE", 404, "There is nothing at this address", "该地址不存在";
     SaleNotFound = P1Entry::NotFound.code(), 404, "There is no such sale", "活动不存在";
     NoWaitingRoom = "NO_WAITING_ROOM", 404, "This sale has no waiting room; buy at once", "该活动无需排队，可直接购买";
@@ -68,6 +69,7 @@ problems! {
     PlaceWaiting = "PLACE_WAITING", 425, "It is not your turn yet", "尚未轮到您，请继续排队";
     PlaceRequired = "PLACE_REQUIRED", 428, "This sale has a waiting room; take a place first", "该活动需要先排队";
     TokenRequired = "TOKEN_REQUIRED", 428, "This sale needs a purchase token", "该活动需要购买令牌";
+    Challenge = P1Entry::Challenge.code(), 428, "Solve the challenge, then ask for the token again", "请先完成验证，再重新领取令牌";
     RateLimited = "RATE_LIMITED", 429, "Too many requests, slow down", "请求过于频繁，请稍后再试";
     Internal = "INTERNAL", 500, "Something went wrong on our side", "服务内部错误";
     Loading = P1Entry::Loading.code(), 503, "Busy, try again", "系统繁忙，请重试";

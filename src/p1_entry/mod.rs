@@ -7,6 +7,7 @@ pub mod access_tokens;
 pub mod auto_warm;
 pub(crate) mod block_list;
 pub mod catalog;
+pub(crate) mod challenge;
 pub(crate) mod entitlement;
 mod forgery_budget;
 pub mod http;

@@ -14,6 +14,7 @@ use crate::p1_entry::access_tokens::{Authenticator, KeyHealth};
 use crate::p1_entry::auto_warm::AutoWarm;
 use crate::p1_entry::block_list::{BlockList, BlockListRefresher, BuyerChecks};
 use crate::p1_entry::catalog::{Catalog, CatalogHandles};
+use crate::p1_entry::challenge::Challenges;
 use crate::p1_entry::entitlement::Entitlements;
 use crate::p1_entry::http::{self, PublicApi, RequestBounds, Waiters};
 use crate::p1_entry::key_set::KeySetRefresher;
@@ -115,12 +116,13 @@ pub(super) async fn run(context: RoleContext, endpoint: PublicEndpoint) -> Resul
     let buyers = endpoint.buyer_checks(&blocks, &limits);
     let replays = Replays::new(ledger_reads.clone(), shards);
     let admission = Admission::new(tokens.clone(), buyers.clone(), guard.clone(), overload.clone());
+    let judged = (buyers.clone(), challenges(&settings)?);
     let refreshers = endpoint.key_refreshers(&settings, &stopper);
     let public = Arc::new(PublicApi {
         auth: endpoint.auth,
         entitlements: endpoint.entitlements,
         purchasing: Purchasing::new(catalog.clone(), admission, replays, reserve, ids.clone()),
-        token_issuer: PurchaseTokenIssuer::new(catalog.clone(), rooms.clone(), buyers.clone(), ids.clone(), tokens),
+        token_issuer: PurchaseTokenIssuer::new(catalog.clone(), rooms.clone(), judged, ids.clone(), tokens),
         rooms: RoomEntrance::new(catalog.clone(), buyers, rooms.clone()),
         statuses: Statuses::start(ledger_reads.clone(), read, filter.clone(), shards, &stopper),
         my_orders: MyOrders::start(servers.fulfil_context(&settings), catalog.clone(), ledger_reads, limits),
@@ -156,6 +158,11 @@ pub(super) async fn run(context: RoleContext, endpoint: PublicEndpoint) -> Resul
     });
     tasks.until_ended().await;
     Ok(())
+}
+
+/// What sales put to buyers before a token; the certificates of the risk service are read here.
+fn challenges(settings: &Settings) -> Result<Challenges, RoleError> {
+    Challenges::start(settings).map_err(|error| RoleError::Config(vec![error.to_string()]))
 }
 
 /// Keeps what the process remembers of the database up to date.

@@ -2,6 +2,7 @@
 
 use super::control::SaleControl;
 use super::control_error::SaleControlError;
+use crate::domain::challenge::Challenge;
 use crate::domain::drops::SalesDrop;
 use crate::domain::ids::{DropId, SaleId};
 use crate::domain::needs::Needs;
@@ -60,6 +61,9 @@ struct DropSale {
     /// What a buyer needs; null: nothing.
     #[schema(value_type = Option<Object>)]
     needs: Option<Arc<Needs>>,
+    /// What a buyer passes before a purchase token is issued; null: nothing.
+    #[schema(value_type = Option<String>)]
+    challenge: Option<Challenge>,
     /// Units that come while it sells, in the order of their times.
     releases: Vec<ReleaseForm>,
     /// The sale that gets what is unsold at its end; null: none does.
@@ -102,6 +106,7 @@ impl DropSale {
             limit_returns: sale.payment.is_some_and(|terms| terms.limit_returns),
             hidden: sale.hidden,
             needs: sale.needs.clone(),
+            challenge: sale.challenge,
             releases: shown_releases(&known.timetable.releases),
             rollover_to: known.timetable.rollover_to.clone(),
         }

@@ -163,6 +163,7 @@ impl SaleControl {
 fn terms(sale: &Sale, released: i64) -> impl PartialEq + '_ {
     let stock = sale.granted - released;
     let what = (&sale.sale_id, &sale.product_id, &sale.title, sale.price_cents, &sale.currency, stock);
-    let how = (sale.policy, sale.token_required, sale.waiting_room, sale.payment, &sale.needs, sale.limit_by);
-    (what, how, sale.starts_at_ms, sale.ends_at_ms)
+    let how = (sale.policy, sale.token_required, sale.waiting_room, sale.payment);
+    let who = (&sale.needs, sale.limit_by, sale.challenge);
+    (what, how, who, sale.starts_at_ms, sale.ends_at_ms)
 }

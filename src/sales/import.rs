@@ -210,6 +210,7 @@ fn of_sale(
             ("pay_grace_s", json!(sale.payment.map(|terms| terms.pay_grace_s))),
             ("needs", json!(sale.needs.as_deref())),
             ("limit_by", json!(sale.limit_by)),
+            ("challenge", json!(sale.challenge)),
             ("limit_returns", json!(sale.payment.map(|terms| terms.limit_returns))),
             ("releases", json!(releases)),
             ("rollover_to", json!(plan.rollover_to)),

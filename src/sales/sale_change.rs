@@ -3,7 +3,7 @@
 //! Everything about a start is settled [`START_SETTLED_S`] before it. By then every cached copy of a sale has ended, and a
 //! change whose process died between the database and Redis is mended. So buyers get at the start what they were shown.
 
-use super::forms::{NewSaleForm, OrNone, RescheduleForm, SaleEditForm};
+use super::forms::{ChallengeOrNone, NewSaleForm, OrNone, RescheduleForm, SaleEditForm};
 use crate::domain::sale::{Sale, SaleStatus};
 use crate::http::bad_form::BadForm;
 use chrono::{DateTime, SecondsFormat};
@@ -152,6 +152,7 @@ impl SaleEditForm {
         new.pay_grace_s = edit.pay_grace_s.unwrap_or(new.pay_grace_s);
         // A sale that loses its payment step loses this with it, unless both are asked for: that is a mistake.
         new.limit_returns = edit.limit_returns.unwrap_or(new.limit_returns && new.pay_within_s.is_some());
+        new.challenge = edit.challenge.map_or(new.challenge, |ChallengeOrNone(challenge)| challenge);
         let checked = new.draft()?;
         let unchanged = sale.clone();
         Ok(Sale {
@@ -163,6 +164,7 @@ impl SaleEditForm {
             token_required: checked.token_required,
             waiting_room: checked.waiting_room,
             payment: checked.payment,
+            challenge: checked.challenge,
             ..unchanged
         })
     }
@@ -193,9 +195,10 @@ impl RescheduleForm {
             return Err(END_PAST.into());
         }
         let times = |unix_ms| DateTime::from_timestamp_millis(unix_ms).unwrap_or_default();
-        // Its price and its currency may be from before there was a rule for them; times can be moved all the same.
-        let currency = "CNY".to_owned();
-        let terms = NewSaleForm { pay_within_s: None, limit_returns: false, currency, ..NewSaleForm::of(sale) };
+        // Its price and its currency may be from before there was a rule for them, its challenge a later version's; times can be moved all the same.
+        let (currency, challenge) = ("CNY".to_owned(), None);
+        let terms =
+            NewSaleForm { pay_within_s: None, limit_returns: false, currency, challenge, ..NewSaleForm::of(sale) };
         let new = NewSaleForm { starts_at: times(starts_at_ms), ends_at: times(ends_at_ms), ..terms };
         new.draft()?;
         Ok(Sale { starts_at_ms, ends_at_ms, ..sale.clone() })

@@ -12,6 +12,7 @@
 //! | any other program | run to its end `programs`; killed and started again `supervised` |
 //! | a browser | `processes/browser` |
 //! | a receiver of webhooks, events or traces | `outside/hook_receiver`, `downstream`, `collector` |
+//! | the shop's risk service, in every mood | `outside/risk_shop` |
 //! | any other HTTP server | `outside/http_server` |
 //! | a login service, or its keys | `outside/login_service`, `issuer` |
 //! | alerts that fire | `outside/prometheus` |

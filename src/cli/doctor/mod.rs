@@ -11,6 +11,7 @@ mod machine;
 mod mysql;
 mod rabbitmq;
 mod redis;
+mod risk;
 mod settings;
 
 use crate::cli::failure::{Failure, INCONSISTENT};
@@ -59,6 +60,7 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, args: &DoctorArgs) -> 
         checks.extend(access::mysql(&servers, settings.mysql.urls_in_use()).await);
         checks.extend(mysql::ended_sales(&servers.rows.books, settings.p5_reconcile.auto_close_after_s).await);
         checks.push(events::webhooks(&servers.rows.webhooks, &settings).await);
+        checks.extend(risk::check_risk(&servers.rows.sales, &settings.risk).await);
     }
     checks.push(events::published(&settings));
     checks.extend(keys::check_keys(&settings).await);

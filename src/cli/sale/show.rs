@@ -165,6 +165,7 @@ fn tables(shown: &SaleDetail) {
             ["token required".to_owned(), if sale.token_required { "yes" } else { "no" }.to_owned()],
             ["waiting room".to_owned(), if sale.waiting_room { "yes" } else { "no" }.to_owned()],
             ["a buyer needs".to_owned(), needs(sale)],
+            ["challenge".to_owned(), sale.challenge.map_or_else(|| "none".to_owned(), |of| of.to_string())],
             ["payment".to_owned(), payment(sale.payment)],
             ["grants".to_owned(), shown.grants.join(", ")],
             ["releases".to_owned(), if shown.releases.is_empty() { "none".to_owned() } else { releases.join(", ") }],

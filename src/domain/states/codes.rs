@@ -70,6 +70,8 @@ states! {
         Overloaded = "P1-S8", "OVERLOADED", "a bound on queues or backlog is reached: retry later";
         NotEntitled = "P1-Q1", "NOT_ENTITLED", "the sale needs a fact or a pass that the buyer did not show";
         Blocked = "P1-Q2", "BLOCKED", "an operator has blocked the buyer";
+        Challenge = "P1-Q4", "CHALLENGE", "the sale has a challenge that the buyer has not solved: no token yet";
+        RiskRefused = "P1-Q5", "RISK_REFUSED", "the shop's risk service refused the buyer a token";
     }
 }
 

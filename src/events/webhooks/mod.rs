@@ -17,6 +17,7 @@ mod figures;
 pub(crate) mod forms;
 mod receiver;
 pub mod rows;
+pub(crate) mod signer;
 mod subscribed;
 
 use crate::config::{Settings, WebhookDelivery};

@@ -4,18 +4,14 @@
 //! are not followed, and the body of an answer is not read. A crash in between leaves the row due.
 //! Connections are kept for the next tries. A try whose connection ends before the answer is sent once more at once, under the same id.
 
-use crate::config::{Webhook, WebhookDelivery, webhook_secret_bytes};
-use crate::domain::webhook::{message_id, payload, signed_content};
+use crate::config::{Webhook, WebhookDelivery};
+use crate::domain::webhook::{message_id, payload};
 use crate::events::webhooks::rows::DueDelivery;
-use crate::http::client::{
-    CONTENT_TYPE, HeaderMap, HeaderName, Method, OutgoingCall, OutgoingClient, RETRY_AFTER, StatusCode, advised,
-};
+use crate::events::webhooks::signer::MessageSigner;
+use crate::http::client::{HeaderMap, OutgoingCall, OutgoingClient, RETRY_AFTER, StatusCode, advised};
 use crate::http::times::shown_time;
 use crate::runtime::now_ms;
 use crate::store::tls::Trust;
-use aws_lc_rs::hmac;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use chrono::DateTime;
 use sha2::{Digest, Sha256};
 use std::time::Duration;
@@ -56,23 +52,6 @@ impl FailedTry {
     }
 }
 
-/// The secrets of a webhook; all of them sign, so that a receiver may change from one to the next.
-struct MessageSigner(Vec<hmac::Key>);
-
-impl MessageSigner {
-    fn new(webhook: &Webhook) -> Self {
-        let bytes = webhook.secrets.all().iter().filter_map(webhook_secret_bytes);
-        Self(bytes.map(|bytes| hmac::Key::new(hmac::HMAC_SHA256, &bytes)).collect())
-    }
-
-    /// The value of `webhook-signature`.
-    fn signatures(&self, message_id: &str, timestamp_s: i64, body: &[u8]) -> String {
-        let content = signed_content(message_id, timestamp_s, body);
-        let one = |key: &hmac::Key| format!("v1,{}", STANDARD.encode(hmac::sign(key, &content)));
-        self.0.iter().map(one).collect::<Vec<_>>().join(" ")
-    }
-}
-
 /// Where the events of a webhook go.
 pub(crate) struct Receiver {
     client: OutgoingClient,
@@ -86,7 +65,7 @@ impl Receiver {
         let url = Url::parse(webhook.url.expose()).map_err(|error| error.to_string())?;
         let client = OutgoingClient::new(url, trust, of.in_flight_each_max.into());
         let deadline = Duration::from_millis(of.deadline_ms);
-        Ok(Self { client, signer: MessageSigner::new(webhook), deadline })
+        Ok(Self { client, signer: MessageSigner::new(webhook.secrets.all()), deadline })
     }
 
     /// Sends a delivery once.
@@ -107,15 +86,7 @@ impl Receiver {
         let body = payload(&delivery.event_key, &shown_time(delivery.created_at_ms), &delivery.body);
         let event_hash = Sha256::new().chain_update(&delivery.event_key).chain_update(&delivery.body).finalize();
         let id = message_id(delivery.request_id, &event_hash);
-        let timestamp_s = now_ms() / 1000;
-        let signatures = self.signer.signatures(&id, timestamp_s, &body);
-        let headers = vec![
-            (CONTENT_TYPE, "application/json".to_owned()),
-            (HeaderName::from_static("webhook-id"), id),
-            (HeaderName::from_static("webhook-timestamp"), timestamp_s.to_string()),
-            (HeaderName::from_static("webhook-signature"), signatures),
-        ];
-        OutgoingCall { method: Method::POST, headers, body: body.into() }
+        self.signer.call(id, now_ms() / 1000, body)
     }
 }
 
@@ -146,24 +117,6 @@ fn pause_of(value: &str, now_ms: i64) -> Option<Duration> {
 mod tests {
     use super::*;
     use crate::http::client::HeaderValue;
-
-    fn signer(secrets: &[&str]) -> MessageSigner {
-        let webhook = serde_json::json!({ "name": "a", "url": "https://h/", "secrets": secrets, "events": [] });
-        MessageSigner::new(&serde_json::from_value(webhook).unwrap())
-    }
-
-    /// The example that the libraries of the standard test themselves with.
-    #[test]
-    fn the_signature_is_that_of_the_standard() {
-        let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
-        let id = "msg_p5jXN8AQM9LWM0D4loKWxJek";
-        let body = br#"{"test": 2432232314}"#;
-        let expected = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=";
-        assert_eq!(signer(&[secret]).signatures(id, 1_614_265_330, body), expected);
-        let both = signer(&["whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD", secret]).signatures(id, 1_614_265_330, body);
-        assert_eq!(both.split(' ').map(|one| &one[..3]).collect::<Vec<_>>(), ["v1,", "v1,"]);
-        assert!(both.ends_with(expected) && !both.starts_with(expected), "{both}");
-    }
 
     #[test]
     fn each_answer_has_its_meaning() {

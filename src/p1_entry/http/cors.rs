@@ -12,12 +12,14 @@ use actix_web::http::header::{
 use actix_web::middleware::Condition;
 
 /// Request headers that the API reads, beside those every page may send.
-const READ: [HeaderName; 6] = [
+const READ: [HeaderName; 8] = [
     ACCEPT_LANGUAGE,
     AUTHORIZATION,
     CONTENT_TYPE,
     HeaderName::from_static("idempotency-key"),
+    HeaderName::from_static("seckill-pass"),
     HeaderName::from_static("seckill-place"),
+    HeaderName::from_static("seckill-solution"),
     HeaderName::from_static("x-request-id"),
 ];
 /// Answer headers that a client acts on, beside those every page may read.

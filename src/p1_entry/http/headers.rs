@@ -1,12 +1,13 @@
-//! The head of a request: the buyer, the purchase token, the ticket of a place, the order in the path. A header given twice is
+//! The head of a request: the buyer, the purchase token, the ticket of a place, a solution, where it comes from, the order in the path. A header given twice is
 //! refused, because two readers could take two different values.
 
 use super::state::PublicApi;
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::http::problem::{Kind, Problem};
+use crate::p1_entry::challenge::risk::SeenCaller;
 use crate::p1_entry::entitlement::ShownFacts;
 use actix_web::dev::Payload;
-use actix_web::http::header::HeaderMap;
+use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 use actix_web::{FromRequest, HttpRequest, web};
 use std::future::{Ready, ready};
 
@@ -51,6 +52,47 @@ impl FromRequest for PlaceTicket {
 
     fn from_request(request: &HttpRequest, _payload: &mut Payload) -> Self::Future {
         ready(single(request.headers(), "seckill-place").map(|ticket| Self(ticket.map(str::to_owned))))
+    }
+}
+
+/// Longest text of a header that is handed on, characters.
+const SEEN_CHARS_MAX: usize = 512;
+
+/// What a call for a purchase token may send beside the buyer.
+pub(super) struct TokenHeaders {
+    pub(super) ticket: Option<String>,
+    /// The solution of a proof of work.
+    pub(super) solution: Option<String>,
+    /// Only where there is a risk service, which wants to know.
+    pub(super) seen: Option<Box<SeenCaller>>,
+}
+
+impl FromRequest for TokenHeaders {
+    type Error = Problem;
+    type Future = Ready<Result<Self, Problem>>;
+
+    fn from_request(request: &HttpRequest, _payload: &mut Payload) -> Self::Future {
+        let header = |name| single(request.headers(), name).map(|text| text.map(str::to_owned));
+        let public = request.app_data::<web::Data<PublicApi>>();
+        let wanted = public.is_some_and(|public| public.token_issuer.asks_about_callers());
+        ready(header("seckill-place").and_then(|ticket| {
+            let solution = header("seckill-solution")?;
+            Ok(Self { ticket, solution, seen: wanted.then(|| Box::new(seen(request))) })
+        }))
+    }
+}
+
+/// Where a request comes from. Texts are cut, and left out where they are none: they are hints.
+fn seen(request: &HttpRequest) -> SeenCaller {
+    let cut = |value: &HeaderValue| {
+        let text = std::str::from_utf8(value.as_bytes()).ok()?;
+        Some(text.chars().take(SEEN_CHARS_MAX).collect::<String>())
+    };
+    let last = |name: HeaderName| request.headers().get_all(name).last().and_then(cut);
+    SeenCaller {
+        address: request.peer_addr().map(|peer| peer.ip()),
+        forwarded_for: last(HeaderName::from_static("x-forwarded-for")),
+        user_agent: last(USER_AGENT),
     }
 }
 

@@ -1,6 +1,7 @@
 //! `GET /v1/sales` and `GET /v1/sales/{sale_id}`.
 
 use super::state::PublicApi;
+use crate::domain::challenge::Challenge;
 use crate::domain::needs::Needs;
 use crate::domain::policy::LimitBy;
 use crate::domain::sale::Sale;
@@ -39,6 +40,7 @@ pub(super) struct SaleInfo {
     /// Who counts as one buyer for the limit: `account`, or `person`, the fact `person` of the access token or of a pass.
     #[schema(value_type = String, example = "account")]
     limit_by: LimitBy,
+    /// Whether a purchase needs a purchase token: `POST …/tokens`. A sale with a waiting room needs one, too.
     token_required: bool,
     /// Whether a purchase token needs a place in the waiting room that was released: `POST …/places`.
     waiting_room: bool,
@@ -47,6 +49,9 @@ pub(super) struct SaleInfo {
     /// What a buyer needs: of each fact one of its values, and with `pass` a pass, sent as `Seckill-Pass`; null: nothing.
     #[schema(value_type = Option<Object>, example = json!({ "tier": ["gold", "platinum"], "pass": true }))]
     needs: Option<Arc<Needs>>,
+    /// What a buyer passes at `POST …/tokens`: `pow:N`, a proof of work of N zero bits; `hook`, a check by the shop; null: nothing.
+    #[schema(value_type = Option<String>, example = "pow:18")]
+    challenge: Option<Challenge>,
     /// READY, SOLD_OUT, NOT_STARTED, ENDED, PAUSED or LOADING.
     #[schema(example = "READY")]
     state: &'static str,
@@ -77,10 +82,11 @@ impl SaleInfo {
             ends_at: shown_time(sale.ends_at_ms),
             per_user_limit: sale.policy.limit(),
             limit_by: sale.limit_by,
-            token_required: sale.token_required,
+            token_required: sale.token_required || sale.challenge.is_some(),
             waiting_room: sale.waiting_room,
             pay_within_s: sale.payment.map(|terms| terms.pay_within_s),
             needs: sale.needs.clone(),
+            challenge: sale.challenge,
             state: state.label(),
             code: state.code(),
             remaining,

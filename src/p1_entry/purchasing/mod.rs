@@ -13,7 +13,7 @@ mod token_issue;
 
 pub(crate) use admission::Admission;
 pub use replay::Replays;
-pub(crate) use token_issue::PurchaseTokenIssuer;
+pub(crate) use token_issue::{PurchaseTokenIssuer, TokenCall};
 
 use super::catalog::Catalog;
 use super::entitlement::ShownFacts;

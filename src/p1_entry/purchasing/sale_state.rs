@@ -52,6 +52,8 @@ pub(super) fn refusal(view: &SaleView, now: i64) -> Option<Problem> {
         P1Entry::Overloaded => Kind::Overloaded.into(),
         P1Entry::NotEntitled => Kind::NotEntitled.into(),
         P1Entry::Blocked => Kind::Blocked.into(),
+        P1Entry::Challenge => Kind::Challenge.into(),
+        P1Entry::RiskRefused => Kind::RiskRefused.into(),
     };
     count(State::P1(state), 1);
     Some(problem)

@@ -126,7 +126,9 @@ impl RoomEntrance {
             | P1Entry::NotFound
             | P1Entry::Overloaded
             | P1Entry::NotEntitled
-            | P1Entry::Blocked => None,
+            | P1Entry::Blocked
+            | P1Entry::Challenge
+            | P1Entry::RiskRefused => None,
         };
         over.map_or(Ok(view), |(state, kind)| {
             count(State::P1(state), 1);

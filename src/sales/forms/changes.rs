@@ -1,5 +1,6 @@
 //! Changes of a sale that exists, and a new one with its terms. What may be changed when: `sale_change`.
 
+use super::challenge::{self, ChallengeOrNone};
 use super::new_sale::NewSaleForm;
 use crate::domain::ids::SaleId;
 use crate::domain::instant;
@@ -61,6 +62,11 @@ pub(crate) struct SaleEditForm {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "true|false", help = LIMIT_RETURNS_HELP)]
     pub(crate) limit_returns: Option<bool>,
+    /// What a buyer passes before a purchase token is issued: `pow:N` or `hook`; null: nothing.
+    #[serde(default, deserialize_with = "challenge::given", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, example = "pow:18")]
+    #[arg(long, value_name = "CHALLENGE|none", help = challenge::EDIT_HELP, value_parser = challenge::or_none)]
+    pub(crate) challenge: Option<ChallengeOrNone>,
     /// Whether units are asked for, which an edit does not change: the refusal says what does.
     #[serde(default, deserialize_with = "came", skip_serializing)]
     #[schema(ignore)]

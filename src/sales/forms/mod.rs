@@ -1,5 +1,6 @@
 //! What operators say about sales, and the rules for it. The command line and the admin API read the same ones.
 
+mod challenge;
 mod changes;
 mod drop_edit;
 mod import;
@@ -10,6 +11,7 @@ mod payment_rules;
 mod timetable;
 mod units;
 
+pub(crate) use challenge::ChallengeOrNone;
 pub(crate) use changes::{CloneForm, OrNone, RescheduleForm, SaleEditForm};
 pub(crate) use drop_edit::DropEditForm;
 pub(crate) use import::{Import, ImportEntry, ImportProblem, Place};

@@ -1,5 +1,6 @@
 //! A new sale, and the rules for it.
 
+use super::challenge;
 use super::needs::{self, GivenNeeds};
 use super::timetable::{ReleaseForm, planned_releases};
 use crate::domain::currency::is_in_use;
@@ -122,6 +123,12 @@ pub(crate) struct NewSaleForm {
     #[schema(value_type = Option<String>, example = "person")]
     #[arg(long, value_name = "WHO", help = LIMIT_BY_HELP)]
     pub(crate) limit_by: Option<LimitBy>,
+    /// What a buyer passes before a purchase token is issued: `pow:N` (proof of work, 1 to 24 zero bits) or `hook` (the shop's risk
+    /// service); nothing when left out. Purchases need a token then.
+    #[serde(default)]
+    #[schema(pattern = "^(pow:([1-9]|1[0-9]|2[0-4])|hook)$", example = "pow:18")]
+    #[arg(long, value_name = "CHALLENGE", help = challenge::HELP)]
+    pub(crate) challenge: Option<String>,
     /// Units that come while it sells, in the order of their times.
     #[serde(default)]
     #[schema(max_items = 32)]
@@ -184,13 +191,14 @@ impl NewSaleForm {
         ]
     }
 
-    /// Every rule that does not hold of a sale by itself, its needs' and its timetable's among them.
+    /// Every rule that does not hold of a sale by itself, those of its needs, its challenge and its timetable among them.
     pub(super) fn complaints(&self) -> Vec<BadForm> {
         let rules = self.rules().into_iter().chain(self.payment_rules());
         let broken = rules.filter(|(holds, ..)| !holds);
         let broken = broken.map(|(_, field, expected, chinese)| BadForm { field, expected, chinese });
         let needs = needs::checked(self.needs.clone()).err();
-        broken.chain(needs).chain(self.timetable().err()).collect()
+        let challenge = challenge::checked(self.challenge.as_deref()).err();
+        broken.chain(needs).chain(challenge).chain(self.timetable().err()).collect()
     }
 
     /// What an operator would say to create this sale again.
@@ -216,6 +224,7 @@ impl NewSaleForm {
             warm: false,
             needs: sale.needs.as_deref().map(needs::of),
             limit_by: Some(sale.limit_by),
+            challenge: sale.challenge.as_ref().map(ToString::to_string),
             releases: Vec::new(),
             rollover_to: None,
         }
@@ -243,6 +252,7 @@ impl NewSaleForm {
             return Err(BadForm { field, expected, chinese });
         }
         let needs = needs::checked(self.needs)?;
+        let challenge = challenge::checked(self.challenge.as_deref())?;
         Ok(Sale {
             sale_id: self.id,
             product_id: self.product,
@@ -267,6 +277,7 @@ impl NewSaleForm {
             version: 1,
             needs: needs.map(Arc::new),
             limit_by: self.limit_by.unwrap_or_default(),
+            challenge,
             in_drop: None,
         })
     }

@@ -84,6 +84,7 @@ impl SaleRows {
                     sales::pay_within_s.eq(row.pay_within_s),
                     sales::pay_grace_s.eq(row.pay_grace_s),
                     sales::limit_returns.eq(row.limit_returns),
+                    sales::challenge.eq(&row.challenge),
                 );
                 let rest = (
                     sales::starts_at.eq(row.starts_at),

@@ -11,6 +11,7 @@ mod lists;
 mod numbers;
 pub mod timetable;
 
+use crate::domain::challenge::Challenge;
 use crate::domain::grant_names::FIRST_GRANT;
 use crate::domain::ids::SaleId;
 use crate::domain::needs::Needs;
@@ -69,6 +70,7 @@ struct SaleRow {
     drop_id: Option<Vec<u8>>,
     needs: Option<String>,
     limit_by: String,
+    challenge: Option<String>,
 }
 
 impl SaleRow {
@@ -96,6 +98,7 @@ impl SaleRow {
             drop_id: sale.in_drop.as_ref().map(|drop| drop.drop_id.as_str().as_bytes().to_vec()),
             needs: sale.needs.as_ref().map(|needs| needs.text()),
             limit_by: sale.limit_by.code().to_owned(),
+            challenge: sale.challenge.as_ref().map(ToString::to_string),
         })
     }
 
@@ -140,6 +143,7 @@ impl SaleRow {
             hidden: self.hidden,
             version: self.version,
             needs: self.needs.map(|text| Arc::new(Needs::of_text(&text))),
+            challenge: self.challenge.as_deref().map(Challenge::of_text),
             in_drop,
         })
     }

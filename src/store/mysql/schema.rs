@@ -28,6 +28,7 @@ diesel::table! {
         drop_id -> Nullable<Binary>,
         needs -> Nullable<Varchar>,
         limit_by -> Varchar,
+        challenge -> Nullable<Varchar>,
     }
 }
 

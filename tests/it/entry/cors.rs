@@ -33,7 +33,7 @@ fn named_origins_get_exactly_what_the_api_uses_and_others_get_nothing() {
         let world = World::with(&[Api], &[&set]).await;
         let sale = world.sale("cors", 10, Some(1)).await;
         let orders = format!("/v1/sales/{sale}/orders");
-        let used = "authorization,content-type,idempotency-key,seckill-place,x-request-id,accept-language";
+        let used = "authorization,content-type,idempotency-key,seckill-pass,seckill-place,seckill-solution,x-request-id,accept-language";
 
         let allowed = preflight(&world, &orders, SHOP, ("POST", used)).await;
         assert_eq!((allowed.status, allowed.header("access-control-allow-origin")), (200, SHOP), "{allowed:?}");

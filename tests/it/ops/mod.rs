@@ -9,6 +9,7 @@ mod admin_roles;
 mod admin_tokens;
 mod alert_rules;
 mod archive;
+mod challenges;
 mod commands;
 mod configuration;
 mod doctor;

@@ -9,4 +9,5 @@ pub mod http_server;
 pub mod issuer;
 pub mod login_service;
 pub mod prometheus;
+pub mod risk_shop;
 pub mod sale_listener;

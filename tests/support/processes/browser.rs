@@ -20,6 +20,7 @@ const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 pub const ARROW_DOWN: &str = "\u{e015}";
 /// The Tab key.
 const TAB: &str = "\u{e004}";
+const ENTER: &str = "\u{e007}";
 
 /// A browser with one page, until it is dropped.
 pub struct Browser {
@@ -181,6 +182,11 @@ impl Browser {
     /// Waits until an element is there.
     pub async fn sees_element(&self, css: &str) {
         eventually(&format!("an element {css}"), async || self.find(css).await.is_some()).await;
+    }
+
+    /// Presses Enter on what has the focus.
+    pub async fn enter(&self) {
+        self.press(ENTER).await;
     }
 
     /// Presses a key, by its code of `WebDriver`.

@@ -1,7 +1,8 @@
 //! Alerts about the entry, fired by what they are about: a full room, a slow Redis, a replica down, orders that are not
-//! persisted.
+//! persisted, a risk service that is gone.
 
 use crate::support::outside::prometheus::Prometheus;
+use crate::support::outside::risk_shop::RiskShop;
 use crate::support::processes::programs::signal;
 use crate::support::processes::replicas::pair;
 use crate::support::world::{World, run_waiting, time_passes};
@@ -74,5 +75,34 @@ fn orders_that_are_not_persisted_are_paged() {
         stuck.resolves().await;
         drop(api);
         world.finish().await;
+    });
+}
+
+/// A token for a buyer of its own each tenth of a second, for ever.
+async fn asking(world: &World, sale: &SaleId) {
+    for n in 0u64.. {
+        let user = format!("asks-{n}");
+        tokio::join!(world.call_for_token(sale, &user, &[]), time_passes(100));
+    }
+}
+
+#[test]
+fn buyers_whom_a_risk_service_that_is_gone_does_not_judge_are_reported() {
+    run_waiting(async {
+        let mut shop = RiskShop::start().await;
+        let mut world = World::with(&[], &[]).await;
+        let sale = world.challenged("unjudged", "hook").await;
+        let [url, secrets] = shop.settings();
+        let api = world.api_process(&[&url, &secrets]).await;
+        let tower = Prometheus::over("alerts-risk", &[&api]).await;
+        let gone = tower.before("the risk service gone", &["SeckillRiskServiceFails"]).await;
+        assert_eq!(world.call_for_token(&sale, "judged", &[]).await.status, 201);
+        assert_eq!(api.metric("seckill_p1_entry_risk_breaker_open").await, Some(0.0));
+        shop.close();
+        gone.fires_during(asking(&world, &sale)).await;
+        assert_eq!(api.metric("seckill_p1_entry_risk_breaker_open").await, Some(1.0));
+        gone.resolves().await;
+        drop(api);
+        world.stop().await;
     });
 }

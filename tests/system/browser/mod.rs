@@ -1,6 +1,7 @@
 //! The console and the shop in a real Chromium.
 
 mod buyers;
+mod challenge;
 mod console;
 mod console_orders;
 mod console_sales;

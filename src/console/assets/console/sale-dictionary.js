@@ -1,6 +1,8 @@
 // The words of a sale's own life: [English, Chinese].
 
 export const saleWords = {
+  challenge: ['Challenge', '人机验证'],
+  'challenge-hint': ['Before a purchase token: pow:N (proof of work, N = 1 to 24), hook (the risk service), or nothing.', '领取购买令牌之前：pow:N（工作量证明，N 为 1 至 24）、hook（风控服务），或留空。'],
   hidden: ['hidden', '已隐藏'],
   'hidden-at-first': ['Hidden until it is published', '先隐藏，发布后可见'],
   save: ['Save', '保存'],

@@ -50,6 +50,7 @@ export function termInputs(prefix, sale) {
     currency: text({ maxlength: 3, value: currency, pattern: '[A-Z]{3}' }),
     payWithin: number({ min: 1, max: 2_592_000, value: sale?.payment?.pay_within_s ?? '' }),
     payGrace: number({ min: 0, max: 86_400, value: sale?.payment?.pay_grace_s ?? 30 }),
+    challenge: h('input', { type: 'text', pattern: 'pow:([1-9]|1[0-9]|2[0-4])|hook', autocomplete: 'off', spellcheck: 'false', value: sale?.challenge ?? '' }),
   };
   const token = check(`${prefix}-token`, t('token-required'), sale?.token_required ?? false);
   const room = check(`${prefix}-room`, t('waiting-room'), sale?.waiting_room ?? false);
@@ -74,12 +75,13 @@ export function termInputs(prefix, sale) {
     ],
     payment: [
       put('pay-within', t('pay-within'), inputs.payWithin, t('pay-within-hint')), put('pay-grace', t('pay-grace'), inputs.payGrace, t('pay-grace-hint')),
+      put('challenge', t('challenge'), inputs.challenge, t('challenge-hint')),
     ],
     checks: [token.element, room.element, returns.element],
     value: () => ({
       title: inputs.title.value, product: inputs.product.value, limit: numberOrNull(inputs.limit),
       price_cents: Math.round(Number(inputs.price.value) * scale()), currency: inputs.currency.value,
-      ...paymentTerms(), token_required: token.box.checked, waiting_room: room.box.checked,
+      ...paymentTerms(), token_required: token.box.checked, waiting_room: room.box.checked, challenge: inputs.challenge.value || null,
     }),
   };
 }

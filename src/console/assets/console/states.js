@@ -11,6 +11,8 @@ export const states = {
   'state-P1-S8': ['overloaded', '过载'],
   'state-P1-Q1': ['buyer lacks what the sale needs', '买家不符合要求'],
   'state-P1-Q2': ['buyer is blocked', '买家受限'],
+  'state-P1-Q4': ['challenge not solved', '未完成验证'],
+  'state-P1-Q5': ['refused by the risk service', '被商店风控拒绝'],
   'state-P2-R0': ['admitted', '预扣成功'],
   'state-P2-R1': ['duplicate buyer', '重复购买'],
   'state-P2-R2': ['sold out', '售罄'],

@@ -2,6 +2,7 @@
 // listening until the database has spoken.
 
 import { needed } from './needs.js';
+import { expectedTries, solve } from './solver.js';
 import { count, t } from './words.js';
 
 const TIMEOUT_MS = 10_000;
@@ -67,11 +68,31 @@ function whyNot({ status, body: { title, code, detail, needs } }, sale) {
   return title ?? String(status);
 }
 
+/** A purchase token, or the refusal. Who asks for a proof of work gets one, and a new one if it came too late. */
+async function purchaseToken(sale, { token, headers, report, signal }) {
+  for (;;) {
+    const issued = await persist(() => call('POST', `/v1/sales/${sale}/tokens`, { token, headers }), report);
+    const { challenge } = issued.body;
+    if (issued.status !== 428 || !challenge) return issued;
+    const expected = expectedTries(challenge.bits);
+    const detail = t('solving', { n: count(expected) });
+    report({ step: 'token', detail, solving: 0 });
+    try {
+      // How likely it would be solved by now: no try brings the next one nearer.
+      headers['Seckill-Solution'] = await solve(challenge, signal, (tries) => report({ solving: 1 - Math.exp(-tries / expected) }));
+    } catch (error) {
+      return { status: 0, body: { title: signal.aborted ? t('solving-stopped') : t('solving-failed', { why: error.message }) } };
+    } finally {
+      report({ step: 'token', solving: null });
+    }
+  }
+}
+
 /**
- * Buys one unit. `tell({step, detail, requestId, why})` gets every step: `place`, `token`, `asking`, `queued`, `refused`,
+ * Buys one unit. A proof of work is solved until `signal` is aborted. `tell({step, detail, solving, requestId, why})` gets every step: `place`, `token`, `asking`, `queued`, `refused`,
  * `unknown`. Returns the request id when somebody may still answer for it.
  */
-export async function buy(sale, token, tell) {
+export async function buy(sale, token, tell, signal) {
   const headers = {};
   if (sale.waiting_room) {
     tell({ step: 'place' });
@@ -83,7 +104,7 @@ export async function buy(sale, token, tell) {
     headers['Seckill-Place'] = ticket;
   }
   tell({ step: 'token' });
-  const issued = await persist(() => call('POST', `/v1/sales/${sale.sale_id}/tokens`, { token, headers }), tell);
+  const issued = await purchaseToken(sale.sale_id, { token, headers, report: tell, signal });
   if (issued.status !== 201) {
     tell({ step: 'refused', why: whyNot(issued, sale) });
     return null;

@@ -21,6 +21,7 @@ const wanted = { sale: asked.get('sale'), drop: asked.get('drop') };
 const state = { sales: [], sale: null, drop: null, orders: [], order: null, ahead: 0, crowd: { running: false, number: 0, progress: {} }, visitor: null, purchase: null, problem: null };
 let parts = null;
 let timer = 0;
+let solving = new AbortController();
 let askedOrders = 0;
 
 function kept() {
@@ -33,6 +34,7 @@ function kept() {
 const keep = () => sessionStorage.setItem(VISITOR, JSON.stringify({ visitor: state.visitor, purchase: state.purchase }));
 
 async function visit(member = false) {
+  solving.abort();
   const answer = await call('POST', '/shop/v1/visitors', { body: { member } });
   if (answer.status !== 200) throw new Error(answer.body.title ?? String(answer.status));
   Object.assign(state, { visitor: answer.body, purchase: null, orders: [], order: null });
@@ -54,9 +56,11 @@ function page() {
     title: h('h1', {}), price: h('p', { class: 'price num' }), limit: h('span', { class: 'badge' }), dropLimit: h('span', { class: 'badge', id: 'drop-limit' }), needs: h('span', { class: 'badge blue wrap', id: 'needs' }), lots: lotChooser(chooseLot), left: h('p', { id: 'left', class: 'small' }), terms: h('p', { id: 'terms', class: 'small quiet' }),
     have: h('p', { class: 'note warn', id: 'drop-have' }), lack: h('p', { class: 'note warn', id: 'lack' }), window: h('p', { id: 'window', class: 'small quiet' }),
     meter: h('span', {}), clockWords: h('span', { class: 'quiet' }), clock: h('strong', { id: 'clock' }), steps: h('ol', { class: 'steps', id: 'steps', 'aria-live': 'polite' }),
+    bar: h('progress', { id: 'solving', max: 1, 'aria-label': t('solving-bar') }), stop: h('button', { type: 'button', id: 'stop-solving', on: { click: () => solving.abort() } }, t('stop-solving')),
     who: h('p', { class: 'small quiet', id: 'visitor' }), problem: h('p', { class: 'note bad', role: 'alert', id: 'problem', hidden: true }),
     crowd: crowdPanel(() => state.sale, read), payment: paymentBox(readAgain),
   };
+  parts.solving = h('div', { class: 'solving', hidden: true }, parts.bar, parts.stop);
   parts.orders = orderList(parts.payment.told);
   document.title = t('shop');
   show(app,
@@ -68,7 +72,7 @@ function page() {
           h('div', { class: 'stock' }, h('div', { class: 'meter', 'aria-hidden': 'true' }, parts.meter), parts.left),
           h('div', {}, h('p', { class: 'clock' }, parts.clockWords, parts.clock), parts.window), h('div', { class: 'notes', 'aria-live': 'polite' }, parts.lack, parts.have), button, parts.terms)),
       h('div', { class: 'panels' },
-        h('section', { class: 'card panel' }, h('h2', {}, t('your-order')), h('p', { class: 'quiet' }, t('order-words')), parts.steps, parts.payment.element, h('div', { class: 'spread' }, parts.who, h('div', { class: 'row' }, other, member))),
+        h('section', { class: 'card panel' }, h('h2', {}, t('your-order')), h('p', { class: 'quiet' }, t('order-words')), parts.steps, parts.solving, parts.payment.element, h('div', { class: 'spread' }, parts.who, h('div', { class: 'row' }, other, member))),
         parts.orders.element, parts.crowd.element)));
 }
 
@@ -86,6 +90,15 @@ function draw() {
   parts.member.hidden = !visitor?.has_members;
   state.order = state.orders.find((order) => order.request_id === purchase?.requestId) ?? null;
   show(parts.steps, steps(purchase, state.order));
+  const isSolving = purchase?.step === 'token' && typeof purchase.solving === 'number';
+  // A button that vanishes under the keyboard hands on to the one that comes next, as soon as that can be pressed.
+  if (!isSolving && document.activeElement === parts.stop) parts.next = parts.button;
+  parts.solving.hidden = !isSolving;
+  parts.bar.value = isSolving ? purchase.solving : 0;
+  if (parts.next && !parts.next.disabled) {
+    parts.next.focus();
+    parts.next = null;
+  }
   parts.payment.update(state);
   parts.orders.update(state);
   parts.crowd.update(state);
@@ -182,15 +195,20 @@ async function listenFor(requestId) {
 async function press() {
   const mine = { sale: state.sale.sale_id, pays: state.sale.pay_within_s !== null, step: 'token', began: Date.now() };
   state.purchase = mine;
+  solving = new AbortController();
   draw();
   const requestId = await buy({ ...state.sale, drop_limit: state.drop?.limit ?? null }, state.visitor.token, (news) => {
     if (news.step) mine.detail = '';
     Object.assign(mine, news);
-    if (state.purchase === mine) {
-      keep();
-      draw();
+    if (state.purchase !== mine) return;
+    // How far a proof of work is changes often, and nothing else with it.
+    if (!news.step && news.solving !== undefined) {
+      parts.bar.value = news.solving;
+      return;
     }
-  });
+    keep();
+    draw();
+  }, solving.signal);
   read();
   if (requestId && state.purchase === mine) listenFor(requestId);
 }

@@ -252,6 +252,7 @@ pub const TABLES: [ArchiveTable; 13] = [
             ("drop_id", Utf8),
             ("needs", Is),
             ("limit_by", Is),
+            ("challenge", Is),
             ("created_at", Text),
         ],
         units: Some("stock"),
