@@ -4,6 +4,8 @@
 -- KEYS[1] meta, KEYS[2] buyers, KEYS[3] ledger
 -- ARGV[1] buyer, ARGV[2] pseudonym (empty: nothing is written, only counted), ARGV[3] cursor of the page ("0" begins), ARGV[4] records
 --         of a page, about
+-- A record ends in the buyer, or in the buyer, a TAB and the person where the sale limits by person; units are then the person's. Either of
+-- the two may be who is forgotten.
 -- Returns {cursor of the next page ("0": this was the last), 1 if the buyer had units here else 0, records of the buyer in the page,
 --         how many of them are queued}; {} when the sale is frozen, or its meta is lost
 --
@@ -24,12 +26,17 @@ local page = redis.call('HSCAN', KEYS[3], ARGV[3], 'COUNT', ARGV[4])
 local records, queued, writes = 0, 0, {}
 for i = 1, #page[2], 2 do
   local head, of = string.match(page[2][i + 1], '^(%a %d+ %d+ %d+ %d+ %S+ )(.*)$')
-  if of == user then
+  local account, person = string.match(of or '', '^([^\t]*)\t(.*)$')
+  if of == user or account == user or person == user then
     records = records + 1
     if string.sub(head, 1, 1) == 'Q' then
       queued = queued + 1
     else
-      writes[#writes + 1] = { page[2][i], head .. pseudonym }
+      local named = pseudonym
+      if account then
+        named = (account == user and pseudonym or account) .. '\t' .. (person == user and pseudonym or person)
+      end
+      writes[#writes + 1] = { page[2][i], head .. named }
     end
   end
 end

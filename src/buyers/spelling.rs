@@ -17,7 +17,7 @@ pub enum Spelling {
 }
 
 /// Fields of bodies whose value is a buyer.
-const BUYER_FIELDS: [&str; 4] = ["user", "user_id", "buyer", "sub"];
+const BUYER_FIELDS: [&str; 5] = ["user", "user_id", "buyer", "sub", "person"];
 
 /// A buyer's id as it can be spelled, and the pseudonym.
 #[derive(Debug, Clone)]
@@ -68,11 +68,12 @@ impl Names {
         let changed = match json_strings(text) {
             Some(strings) if spelling == Spelling::Body => self.in_json(text, &strings, |of, value| {
                 let is_buyers = of.is_none_or(|field| BUYER_FIELDS.contains(&field));
-                (is_buyers && value == self.id).then(|| self.pseudonym.clone())
+                if is_buyers { self.of_buyer(value) } else { None }
             }),
             Some(strings) => self.in_json(text, &strings, |of, value| {
-                if of.is_some_and(|field| BUYER_FIELDS.contains(&field)) && value == self.id {
-                    return Some(self.pseudonym.clone());
+                let named = of.filter(|field| BUYER_FIELDS.contains(field)).and_then(|_buyers| self.of_buyer(value));
+                if named.is_some() {
+                    return named;
                 }
                 let is_words = value.contains(char::is_whitespace) || value.starts_with(['{', '[']);
                 let renamed = is_words.then(|| self.renamed(Spelling::Words, value.as_bytes())).flatten();
@@ -81,6 +82,14 @@ impl Names {
             None => self.in_words(text),
         };
         changed.map(String::into_bytes)
+    }
+
+    /// A value that is a buyer, or a buyer and a person ([`crate::domain::buyer`]).
+    fn of_buyer(&self, value: &str) -> Option<String> {
+        let mut parts: Vec<&str> = value.split('\t').collect();
+        let is_named = parts.contains(&self.id.as_str());
+        parts.iter_mut().filter(|part| **part == self.id).for_each(|part| *part = &self.pseudonym);
+        is_named.then(|| parts.join("\t"))
     }
 
     fn in_json(
@@ -220,6 +229,10 @@ mod tests {
         assert_eq!(body("ann", event), event.replace(r#""user":"ann""#, r#""user":"forgotten-x""#));
         assert_eq!(body("PAID", event), "-", "a status is no buyer");
         assert_eq!(body("an", event), "-");
+        let of_person = r#"{"v":1,"user":"ann\tp 1"}"#;
+        assert_eq!(body("ann", of_person), r#"{"v":1,"user":"forgotten-x\tp 1"}"#);
+        assert_eq!(body("p 1", of_person), r#"{"v":1,"user":"ann\tforgotten-x"}"#);
+        assert_eq!(body("an", of_person), "-");
         assert_eq!(body("u\"4", r#"{"user": "u\"4"}"#), r#"{"user": "forgotten-x"}"#);
         let bundle = r#"{"sale":"s","orders":[["7","ann",1,2,3],["8","bob",1,2,3],["9","ann",1,2,3]]}"#;
         assert_eq!(body("ann", bundle), bundle.replace("\"ann\"", "\"forgotten-x\""));

@@ -206,7 +206,7 @@ impl Servers {
     /// What forgetting a buyer works with.
     pub(crate) fn buyer_forget(&self, settings: &Settings) -> BuyerForget {
         BuyerForget {
-            rows: ForgottenRows::new(self.db.clone()),
+            rows: ForgottenRows::new(self.db.clone()).patient(),
             sales: self.rows.sales.clone(),
             keys: self.redis.forgotten.clone(),
             sale_keys: self.redis.sale_keys.clone(),

@@ -1,6 +1,7 @@
 //! The sales and shards of Redis where a buyer can be named, and renaming there.
 //!
-//! Input: the buyer. Output: what was found or renamed. Reads the keys of every sale that the database or Redis knows, one home shard each.
+//! Input: the buyer. Output: what was found or renamed. Reads the keys of every sale that the database or Redis knows: of the home shard, and of
+//! each shard where the sale limits by person, because an account's records are then where its persons are.
 
 use super::{BuyerForget, ForgetError, Kept};
 use crate::buyers::rows::forgotten::Forgetting;
@@ -11,7 +12,7 @@ use std::collections::BTreeSet;
 
 /// Where a buyer can be named in Redis.
 pub(super) struct Places {
-    /// Every sale, with the buyer's home shard.
+    /// Every sale, with each shard that can name the buyer.
     pub(super) sales: Vec<(SaleId, u16)>,
     /// The numbers of shards that sales were warmed for, and that of this process.
     pub(super) shard_counts: BTreeSet<u16>,
@@ -36,10 +37,23 @@ impl BuyerForget {
             let warmed = if with_keys.contains(&id) { self.sale_keys.shards_of(&id).await? } else { None };
             let shards = warmed.unwrap_or(self.shards);
             shard_counts.insert(shards);
-            sales.push((id, home_shard(buyer, shards)));
+            let of_persons = warmed.is_some() && self.limits_person(&id, shards).await?;
+            let home = home_shard(buyer, shards);
+            let in_shards = if of_persons { 0..shards } else { home..home + 1 };
+            sales.extend(in_shards.map(|shard| (id.clone(), shard)));
         }
         let homes = shard_counts.iter().map(|shards| home_shard(buyer, *shards)).collect();
         Ok(Places { sales, shard_counts, homes })
+    }
+
+    /// Whether a sale in Redis limits by person, as one of its shards says.
+    async fn limits_person(&self, sale: &SaleId, shards: u16) -> Result<bool, ForgetError> {
+        for shard in 0..shards {
+            if self.sale_keys.ledger_terms(sale, shard).await?.1 {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Renames the buyer wherever Redis can. What is queued, or of a frozen sale, stays.
@@ -68,8 +82,8 @@ impl BuyerForget {
         mut under_way: Option<(&Forgetting, &mut Kept)>,
     ) -> Result<u64, ForgetError> {
         let mut found = 0;
-        for (sale, home) in &places.sales {
-            found += self.keys.of_sale(sale, *home, names).await?.map_or(1, |traces| traces.count);
+        for (sale, shard) in &places.sales {
+            found += self.keys.of_sale(sale, *shard, names).await?.map_or(1, |traces| traces.count);
             found += u64::from(self.keys.place(sale, names).await?);
             if let Some((of, kept)) = &mut under_way {
                 self.keep(of, kept).await?;

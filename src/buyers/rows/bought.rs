@@ -68,11 +68,8 @@ impl ForgottenRows {
             some(&format!("sales s JOIN purchases p ON p.sale_id = s.sale_id AND p.user_id = {of}")),
             some(&format!("drops d JOIN drop_purchases p ON p.drop_id = d.drop_id AND p.user_id = {of}")),
         );
-        let Counted { n } = self
-            .db
-            .patient()
-            .run("forget_bought", async |conn| Ok(diesel::sql_query(&counted).get_result(conn).await?))
-            .await?;
+        let Counted { n } =
+            self.db.run("forget_bought", async |conn| Ok(diesel::sql_query(&counted).get_result(conn).await?)).await?;
         Ok(n.unsigned_abs())
     }
 
@@ -82,11 +79,8 @@ impl ForgottenRows {
     /// [`DbError`].
     pub(crate) async fn orders_of(&self, buyer: &UserId) -> Result<u64, DbError> {
         let counted = format!("SELECT COUNT(*) AS n FROM orders WHERE user_id = {}", literal(buyer));
-        let Counted { n } = self
-            .db
-            .patient()
-            .run("forget_counted", async |conn| Ok(diesel::sql_query(&counted).get_result(conn).await?))
-            .await?;
+        let Counted { n } =
+            self.db.run("forget_counted", async |conn| Ok(diesel::sql_query(&counted).get_result(conn).await?)).await?;
         Ok(n.unsigned_abs())
     }
 
@@ -100,7 +94,7 @@ impl ForgottenRows {
             "/* forget::orders */ UPDATE orders SET user_id = {pseudonym}, \
              one_per_user_id = IF(one_per_user_id IS NULL, NULL, {pseudonym}) WHERE user_id = {buyer} LIMIT {ORDERS}"
         );
-        self.db.patient().run("forget_orders", async |conn| Ok(diesel::sql_query(&renamed).execute(conn).await?)).await
+        self.db.run("forget_orders", async |conn| Ok(diesel::sql_query(&renamed).execute(conn).await?)).await
     }
 
     /// Renames the buyer in the units that count against limits, row by row along the key. Repeating is safe.
@@ -114,11 +108,8 @@ impl ForgottenRows {
                 "/* forget::owned */ SELECT p.{column} AS id FROM {all} a JOIN {table} p \
                  ON p.{column} = a.{column} AND p.user_id = {buyer}"
             );
-            let ids: Vec<OwnedRow> = self
-                .db
-                .patient()
-                .run("forget_owned", async |conn| Ok(diesel::sql_query(&owned).load(conn).await?))
-                .await?;
+            let ids: Vec<OwnedRow> =
+                self.db.run("forget_owned", async |conn| Ok(diesel::sql_query(&owned).load(conn).await?)).await?;
             for OwnedRow { id } in ids {
                 let renamed = format!(
                     "/* forget::units */ UPDATE {table} SET user_id = {pseudonym} WHERE {column} = {} AND user_id = {buyer}",
@@ -139,7 +130,7 @@ impl ForgottenRows {
              AND sale_id > {after} ORDER BY sale_id LIMIT {SALES}"
         );
         let rows: Vec<SaleRow> =
-            self.db.patient().run("forget_sales", async |conn| Ok(diesel::sql_query(&sales).load(conn).await?)).await?;
+            self.db.run("forget_sales", async |conn| Ok(diesel::sql_query(&sales).load(conn).await?)).await?;
         rows.iter().map(|row| read_sale_id(&row.sale_id)).collect()
     }
 
@@ -170,7 +161,6 @@ impl ForgottenRows {
             let page = Returned { sale: &sale, after: &after, names };
             let (count, next) = self
                 .db
-                .patient()
                 .run("forget_returned", async |conn| {
                     transaction(conn, async |conn| page.renamed(conn, rename).await).await
                 })

@@ -83,11 +83,12 @@ const fn without(name: &'static str, others: &'static [&'static str]) -> Searche
 use Walk::{Bytes, Number, Own, Waits};
 
 /// Every table. Operators' names are no buyers.
-pub const SEARCHED: [SearchedTable; 27] = [
+pub const SEARCHED: [SearchedTable; 28] = [
     walked(
         "orders",
         Number("request_id"),
-        &[words("cancel_reason", 1000)],
+        // No index has the persons: their rows are walked.
+        &[words("cancel_reason", 1000), whole("person")],
         &["sale_id", "source", "cancelled_by", "state"],
     ),
     // The buyer of an order, along the index of buyers.
@@ -102,7 +103,7 @@ pub const SEARCHED: [SearchedTable; 27] = [
     walked(
         "failed_request",
         Number("request_id"),
-        &[whole("user_id"), words("detail", 1000), body("payload")],
+        &[whole("user_id"), whole("person"), words("detail", 1000), body("payload")],
         &["sale_id", "source", "reason", "status", "resolved_by", "reclaimed_by"],
     ),
     walked(
@@ -142,7 +143,10 @@ pub const SEARCHED: [SearchedTable; 27] = [
     walked("order_events", Waits("event_id"), &[body("body")], &["event_key"]),
     // The fingerprint of a request is none of these texts: docs/decisions.md says why it stays.
     without("request_outcome", &["kind", "reason", "sale_id", "payload_hash"]),
-    without("sales", &["sale_id", "product_id", "title", "currency", "status", "drop_id", "needs"]),
+    without(
+        "sales",
+        &["sale_id", "product_id", "title", "currency", "status", "drop_id", "needs", "limit_by", "challenge"],
+    ),
     without("drops", &["drop_id", "title", "sale_ids"]),
     without("stock_flow", &["sale_id", "kind", "ref"]),
     without("stock_withdrawals", &["sale_id", "name", "moves_to"]),
@@ -152,6 +156,7 @@ pub const SEARCHED: [SearchedTable; 27] = [
     without("webhook_subscriptions", &["webhook", "events"]),
     without("sale_releases", &["sale_id"]),
     without("sale_rollovers", &["sale_id", "moves_to"]),
+    without("sale_announcements", &["sale_id", "state"]),
 ];
 
 impl ForgottenRows {

@@ -64,7 +64,11 @@ impl ForgottenRows {
         let id = bytes(buyer.as_str().as_bytes());
         let numbers: [(String, fn(u64) -> RowUnderWay); 3] = [
             (
-                format!("SELECT request_id AS n FROM orders WHERE user_id = {id} AND state = 'UNPAID' LIMIT 1"),
+                format!(
+                    "SELECT request_id AS n FROM orders WHERE user_id = {id} AND state = 'UNPAID' UNION ALL \
+                     SELECT o.request_id AS n FROM sales s JOIN orders o ON o.sale_id = s.sale_id AND o.state = 'UNPAID' \
+                     WHERE s.limit_by = 'person' AND o.person = {id} LIMIT 1"
+                ),
                 RowUnderWay::Unpaid,
             ),
             (
@@ -75,7 +79,9 @@ impl ForgottenRows {
                 RowUnderWay::Refund,
             ),
             (
-                format!("SELECT request_id AS n FROM failed_request WHERE status = 'open' AND user_id = {id} LIMIT 1"),
+                format!(
+                    "SELECT request_id AS n FROM failed_request WHERE status = 'open' AND {id} IN (user_id, person) LIMIT 1"
+                ),
                 RowUnderWay::Failed,
             ),
         ];
@@ -110,7 +116,6 @@ impl ForgottenRows {
         for (statement, kind) in bodies {
             let rows: Vec<BodyRow> = self
                 .db
-                .patient()
                 .run("forget_under_way", async |conn| Ok(diesel::sql_query(&statement).load(conn).await?))
                 .await?;
             found.extend(rows.into_iter().find(|row| names.are_in_body(&row.body)).map(kind));
@@ -126,11 +131,8 @@ impl ForgottenRows {
     }
 
     async fn first(&self, statement: &str) -> Result<Option<u64>, DbError> {
-        let rows: Vec<NumberRow> = self
-            .db
-            .patient()
-            .run("forget_under_way", async |conn| Ok(diesel::sql_query(statement).load(conn).await?))
-            .await?;
+        let rows: Vec<NumberRow> =
+            self.db.run("forget_under_way", async |conn| Ok(diesel::sql_query(statement).load(conn).await?)).await?;
         Ok(rows.into_iter().next().map(|row| row.n))
     }
 

@@ -186,7 +186,6 @@ impl ForgottenRows {
         };
         let search = Search { table, key, names };
         self.db
-            .patient()
             .run("forget_walk", async |conn| {
                 let end = search.page_end(conn, &walk.after).await?;
                 let Some(last) = end.last_key else { return Ok(TableWalk { is_over: true, ..walk.clone() }) };
