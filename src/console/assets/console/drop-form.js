@@ -62,7 +62,8 @@ function lotList(dropId) {
   }
   add.addEventListener('click', addSizes);
   sizes.addEventListener('keydown', (event) => {
-    if (event.key !== 'Enter') return;
+    // A person who types Chinese ends a word with it.
+    if (event.key !== 'Enter' || event.isComposing) return;
     event.preventDefault();
     addSizes();
   });

@@ -8,6 +8,8 @@ import { t } from './words.js';
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
 const RELEASES_MAX = 32;
+/** Unix milliseconds of an input, or `otherwise` while it is empty. */
+const unixMs = (input, otherwise) => (input.value ? Date.parse(rfc3339(input)) : otherwise);
 
 /** Releases: rows of a time and units, and the button for another one. `from()` is when the sale starts, Unix milliseconds. */
 function releaseRows(prefix, from) {
@@ -32,7 +34,7 @@ function releaseRows(prefix, from) {
     more.disabled = rows.length >= RELEASES_MAX;
     return row;
   }
-  more.addEventListener('click', () => add({ at: rows.length ? Date.parse(rfc3339(rows.at(-1).at)) + HOUR_MS : from() + HOUR_MS, units: 10 }).at.focus());
+  more.addEventListener('click', () => add({ at: (rows.length ? unixMs(rows.at(-1).at, from()) : from()) + HOUR_MS, units: 10 }).at.focus());
   return {
     element: h('div', { class: 'field' }, h('span', { class: 'label' }, t('releases')), h('span', { class: 'hint' }, t('releases-hint')), list, h('div', {}, more)),
     add,
@@ -47,15 +49,15 @@ function releaseRows(prefix, from) {
 export function lotForm({ n, before, now, remove }) {
   const prefix = `lot${n}`;
   const [id, stock] = [idInput(), number({ required: true, min: 0, max: 1_000_000_000, value: before?.stock ?? 100 })];
-  const starts = moment(before ? Date.parse(before.starts_at) : now);
-  const ends = moment(before ? Date.parse(before.ends_at) : now + DAY_MS);
+  const starts = moment(before?.starts ?? now);
+  const ends = moment(before?.ends ?? now + DAY_MS);
   const terms = termInputs(prefix, before
     ? { ...before, title: '', product_id: before.product, policy: before.limit, payment: before.pay_within_s ? before : null }
     : { currency: 'CNY', policy: null });
   const facts = text({ required: false, maxlength: 400, value: before?.facts ?? '', autocomplete: 'off', spellcheck: 'false' });
   const pass = check(`${prefix}-pass`, t('needs-pass'), before?.needs?.pass === true);
   const rollover = h('select', { class: 'wide' });
-  const releases = releaseRows(prefix, () => Date.parse(rfc3339(starts)));
+  const releases = releaseRows(prefix, () => unixMs(starts, now));
   const away = h('button', { type: 'button', class: 'plain', id: `${prefix}-remove`, 'aria-label': t('remove-sale', { n }), on: { click: remove } }, t('remove'));
   const legend = h('h3', {}, t('sale-n', { n }));
   function needs() {
@@ -91,6 +93,6 @@ export function lotForm({ n, before, now, remove }) {
       };
     },
     /** What the next sale begins with. */
-    terms: () => ({ ...terms.value(), stock: Number(stock.value), starts_at: rfc3339(starts), ends_at: rfc3339(ends), facts: facts.value, needs: { pass: pass.box.checked } }),
+    terms: () => ({ ...terms.value(), stock: Number(stock.value), starts: unixMs(starts, now), ends: unixMs(ends, now + DAY_MS), facts: facts.value, needs: { pass: pass.box.checked } }),
   };
 }
