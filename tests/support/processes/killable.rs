@@ -105,6 +105,9 @@ impl World {
         let sets = self.armed_sets();
         let all: Vec<&str> = sets.iter().flat_map(|set| ["--set", set]).chain(args.iter().copied()).collect();
         let output = self.binary(this_build(), failpoints, &all).output().expect("the binary runs");
+        if output.status.code().is_some() {
+            eprintln!("{args:?} lived: {} {}", output.status, String::from_utf8_lossy(&output.stderr));
+        }
         output.status.code().is_none()
     }
 

@@ -127,6 +127,8 @@ export const dictionary = {
   product: ['Product', '商品编号'],
   stock: ['Units', '库存'],
   'limit-each': ['Most units a buyer', '每人限购'],
+  'by-person': ['Limits count persons, not accounts', '按人限购，而非按账号'],
+  'of-persons': ['limits by person', '按人限购'],
   'limit-hint': ['1: one each. Empty: no limit.', '1：每人一件；留空：不限。'],
   currency: ['Currency', '币种'],
   starts: ['Starts', '开始'],

@@ -83,12 +83,13 @@ function lotList(dropId) {
 export function dropForm(created) {
   const [id, title, limit] = [idInput(), text({ maxlength: 200 }), number({ min: 1, value: 1 })];
   const hidden = check('drop-hidden', t('hidden-at-first'), false);
+  const byPerson = check('drop-by-person', t('by-person'), false);
   const lots = lotList(id);
   const problem = h('p', { class: 'note bad', role: 'alert', id: 'form-problem', hidden: true });
   const go = h('button', { type: 'submit', class: 'primary', id: 'create-by-form' }, t('create'));
   const form = h('form', { class: 'form', id: 'drop-form' },
     h('div', { class: 'grid' }, field('drop-id', t('drop-id'), id, t('sale-id-hint')), field('drop-title', t('drop-title'), title, t('sale-title-hint')), field('drop-limit', t('drop-limit'), limit, t('drop-limit-hint'))),
-    h('div', { class: 'row' }, hidden.element), lots.element, problem, h('div', { class: 'row' }, go));
+    h('div', { class: 'row' }, byPerson.element, hidden.element), lots.element, problem, h('div', { class: 'row' }, go));
   const wrong = faults(form, problem, (refusal) => {
     if (refusal.lot) return `${refusal.lot.prefix}-needs`;
     const lot = refusal.sale && lots.lotOf(refusal.sale);
@@ -101,7 +102,7 @@ export function dropForm(created) {
     wrong.clear();
     try {
       const sales = lots.value().map((sale) => ({ ...sale, hidden: hidden.box.checked }));
-      await post('/drops', { drop_id: id.value, title: title.value, limit: numberOrNull(limit), sales });
+      await post('/drops', { drop_id: id.value, title: title.value, limit: numberOrNull(limit), limit_by: byPerson.box.checked ? 'person' : 'account', sales });
       toast(t('drop-created', { drop: id.value }));
       created(id.value);
     } catch (error) {

@@ -104,7 +104,7 @@ export function dropView(id) {
     const key = JSON.stringify([drop.title, drop.limit, offered.map(([name]) => name)]);
     if (key !== shown) {
       shown = key;
-      show(head, h('h1', {}, drop.title), h('span', { class: 'badge' }, limitWords(drop.limit)), h('code', {}, drop.drop_id));
+      show(head, h('h1', {}, drop.title), h('span', { class: 'badge' }, limitWords(drop.limit)), drop.limit_by === 'person' ? h('span', { class: 'badge blue' }, t('of-persons')) : '', h('code', {}, drop.drop_id));
       show(actions, offered.map(([name, kind, , act]) => guarded('operate', h('button', { type: 'button', id: `do-${name}`, class: kind, on: { click: () => act(drop) } }, t(name)))));
       note.hidden = offered.length > 0;
       say(note, offered.length ? '' : t('drop-archive-words', { drop: drop.drop_id }));

@@ -93,6 +93,7 @@ export function createForm(created) {
   const terms = termInputs('new');
   const hidden = check('new-hidden', t('hidden-at-first'), false);
   const warm = check('new-warm', t('warm-at-once'), false);
+  const byPerson = check('new-by-person', t('by-person'), false);
   const problem = h('p', { class: 'note bad', role: 'alert', id: 'create-problem', hidden: true });
   const go = h('button', { type: 'submit', class: 'primary', id: 'create' }, t('create'));
   const form = h('form', { class: 'card pad form', id: 'create-form' },
@@ -100,13 +101,13 @@ export function createForm(created) {
     h('div', { class: 'grid' },
       field('new-id', t('sale-id'), id, t('sale-id-hint')), field('new-stock', t('stock'), stock), field('new-starts', t('starts'), starts, zoneHint()), field('new-ends', t('ends'), ends, zoneHint()),
       terms.fields, terms.payment),
-    h('div', { class: 'row' }, terms.checks, hidden.element, warm.element), problem, h('div', { class: 'row' }, go));
+    h('div', { class: 'row' }, byPerson.element, terms.checks, hidden.element, warm.element), problem, h('div', { class: 'row' }, go));
   const wrong = faults(form, problem, (refusal) => faultyControl('new', refusal));
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
     go.disabled = true;
     wrong.clear();
-    const body = { id: id.value, stock: Number(stock.value), starts_at: rfc3339(starts), ends_at: rfc3339(ends), ...terms.value(), hidden: hidden.box.checked, warm: warm.box.checked };
+    const body = { id: id.value, stock: Number(stock.value), starts_at: rfc3339(starts), ends_at: rfc3339(ends), ...terms.value(), limit_by: byPerson.box.checked ? 'person' : 'account', hidden: hidden.box.checked, warm: warm.box.checked };
     try {
       await post('/sales', body);
       toast(t('created', { sale: body.id }));

@@ -111,7 +111,7 @@ export function saleView(id) {
   function take(next, said) {
     look = next;
     const { sale, releases } = look;
-    show(head, h('h1', {}, sale.title), badge, hiddenBadge(sale) ?? '', sale.needs ? h('span', { class: 'badge blue wrap', id: 'sale-needs' }, needed(sale.needs)) : '', h('code', {}, sale.sale_id),
+    show(head, h('h1', {}, sale.title), badge, hiddenBadge(sale) ?? '', sale.limit_by === 'person' ? h('span', { class: 'badge blue' }, t('of-persons')) : '', sale.needs ? h('span', { class: 'badge blue wrap', id: 'sale-needs' }, needed(sale.needs)) : '', h('code', {}, sale.sale_id),
       sale.in_drop ? h('a', { href: `#/drop/${encodeURIComponent(sale.in_drop.drop_id)}`, id: 'drop-of-sale' }, `${t('drop')} ${sale.in_drop.drop_id}`) : '');
     payment.take(sale);
     show(actions, buttons(id, sale, take));

@@ -13,6 +13,7 @@ export const dictionary = {
   left: ['about {n} left', '约剩 {n} 件'],
   'left-unknown': ['stock is not known right now', '暂时无法得知库存'],
   'one-each': ['One each', '每人一件'],
+  'one-a-person': ['One a person, by whichever account', '每人一件，不论账号'],
   'limit-each': ['At most {n} each', '每人最多 {n} 件'],
   'no-limit': ['As many as you like', '不限购'],
   'for-buyers': ['For buyers with {what}', '仅限：{what}'],

@@ -112,7 +112,7 @@ function draw() {
   say(parts.terms, sale.pay_within_s === null ? '' : t('pay-terms', { n: count(sale.pay_within_s) }));
   // The limit of the drop says enough where the sale has none.
   parts.limit.hidden = sale.per_user_limit === null && Boolean(state.drop?.limit);
-  say(parts.limit, sale.per_user_limit === null ? t('no-limit') : sale.per_user_limit === 1 ? t('one-each') : t('limit-each', { n: sale.per_user_limit }));
+  say(parts.limit, sale.per_user_limit === null ? t('no-limit') : sale.per_user_limit === 1 ? t(sale.limit_by === 'person' ? 'one-a-person' : 'one-each') : t('limit-each', { n: sale.per_user_limit }));
   parts.needs.hidden = sale.needs === null;
   say(parts.needs, sale.needs === null ? '' : t('for-buyers', { what: needed(sale.needs) }));
   const lacks = visitor ? lacking(sale.needs, { tier: visitor.tier }) : null;
