@@ -35,7 +35,7 @@ pub const QUICK: [&str; 13] = [
 ];
 
 /// Whether the tests of this binary are noisy ones: those of `it` are quiet.
-const ALONE: bool = matches!(env!("CARGO_CRATE_NAME").as_bytes(), b"system" | b"long" | b"chaos" | b"hosts");
+const ALONE: bool = matches!(env!("CARGO_CRATE_NAME").as_bytes(), b"system" | b"long" | b"chaos" | b"hosts" | b"drops");
 
 const IS_CHAOS: bool = matches!(env!("CARGO_CRATE_NAME").as_bytes(), b"chaos");
 
