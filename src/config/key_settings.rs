@@ -125,9 +125,8 @@ impl Passes {
         [&self.key_file, &self.jwks_file, &self.jwks_url].iter().filter(|place| !place.is_empty()).count()
     }
 
-    /// The secret that signs passes: the first one. None: there are none of our own.
-    #[must_use]
-    pub fn signing_secret(&self) -> Option<&Secret> {
+    /// The secret that signs passes: the first one.
+    pub(crate) fn signing_secret(&self) -> Option<&Secret> {
         self.secrets.all().first()
     }
 

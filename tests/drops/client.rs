@@ -5,7 +5,9 @@ use crate::checker::{Attempt, Came, DropTerms, Issued, Log, Reported};
 use crate::target::Target;
 use crate::time::time_passes;
 use reqwest::{Method, RequestBuilder};
+use seckill::config::Secret;
 use seckill::runtime::now_ms;
+use seckill::token_issuer::TokenIssuer;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -98,6 +100,8 @@ impl Client {
     pub fn new(target: Target, terms: DropTerms) -> Self {
         let http = reqwest::Client::builder().no_proxy().connect_timeout(Duration::from_secs(1));
         let http = http.build().expect("a client");
+        // What signs tokens in this process is installed with the first issuer.
+        TokenIssuer::new(&Secret::new(target.secret.clone()), "seckill", "seckill").expect("an issuer");
         Self { target, terms, http, log: Mutex::default(), tallies: Mutex::default() }
     }
 
@@ -166,7 +170,15 @@ impl Client {
         let (shows, ended_ms, known) = (showing.shows, now_ms(), came.clone());
         let (buyer, sale) = (buyer.to_owned(), sale.to_owned());
         locked(&self.log).attempts.push(Attempt {
-            buyer, sale, quantity, token, shows, begun_ms, ended_ms, came, trick,
+            buyer,
+            sale,
+            quantity,
+            token,
+            shows,
+            begun_ms,
+            ended_ms,
+            came,
+            trick,
         });
         known
     }

@@ -38,9 +38,16 @@ pub fn send(client: &Arc<Client>, seed: u64, tasks: &mut JoinSet<()>) -> usize {
     let mut count = 0;
     for sale in &client.terms.sales {
         // What rolls over is wanted in the other sale.
-        let rolled: i64 = client.terms.sales.iter().filter(|other| other.rollover_to.as_ref() == Some(&sale.sale_id)).map(|other| other.stock).sum();
+        let rolled: i64 = client
+            .terms
+            .sales
+            .iter()
+            .filter(|other| other.rollover_to.as_ref() == Some(&sale.sale_id))
+            .map(|other| other.stock)
+            .sum();
         // Of a sale that rolls over some stays.
-        let wanted = if sale.rollover_to.is_some() { sale.units() * 6 } else { (sale.units() + rolled) * FOR_TEN_UNITS };
+        let wanted =
+            if sale.rollover_to.is_some() { sale.units() * 6 } else { (sale.units() + rolled) * FOR_TEN_UNITS };
         for _ in 0..(wanted / 10).max(4) {
             let name = format!("buyer-{count}");
             let account = Account::of(name.clone(), format!("person of {name}"), sale, count);

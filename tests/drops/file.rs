@@ -49,7 +49,9 @@ fn moments(file: &mut Value) -> Vec<&mut Value> {
         for (field, value) in sale.as_object_mut().expect("a sale") {
             match field.as_str() {
                 "starts_at" | "ends_at" => found.push(value),
-                "releases" => found.extend(value.as_array_mut().expect("releases").iter_mut().map(|one| &mut one["at"])),
+                "releases" => {
+                    found.extend(value.as_array_mut().expect("releases").iter_mut().map(|one| &mut one["at"]))
+                }
                 _ => {}
             }
         }
@@ -102,7 +104,10 @@ fn times_keep_their_order_and_only_their_distances_change() {
     let at = |sale: usize, field: &str| unix_ms(&file["sales"][sale][field]);
     assert_eq!(at(0, "starts_at"), 1_000_000 + LEAD_MS);
     assert_eq!(at(0, "ends_at"), at(1, "starts_at"));
-    assert!(at(1, "ends_at") - at(1, "starts_at") >= AFTER_ROLLOVER_MS && at(1, "starts_at") - at(0, "starts_at") >= STEP_MS);
+    assert!(
+        at(1, "ends_at") - at(1, "starts_at") >= AFTER_ROLLOVER_MS
+            && at(1, "starts_at") - at(0, "starts_at") >= STEP_MS
+    );
     let rolls_to = file["sales"][0]["rollover_to"].as_str();
     assert_eq!((file["drop_id"].as_str(), rolls_to), (Some("members-x"), Some("jacket-x")));
     for name in names() {

@@ -59,7 +59,10 @@ fn holds(name: &str, tricks: &[&str]) {
 
 #[test]
 fn sneaker_in_14_sizes_one_a_person() {
-    holds("sneaker", &[tricks::AT_ONCE, tricks::ACCOUNTS, tricks::PERSONS, tricks::ENCODED, tricks::TOKENS, tricks::EARLY]);
+    holds(
+        "sneaker",
+        &[tricks::AT_ONCE, tricks::ACCOUNTS, tricks::PERSONS, tricks::ENCODED, tricks::TOKENS, tricks::EARLY],
+    );
 }
 
 #[test]

@@ -47,29 +47,33 @@ pub async fn on_a_system_of_its_own(name: &str, seed: u64) -> Report {
         redis: s.redis.url.expose().to_owned(),
         prefix: s.redis.prefix.clone(),
         shards: s.redis.shards,
-        arguments: world.sets().into_iter().chain(sets.iter().flat_map(|set| ["--set".to_owned(), (*set).to_owned()])).collect(),
+        arguments: world
+            .sets()
+            .into_iter()
+            .chain(sets.iter().flat_map(|set| ["--set".to_owned(), (*set).to_owned()]))
+            .collect(),
         stack: None,
     };
-    let drop = Drop::of(name, "", target, seed);
-    drop.play(async |window| roles.die(&world, seed, window).await).await
+    let run = Run::of(name, "", target, seed);
+    run.play(async |window| roles.die(&world, seed, window).await).await
 }
 
 /// The stack of `make run` whose `dev.json` is in `folder`. It lives on, so the ids get a suffix.
 pub async fn on_the_stack(folder: &Path, name: &str, seed: u64) -> Report {
     let suffix = format!("-{:04x}", rand::random::<u16>());
-    let drop = Drop::of(name, &suffix, Target::running(folder), seed);
-    let folder = drop.client.target.stack.clone().expect("a stack");
-    drop.play(async |window| die_in_stack(&folder, seed, window).await).await
+    let run = Run::of(name, &suffix, Target::running(folder), seed);
+    let folder = run.client.target.stack.clone().expect("a stack");
+    run.play(async |window| die_in_stack(&folder, seed, window).await).await
 }
 
-struct Drop {
+struct Run {
     name: String,
     file: Value,
     seed: u64,
     client: Arc<Client>,
 }
 
-impl Drop {
+impl Run {
     fn of(name: &str, suffix: &str, target: Target, seed: u64) -> Self {
         let file = file::moved(file::read(name), now_ms(), suffix);
         target.can_play(&file);
@@ -103,8 +107,20 @@ impl Drop {
         let violations = judge(&Played { terms: &terms, log: &log, books: &books });
         let (name, seed) = (self.name.clone(), self.seed);
         let mut report = Report {
-            name, seed, buyers, cheaters, units: 0, purchases: 0, accepted: 0, unknown: 0, paid: 0, sold: 0,
-            kills, tricks: tallies, violations, took_s: begun.elapsed().as_secs(),
+            name,
+            seed,
+            buyers,
+            cheaters,
+            units: 0,
+            purchases: 0,
+            accepted: 0,
+            unknown: 0,
+            paid: 0,
+            sold: 0,
+            kills,
+            tricks: tallies,
+            violations,
+            took_s: begun.elapsed().as_secs(),
         };
         report.counted(&terms, &log, &books, &accepted);
         report

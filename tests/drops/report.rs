@@ -30,8 +30,7 @@ pub struct Report {
 }
 
 /// The head of the table.
-pub const HEAD: &str =
-    "| drop | buyers | cheaters | units | purchases | accepted | sold at the end | tries of cheaters | refused | kills | violations |";
+pub const HEAD: &str = "| drop | buyers | cheaters | units | purchases | accepted | sold at the end | tries of cheaters | refused | kills | violations |";
 
 impl Report {
     /// Counts what the log and the books say.

@@ -106,15 +106,16 @@ impl Rows<'_> {
 
     /// What the product's own audit says, now, of each sale of the drop; its complaints.
     pub fn audit(&self) -> Vec<String> {
-        let mut found = Vec::new();
-        for sale in &self.terms.sales {
-            let (code, out, err) = self.target.call(&["audit", "--now", "--json", "--sale", &sale.sale_id]);
-            let audit: Value = serde_json::from_str(&out).unwrap_or_default();
-            if code != Some(0) || audit["consistent"] != true {
-                found.push(format!("{}: exit code {code:?}, {}{err}", sale.sale_id, audit["sales"][0]["findings"]));
-            }
-        }
-        found
+        let (code, out, err) = self.target.call(&["audit", "--now", "--json"]);
+        let audit: Value = serde_json::from_str(&out).unwrap_or_default();
+        let audits = audit["sales"].as_array().cloned().unwrap_or_default();
+        let of = |id: &str| audits.iter().find(|audit| audit["sale_id"] == id);
+        let complaint = |id: &str| match of(id) {
+            Some(audit) if audit["consistent"] == true => None,
+            Some(audit) => Some(format!("{id}: {}", audit["findings"])),
+            None => Some(format!("{id}: no audit, exit code {code:?}: {err}")),
+        };
+        self.terms.sales.iter().filter_map(|sale| complaint(&sale.sale_id)).collect()
     }
 
     /// All of it.
@@ -135,7 +136,8 @@ impl Rows<'_> {
             state_ms: known(&row[8]).map(|text| number(&text)),
         };
         let of_sales = self.of_sales("sale_id");
-        let failed = self.lines(&["request_id", "sale_id", "quantity"], &format!("failed_request WHERE {of_sales}")).await;
+        let failed =
+            self.lines(&["request_id", "sale_id", "quantity"], &format!("failed_request WHERE {of_sales}")).await;
         let grants = self.lines(&["sale_id", "grant_id", "quantity"], &format!("stock_grants WHERE {of_sales}")).await;
         let columns = ["sale_id", "name", "taken", "moves_to"];
         let withdrawals = self.lines(&columns, &format!("stock_withdrawals WHERE {of_sales}")).await;

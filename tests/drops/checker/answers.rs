@@ -32,8 +32,9 @@ pub(super) fn needs(played: &Played<'_>) -> Vec<Violation> {
         let who = played.log.who.get(&order.buyer).cloned().unwrap_or_default();
         sale.is_some_and(|sale| !sale.are_needs_met(&who.facts, who.has_pass))
     });
-    let of_orders = of_orders
-        .map(|order| violation("NEEDS", format!("{} of {} in {}: it has not what is needed", order.rid, order.buyer, order.sale)));
+    let of_orders = of_orders.map(|order| {
+        violation("NEEDS", format!("{} of {} in {}: it has not what is needed", order.rid, order.buyer, order.sale))
+    });
     let shown = accepted(played).into_iter().filter(|(_, attempts)| !attempts.iter().any(|attempt| attempt.shows));
     let of_answers = shown.map(|(rid, attempts)| {
         let Attempt { buyer, sale, trick, .. } = attempts[0];
@@ -49,7 +50,10 @@ pub(super) fn windows(played: &Played<'_>) -> Vec<Violation> {
         let Some(terms) = played.terms.sale(sale) else { return };
         let opens = terms.starts_ms.max(terms.hidden_until_ms.unwrap_or(0));
         if to < opens || from > terms.ends_ms {
-            found.push(violation("WINDOW", format!("{rid}: accepted at {from} to {to}, {sale} sells from {opens} to {}", terms.ends_ms)));
+            found.push(violation(
+                "WINDOW",
+                format!("{rid}: accepted at {from} to {to}, {sale} sells from {opens} to {}", terms.ends_ms),
+            ));
         }
     };
     for order in &played.books.orders {
@@ -72,7 +76,10 @@ pub(super) fn tokens(played: &Played<'_>) -> Vec<Violation> {
         let needs_token = played.terms.sale(&order.sale).is_some_and(|sale| sale.token_required);
         let has = by_rid.get(order.rid.as_str());
         if has.is_none() && needs_token || has.is_some_and(|has| has.buyer != order.buyer || has.sale != order.sale) {
-            found.push(violation("TOKEN", format!("{} of {} in {}: its token is {has:?}", order.rid, order.buyer, order.sale)));
+            found.push(violation(
+                "TOKEN",
+                format!("{} of {} in {}: its token is {has:?}", order.rid, order.buyer, order.sale),
+            ));
         }
     }
     let mut by_token: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
@@ -92,7 +99,8 @@ pub(super) fn tokens(played: &Played<'_>) -> Vec<Violation> {
 
 /// LOST.
 pub(super) fn lost(played: &Played<'_>) -> Vec<Violation> {
-    let orders: BTreeMap<&str, &OrderRow> = played.books.orders.iter().map(|order| (order.rid.as_str(), order)).collect();
+    let orders: BTreeMap<&str, &OrderRow> =
+        played.books.orders.iter().map(|order| (order.rid.as_str(), order)).collect();
     let mut found = Vec::new();
     for (rid, attempts) in accepted(played) {
         let Attempt { buyer, sale, quantity, .. } = attempts[0];
@@ -104,7 +112,10 @@ pub(super) fn lost(played: &Played<'_>) -> Vec<Violation> {
                 found.push(violation("LOST", format!("{rid}: {quantity} of {sale} were accepted, it is {has:?}")));
             }
             Some(_) if orders.get(rid).is_some_and(|order| order.buyer != *buyer) => {
-                found.push(violation("LOST", format!("{rid} was answered to {buyer}, and is an order of {}", orders[rid].buyer)));
+                found.push(violation(
+                    "LOST",
+                    format!("{rid} was answered to {buyer}, and is an order of {}", orders[rid].buyer),
+                ));
             }
             Some(_) => {}
         }
@@ -132,7 +143,10 @@ pub(super) fn unknown(played: &Played<'_>) -> Vec<Violation> {
         let quantity = u32::try_from(order.quantity).unwrap_or(0);
         match open.get_mut(&(order.buyer.as_str(), order.sale.as_str(), quantity)) {
             Some(left) if *left > 0 => *left -= 1,
-            _ => found.push(violation("UNKNOWN", format!("{} of {} in {}: no such purchase", order.rid, order.buyer, order.sale))),
+            _ => found.push(violation(
+                "UNKNOWN",
+                format!("{} of {} in {}: no such purchase", order.rid, order.buyer, order.sale),
+            )),
         }
     }
     found
@@ -145,7 +159,8 @@ pub(super) fn prices(played: &Played<'_>) -> Vec<Violation> {
     for order in &books.orders {
         let price = terms.sale(&order.sale).map_or(-1, |sale| sale.price_cents * order.quantity);
         if order.amount_cents != price {
-            found.push(violation("PRICE", format!("{} costs {}, the file says {price}", order.rid, order.amount_cents)));
+            found
+                .push(violation("PRICE", format!("{} costs {}, the file says {price}", order.rid, order.amount_cents)));
         }
         let paid = order.state.as_deref() == Some("PAID");
         let reported: Vec<_> = log.reported.iter().filter(|reported| reported.rid == order.rid).collect();
@@ -154,9 +169,12 @@ pub(super) fn prices(played: &Played<'_>) -> Vec<Violation> {
             let has = books.payments.get(&order.rid);
             found.push(violation("PRICE", format!("{} is paid with {has:?} and costs {price}", order.rid)));
         }
-        let answered = reported.iter().find(|reported| reported.paid == Some(true) && (!paid || reported.amount != price));
+        let answered =
+            reported.iter().find(|reported| reported.paid == Some(true) && (!paid || reported.amount != price));
         // An operator who cancels a paid order is none of these runs.
-        found.extend(answered.map(|reported| violation("PRICE", format!("{reported:?} was answered \"paid\" for {price}, {:?}", order.state))));
+        found.extend(answered.map(|reported| {
+            violation("PRICE", format!("{reported:?} was answered \"paid\" for {price}, {:?}", order.state))
+        }));
     }
     found
 }

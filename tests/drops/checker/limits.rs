@@ -57,7 +57,8 @@ pub(super) fn persons(played: &Played<'_>) -> Vec<Violation> {
         let real = played.log.who.get(&order.buyer).map(|who| &who.person);
         if played.terms.by_person { order.person.as_ref() != real || real.is_none() } else { order.person.is_some() }
     });
-    let says = |order: &OrderRow| violation("PERSON", format!("{} of {} is of {:?}", order.rid, order.buyer, order.person));
+    let says =
+        |order: &OrderRow| violation("PERSON", format!("{} of {} is of {:?}", order.rid, order.buyer, order.person));
     wrong.map(says).collect()
 }
 

@@ -56,9 +56,14 @@ fn scene() -> Scene {
         attempt("eve", "m", None, Came::Refused { status: 403, code: "P1-Q1".into() }),
     ];
     log.reported = vec![Reported { rid: "1".into(), amount: 100, paid: Some(true) }];
-    let mut books = Books { orders: vec![order("1", "m", "ann", Some("PAID")), order("2", "all", "bob", Some("UNPAID"))], ..Books::default() };
+    let mut books = Books {
+        orders: vec![order("1", "m", "ann", Some("PAID")), order("2", "all", "bob", Some("UNPAID"))],
+        ..Books::default()
+    };
     books.payments.insert("1".into(), 100);
-    for (sale, name, units) in [("m", "first", 2), ("all", "first", 2), ("all", "release-1", 3), ("all", "move-rollover-1", 1)] {
+    for (sale, name, units) in
+        [("m", "first", 2), ("all", "first", 2), ("all", "release-1", 3), ("all", "move-rollover-1", 1)]
+    {
         books.grants.insert((sale.into(), name.into()), units);
     }
     books.withdrawals =
@@ -147,14 +152,19 @@ fn what_a_sale_needs_and_when_it_sells_is_judged_by_orders_and_by_answers() {
     let by_eve = |scene: &mut Scene| {
         scene.books.orders[0] = order("1", "m", "eve", Some("PAID"));
         scene.log.attempts[0].buyer = "eve".into();
-        scene.books.held = [(("m".to_owned(), "p-eve".to_owned()), 1), (("all".to_owned(), "p-bob".to_owned()), 1)].into();
+        scene.books.held =
+            [(("m".to_owned(), "p-eve".to_owned()), 1), (("all".to_owned(), "p-bob".to_owned()), 1)].into();
     };
     assert_eq!(broken(by_eve), ["NEEDS"]);
     assert_eq!(broken(|scene| scene.log.attempts[0].shows = false), ["NEEDS"], "she has it, and did not show it");
     assert_eq!(broken(|scene| scene.books.orders[0].accepted_ms = 2_001), ["WINDOW"]);
     assert_eq!(broken(|scene| scene.log.attempts[0].begun_ms = 2_001), ["WINDOW"]);
     assert_eq!(broken(|scene| scene.log.attempts[0].ended_ms = 999), ["WINDOW"]);
-    assert_eq!(broken(|scene| scene.terms.sales[0].hidden_until_ms = Some(1_200)), ["WINDOW"], "before it was published");
+    assert_eq!(
+        broken(|scene| scene.terms.sales[0].hidden_until_ms = Some(1_200)),
+        ["WINDOW"],
+        "before it was published"
+    );
     // The repeat after the end of a purchase that was begun in time.
     assert_eq!(broken(|scene| scene.log.attempts[2].begun_ms = 4_500), Vec::<&str>::new());
 }

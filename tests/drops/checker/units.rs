@@ -18,7 +18,8 @@ pub(super) fn oversold(played: &Played<'_>) -> Vec<Violation> {
         violation("OVERSOLD", format!("{}: {} units, it got {}", sale.sale_id, used(sale), got(played, sale)))
     });
     let (all, given) = (terms.sales.iter().map(used).sum::<i64>(), terms.units());
-    let of_drop = (all > given).then(|| violation("OVERSOLD", format!("the drop: {all} units, its file gives {given}")));
+    let of_drop =
+        (all > given).then(|| violation("OVERSOLD", format!("the drop: {all} units, its file gives {given}")));
     of_sale.chain(of_drop).collect()
 }
 
@@ -46,7 +47,12 @@ pub(super) fn add_up(played: &Played<'_>) -> Vec<Violation> {
         for one in moved.filter(|one| one.taken.is_some_and(|taken| taken > 0)) {
             arrived += 1;
             if granted(&format!("move-{}", one.name)) != one.taken {
-                wrong(format!("{id}: {} left {}, {:?} arrived", one.name, one.sale, granted(&format!("move-{}", one.name))));
+                wrong(format!(
+                    "{id}: {} left {}, {:?} arrived",
+                    one.name,
+                    one.sale,
+                    granted(&format!("move-{}", one.name))
+                ));
             }
         }
         let of_sale = books.grants.iter().filter(|((of, _), units)| of == id && **units != 0);

@@ -1,6 +1,8 @@
 //! What a cheater does, by its trick.
 
-use super::{ACCOUNTS, AT_ONCE, EARLY, ENCODED, HIDDEN, LATE, NO_TOKEN, PASSES, PERSONS, PRICE, QUANTITY, REPEATS, TOKENS};
+use super::{
+    ACCOUNTS, AT_ONCE, EARLY, ENCODED, HIDDEN, LATE, NO_TOKEN, PASSES, PERSONS, PRICE, QUANTITY, REPEATS, TOKENS,
+};
 use crate::accounts::{Account, Bad, Showing};
 use crate::checker::{Came, SaleTerms};
 use crate::client::{Client, Purchase};
@@ -148,7 +150,8 @@ impl Cheater {
             let sale = if number % 2 == 0 { &self.sale } else { sales[number % sales.len()] };
             let showing = self.client.signer().showing(&account, sale);
             let quantity = if number % 3 == 0 { most } else { 1 };
-            let purchase = Purchase { buyer: &account.name, sale: &sale.sale_id, quantity, ..self.purchase(&showing, None) };
+            let purchase =
+                Purchase { buyer: &account.name, sale: &sale.sale_id, quantity, ..self.purchase(&showing, None) };
             self.client.buy(Purchase { encoded: number % 4 == 3, ..purchase }).await;
         });
         join_all(tries).await;
@@ -157,11 +160,14 @@ impl Cheater {
     /// Two persons, an empty one, a list of none, one with a tab; and no fact at all.
     async fn persons(&self) {
         let (mine, signer) = (&self.account.identity.person, self.client.signer());
-        for claim in [json!([mine, "somebody else"]), json!(""), json!([]), json!(format!("{mine}\tand more")), json!(null)] {
+        for claim in
+            [json!([mine, "somebody else"]), json!(""), json!([]), json!(format!("{mine}\tand more")), json!(null)]
+        {
             let showing = signer.claimed_person(&self.account.name, &claim);
             self.client.buy(self.purchase(&showing, None)).await;
         }
-        let nothing = Showing { access: signer.access(&self.account.name, &serde_json::Map::new()), pass: None, shows: false };
+        let nothing =
+            Showing { access: signer.access(&self.account.name, &serde_json::Map::new()), pass: None, shows: false };
         self.client.buy(self.purchase(&nothing, None)).await;
     }
 

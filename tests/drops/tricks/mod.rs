@@ -77,14 +77,16 @@ pub fn send(client: &Arc<Client>, seed: u64, tasks: &mut JoinSet<()>) -> usize {
                 let account = Account::of(name.clone(), format!("person of {name}"), &sale, count);
                 client.knows(&account);
                 count += 1;
-                let (opens, rest) = (sale.starts_ms.max(sale.hidden_until_ms.unwrap_or(0)), chance.random_range(0..1_500));
+                let (opens, rest) =
+                    (sale.starts_ms.max(sale.hidden_until_ms.unwrap_or(0)), chance.random_range(0..1_500));
                 let at_ms = match trick {
                     EARLY => sale.starts_ms - 100 - rest,
                     HIDDEN => opens - 200 - rest,
                     LATE => sale.ends_ms - 200,
                     _ => opens + rest,
                 };
-                let cheater = Cheater { client: client.clone(), sale: sale.clone(), account, trick, chance: chance.random() };
+                let cheater =
+                    Cheater { client: client.clone(), sale: sale.clone(), account, trick, chance: chance.random() };
                 tasks.spawn(async move {
                     until(at_ms).await;
                     cheater.plays().await;
