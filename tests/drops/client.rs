@@ -14,7 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// How long a client waits for an answer.
-const PATIENCE: Duration = Duration::from_secs(4);
+const PATIENCE: Duration = Duration::from_secs(8);
 /// Between two tries.
 const PAUSE_MS: u64 = 120;
 /// Tries of a call that has to come through while processes die.

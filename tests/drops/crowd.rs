@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 /// Buyers for each ten units.
 const FOR_TEN_UNITS: i64 = 14;
 /// Most of them come within this time after the start.
-const RUSH_MS: i64 = 1_500;
+const RUSH_MS: i64 = 2_500;
 /// Between two tries of one who waits.
 const WAITS_MS: u64 = 400;
 /// Who did not pay comes back after this time, when the order has ended.
@@ -54,7 +54,7 @@ pub fn send(client: &Arc<Client>, seed: u64, tasks: &mut JoinSet<()>) -> usize {
             client.knows(&account);
             let opens = sale.starts_ms.max(sale.hidden_until_ms.unwrap_or(0));
             let latest = (sale.ends_ms - 800).max(opens + 1);
-            let rushes = chance.random_bool(0.6);
+            let rushes = chance.random_bool(0.5);
             let at_ms = chance.random_range(opens - 150..if rushes { (opens + RUSH_MS).min(latest) } else { latest });
             let (client, sale, seed) = (client.clone(), sale.clone(), chance.random());
             count += 1;

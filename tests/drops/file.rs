@@ -14,11 +14,11 @@ const LEAD_MS: i64 = 5_000;
 /// Between two moments of a file.
 const STEP_MS: i64 = 4_000;
 /// All of them together, at least: room for a death of each role.
-const SELLING_MS: i64 = 9_000;
+const SELLING_MS: i64 = 10_000;
 /// What is unsold moves two seconds after the end, and is to be bought then.
 const AFTER_ROLLOVER_MS: i64 = 9_000;
 /// Seconds to pay.
-const PAY_WITHIN_S: u32 = 2;
+const PAY_WITHIN_S: u32 = 3;
 
 /// The folder of the files.
 fn folder() -> PathBuf {

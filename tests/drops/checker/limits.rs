@@ -68,7 +68,7 @@ pub(super) fn held(played: &Played<'_>) -> Vec<Violation> {
     let counted = books.orders.iter().filter(|order| counts(played, order).1.is_none());
     let by_orders = summed(counted.map(|order| ((order.sale.clone(), played.key(&order.buyer)), order.quantity)));
     let keys: BTreeSet<_> = by_orders.keys().chain(books.held.keys()).collect();
-    let units = |of: &BTreeMap<(String, String), i64>, key| of.get(key).copied().unwrap_or(0);
+    let units = |of: &BTreeMap<(String, String), i64>, key: &(String, String)| of.get(key).copied().unwrap_or(0);
     // A recorded failure keeps its buyer's units in Redis, and has no order.
     let wrong = keys.into_iter().filter(|key| {
         let (redis, orders) = (units(&books.held, key), units(&by_orders, key));
