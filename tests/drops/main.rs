@@ -46,7 +46,7 @@ fn is_green(report: &Report) {
 /// Plays a drop of a name, and fails when it proves too little.
 fn holds(name: &str, tricks: &[&str]) {
     time::run_waiting(async {
-        let report = play::on_a_system_of_its_own(name, seed()).await;
+        let report = play::on_a_system_of_its_own(name, seed(), "").await;
         is_green(&report);
         assert!(report.kills.len() == 4, "each role has to die: {:?}", report.kills);
         let accepted = i64::try_from(report.accepted).expect("few");
@@ -109,6 +109,22 @@ fn hidden_until_it_is_published_and_by_token() {
 #[test]
 fn tickets_four_a_person_over_two_nights() {
     holds("tickets", &[tricks::ACCOUNTS, tricks::PERSONS, tricks::QUANTITY, tricks::AT_ONCE]);
+}
+
+/// Neither the script nor the database counts the limit of a drop: some get around it, and the checker says who.
+#[test]
+fn a_system_that_does_not_count_over_the_sales_of_a_drop_goes_red() {
+    time::run_waiting(async {
+        let report = play::on_a_system_of_its_own("bundle", seed(), "drop_counted=return;drop_guard=return").await;
+        let found: Vec<_> = report.violations.iter().filter(|found| found.rule == "LIMIT").collect();
+        assert!(found.iter().any(|found| found.what.contains("of the drop")), "{:#?}", report.violations);
+        eprintln!(
+            "without the drop's limit: {} violations, {} of them: {}",
+            report.violations.len(),
+            found.len(),
+            found[0].what
+        );
+    });
 }
 
 /// `make drop NAME=sneaker`: on the stack of `make run`, which lives on. A name, or a path with a slash.

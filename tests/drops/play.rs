@@ -23,18 +23,20 @@ use tokio::task::JoinSet;
 const HIDDEN_MS: i64 = 1_200;
 /// All that was accepted has its outcome, and units are where they belong, within this time.
 const REST: Duration = Duration::from_secs(60);
+/// Where mechanisms are left out it may never be so.
+const HOPELESS: Duration = Duration::from_secs(8);
 /// What every process of the private system is set to.
 const SHARDS: &str = "redis.shards=2";
 /// Attempts that outlast deaths.
 const LASTING: [&str; 4] =
     ["p3_relay.attempts_max=30", "p4_persist.attempts_max=30", "runtime.drain_ms=3000", "http.workers_count=2"];
 
-/// A system of its own: servers of this test binary, one process of each role.
-pub async fn on_a_system_of_its_own(name: &str, seed: u64) -> Report {
+/// A system of its own: servers of this test binary, one process of each role; `faults`: without some mechanisms, as `FAILPOINTS` has it.
+pub async fn on_a_system_of_its_own(name: &str, seed: u64, faults: &str) -> Report {
     let (passes, admin) = (format!("passes.secrets={PASS_SECRET}"), format!("admin.token={TOKEN}"));
     let sets: Vec<&str> = [FACTS, &passes, &admin, SHARDS].into_iter().chain(LASTING).collect();
     let world = World::with(&[], &sets).await;
-    let mut roles = Roles::start(&world, &sets).await;
+    let mut roles = Roles::start(&world, &sets, faults).await;
     let s = &world.settings;
     let target = Target {
         api: roles.api.clone(),
@@ -54,7 +56,7 @@ pub async fn on_a_system_of_its_own(name: &str, seed: u64) -> Report {
             .collect(),
         stack: None,
     };
-    let run = Run::of(name, "", target, seed);
+    let run = Run { rest: if faults.is_empty() { REST } else { HOPELESS }, ..Run::of(name, "", target, seed) };
     run.play(async |window| roles.die(&world, seed, window).await).await
 }
 
@@ -71,6 +73,8 @@ struct Run {
     file: Value,
     seed: u64,
     client: Arc<Client>,
+    /// Longest wait for rest.
+    rest: Duration,
 }
 
 impl Run {
@@ -79,7 +83,7 @@ impl Run {
         target.can_play(&file);
         let (starts_ms, _) = DropTerms::of(&file, None).window();
         let terms = DropTerms::of(&file, Some(starts_ms + HIDDEN_MS));
-        Self { name: name.to_owned(), file, seed, client: Arc::new(Client::new(target, terms)) }
+        Self { name: name.to_owned(), file, seed, client: Arc::new(Client::new(target, terms)), rest: REST }
     }
 
     /// By the command line, from a file.
@@ -137,7 +141,7 @@ impl Run {
 
     /// Waits for rest, and for an audit that finds nothing. What the last one found.
     async fn rest(&self, rows: &Rows<'_>) -> Vec<String> {
-        let (deadline, accepted) = (Instant::now() + REST, self.client.accepted());
+        let (deadline, accepted) = (Instant::now() + self.rest, self.client.accepted());
         loop {
             let mut found = rows.unrest(&accepted).await;
             if found.is_empty() {

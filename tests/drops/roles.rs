@@ -37,6 +37,8 @@ struct Member {
 /// One process of each role, on the servers of a world.
 pub struct Roles {
     members: Vec<Member>,
+    /// What every process leaves out, as `FAILPOINTS` has it; empty: nothing.
+    faults: String,
     /// `http://…` of the api process.
     pub api: String,
     /// `http://…` of its admin server.
@@ -44,17 +46,18 @@ pub struct Roles {
 }
 
 impl Roles {
-    /// Starts them, with these settings.
-    pub async fn start(world: &World, sets: &[&str]) -> Self {
+    /// Starts them, with these settings; `faults`: without some mechanisms.
+    pub async fn start(world: &World, sets: &[&str], faults: &str) -> Self {
         let address = || format!("127.0.0.1:{}", free_port().expect("a port"));
         let member = |role| {
             let own = [format!("http.listen={}", address()), format!("admin.listen={}", address())];
             let sets = sets.iter().map(|set| (*set).to_owned()).chain(own).collect();
             Member { role, sets, process: None }
         };
-        let mut roles = Self { members: Role::ALL.map(member).into(), api: String::new(), admin: String::new() };
+        let members = Role::ALL.map(member).into();
+        let mut roles = Self { members, faults: faults.to_owned(), api: String::new(), admin: String::new() };
         for member in &mut roles.members {
-            member.start(world);
+            member.start(world, faults);
         }
         for member in &roles.members {
             member.answers().await;
@@ -74,7 +77,7 @@ impl Roles {
             until(at_ms).await;
             let member = self.members.iter_mut().find(|member| member.role == role).expect("one of each role");
             member.process.take().expect("it runs").kill();
-            member.start(world);
+            member.start(world, &self.faults);
             member.answers().await;
             *kills.entry(role.name()).or_default() += 1;
         }
@@ -83,9 +86,9 @@ impl Roles {
 }
 
 impl Member {
-    fn start(&mut self, world: &World) {
+    fn start(&mut self, world: &World, failpoints: &str) {
         let sets: Vec<&str> = self.sets.iter().map(String::as_str).collect();
-        let options = ProcessOptions { sets: &sets, ..ProcessOptions::default() };
+        let options = ProcessOptions { failpoints, sets: &sets, ..ProcessOptions::default() };
         self.process = Some(world.spawn(self.role.name(), options));
     }
 
