@@ -102,9 +102,9 @@ impl SaleTerms {
 
     /// Whether what is known of a buyer is what it needs.
     pub fn are_needs_met(&self, facts: &Map<String, Value>, has_pass: bool) -> bool {
-        self.needs.iter().all(|(name, wanted)| match wanted {
-            Value::Bool(wanted) => has_pass || !*wanted,
-            wanted => {
+        self.needs.iter().all(|(name, wanted)| match wanted.as_bool() {
+            Some(wanted) => has_pass || !wanted,
+            None => {
                 let values = wanted.as_array().expect("values");
                 facts.get(name).is_some_and(|has| values.contains(has))
             }
