@@ -21,7 +21,7 @@ PLACE = ROOT / "docs/data/compat"
 # What `Running …` says, and the suite's name; the library's tests and the programs' own are the unit tests.
 SUITES = {
     "unit": r"unittests (bench/)?src/",
-    **{name: rf"tests/{name}(/main)?\.rs" for name in ["chaos", "controls", "docs", "generated", "it", "model", "ops", "system", "tidy", "traces"]},
+    **{name: rf"tests/{name}(/main)?\.rs" for name in ["chaos", "controls", "docs", "drops", "generated", "it", "model", "ops", "system", "tidy", "traces"]},
 }
 
 

@@ -39,6 +39,7 @@ pub fn settings(layers: &Layers, data_dir: &Path) -> Result<Settings, Failure> {
         format!("auth.secret={}", state.jwt_secret),
         format!("admin.token={}", state.admin_token),
     ]);
+    set.extend((!state.pass_secret.is_empty()).then(|| format!("passes.secrets={}", state.pass_secret)));
     set.extend(layers.set.iter().cloned());
     Ok(Settings::load(&Layers { files, set })?)
 }

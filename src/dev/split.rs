@@ -171,12 +171,19 @@ fn args(layers: &Layers, role: Role, listen: &Listen) -> Vec<String> {
 /// secrets are the user's own and reach it as they were given, by file, environment or flag.
 #[must_use]
 pub fn environment(settings: &Settings) -> Vec<(&'static str, String)> {
-    vec![
+    let mut all = vec![
         ("SECKILL_REDIS_URL", settings.redis.url.expose().to_owned()),
         ("SECKILL_AMQP_URL", exposed_urls(settings.rabbitmq.urls_in_use())),
         ("SECKILL_MYSQL_URL", exposed_urls(settings.mysql.urls_in_use())),
         ("SECKILL__AUTH__SECRET", settings.auth.secret.expose().to_owned()),
         ("SECKILL__ADMIN__TOKEN", settings.admin.token.expose().to_owned()),
         ("SECKILL__P1_ENTRY__TOKEN_SECRET", settings.p1_entry.token_secret.expose().to_owned()),
-    ]
+    ];
+    // One is the stack's own, or the same again. A text with a comma would be two.
+    if let [secret] = settings.passes.secrets.all()
+        && !secret.expose().contains(',')
+    {
+        all.push(("SECKILL__PASSES__SECRETS", secret.expose().to_owned()));
+    }
+    all
 }

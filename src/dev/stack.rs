@@ -65,6 +65,7 @@ impl Stack {
             mysql_url: servers.urls().mysql_url,
             admin_token: settings.admin.token.expose().to_owned(),
             jwt_secret: settings.auth.signing_secret().expose().to_owned(),
+            pass_secret: settings.passes.signing_secret().map_or_else(String::new, |secret| secret.expose().to_owned()),
             config: plan
                 .layers
                 .files
@@ -193,6 +194,10 @@ fn settings(plan: &StackPlan, urls: &ServerUrls, secrets: &Secrets) -> Result<Se
     if given.p1_entry.token_secrets_in_use().is_empty() {
         // Derived, so that purchase tokens outlive a restart on kept data as access tokens do.
         layers.set.push(format!("p1_entry.token_secret=purchase-{}", secrets.jwt));
+    }
+    if given.passes.signing_secret().is_none() {
+        // So that drops which need facts of their buyers can be tried (`make drop`).
+        layers.set.push(format!("passes.secrets=pass-{}", secrets.jwt));
     }
     Settings::load(&layers)
 }

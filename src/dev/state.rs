@@ -34,6 +34,9 @@ pub struct DevState {
     pub admin_token: String,
     /// HMAC key of the buyers' JWTs, as it stands (UTF-8).
     pub jwt_secret: String,
+    /// HMAC key of passes, likewise; empty in a file of an earlier version.
+    #[serde(default)]
+    pub pass_secret: String,
     /// Process ids by role and server.
     pub pids: BTreeMap<String, u32>,
     /// Configuration files it was started with, so that the other subcommands see the same settings.

@@ -10,7 +10,7 @@ const RECORDS: &str = "docs/data/compat";
 const BEGIN: &str = "<!-- recorded runs: written by UPDATE_DOCS=1 cargo test --test docs -->\n";
 const END: &str = "<!-- end of recorded runs -->";
 /// What is the whole suite, each part with the day since which there is one.
-const SUITES: [(&str, &str); 11] = [
+const SUITES: [(&str, &str); 12] = [
     ("unit", ""),
     ("it", ""),
     ("system", ""),
@@ -19,6 +19,7 @@ const SUITES: [(&str, &str); 11] = [
     ("docs", ""),
     ("chaos", ""),
     ("controls", "2026-11-28"),
+    ("drops", "2026-11-30"),
     ("generated", "2026-11-29"),
     ("traces", "2026-11-28"),
     ("tidy", ""),

@@ -35,15 +35,20 @@ pub const QUICK: [&str; 13] = [
 ];
 
 /// Whether the tests of this binary are noisy ones: those of `it` are quiet.
-const ALONE: bool = matches!(env!("CARGO_CRATE_NAME").as_bytes(), b"system" | b"long" | b"chaos" | b"hosts");
+const ALONE: bool = matches!(env!("CARGO_CRATE_NAME").as_bytes(), b"system" | b"long" | b"chaos" | b"hosts" | b"drops");
 
-const IS_CHAOS: bool = matches!(env!("CARGO_CRATE_NAME").as_bytes(), b"chaos");
+/// How many tests of this binary may wait beside each other. Some have nine servers of their own; those of `chaos` have a whole deployment
+/// each, and faults all the time, those of `drops` a crowd: on a slow machine more of them starve each other.
+const WAITING_MAX: usize = match env!("CARGO_CRATE_NAME").as_bytes() {
+    b"drops" => 2,
+    b"chaos" => 3,
+    _ => 5,
+};
 
 /// Turns of the noisy tests, which keep the processors busy: one at a time.
 static NOISY: Semaphore = Semaphore::const_new(1);
-/// Turns of the noisy binary's tests that mostly wait. Some have nine servers of their own; those of `chaos` have a whole deployment
-/// each, and faults all the time: on a slow machine more of them starve each other.
-static WAITING: Semaphore = Semaphore::const_new(if IS_CHAOS { 3 } else { 5 });
+/// Turns of the noisy binary's tests that mostly wait.
+static WAITING: Semaphore = Semaphore::const_new(WAITING_MAX);
 /// Turns of the quiet tests. They share their servers, and wait for them more than they work.
 static QUIET: Semaphore = Semaphore::const_new(8);
 
