@@ -29,6 +29,7 @@ pub(super) fn bounds(s: &Settings, within: &mut dyn FnMut(&'static str, u64, u64
     within("auth.reread_s", s.auth.reread_s, 1, 3600);
     within("auth.leeway_s", s.auth.leeway_s, 0, 300);
     within("auth.verified_max", s.auth.verified_max as u64, 0, 10_000_000);
+    within("lines.entries_max", s.lines.entries_max, 1, 5_000_000);
     within("redis.shards", s.redis.shards.into(), 1, 64);
     within("redis.outbox_format", s.redis.outbox_format.into(), 1, 2);
     within("redis.wait_replicas", s.redis.wait_replicas.into(), 0, 16);

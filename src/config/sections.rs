@@ -27,6 +27,7 @@ sections! {
         admin: Admin,
         auth: Auth,
         passes: Passes,
+        lines: Lines,
         redis: Redis,
         rabbitmq: Rabbitmq,
         mysql: Mysql,
@@ -76,6 +77,7 @@ sections! {
         facts: FactClaims,
     }
     Passes { secrets: ValueList<Secret>, key_file: String, jwks_file: String, jwks_url: String, tls_ca_file: String, }
+    Lines { enabled: bool, entries_max: u64, }
     Redis {
         url: ServerUrl,
         tls_ca_file: String,

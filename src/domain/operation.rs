@@ -59,6 +59,8 @@ pub enum Operation {
     BuyerUnblock,
     /// A pass for a buyer was signed.
     PassIssue,
+    /// A line was drawn with a text from outside.
+    LineDraw,
 }
 
 impl Operation {
@@ -94,6 +96,7 @@ impl Operation {
             Self::BuyerBlock => "buyer.block",
             Self::BuyerUnblock => "buyer.unblock",
             Self::PassIssue => "pass.issue",
+            Self::LineDraw => "line.draw",
         }
     }
 }

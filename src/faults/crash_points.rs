@@ -104,6 +104,16 @@ coded! {
         ImportCommitted = "F63",
         /// P6: deliveries wait again, the act that they were replayed by is not recorded.
         WebhookReplayed = "F44",
+        /// P1: a group of entries of a line is written, not committed.
+        EntriesWritten = "F70",
+        /// P1: it is committed, no buyer has the answer.
+        EntriesCommitted = "F71",
+        /// P5: a line is closed, its list is not sealed.
+        LineClosed = "F72",
+        /// P5: the list is sealed, the ranks are not settled.
+        LineSealed = "F73",
+        /// P5: the line is drawn.
+        LineDrawn = "F74",
         /// P2: units are out of one bucket, in a transfer record, not in the other.
         AfterTake = "F25",
         /// P2: the units are in the other bucket, the record is not forgotten.

@@ -3,6 +3,7 @@
 mod changes;
 mod drop_edit;
 mod import;
+mod line;
 mod needs;
 mod new_drop;
 mod new_sale;
@@ -13,6 +14,7 @@ mod units;
 pub(crate) use changes::{CloneForm, OrNone, RescheduleForm, SaleEditForm};
 pub(crate) use drop_edit::DropEditForm;
 pub(crate) use import::{Import, ImportEntry, ImportProblem, Place};
+pub(crate) use line::PlannedLine;
 pub(crate) use new_drop::{BadDrop, NewDropForm};
 pub(crate) use new_sale::{NewSaleForm, PAY_GRACE_S};
 pub(crate) use timetable::{ReleaseForm, shown_releases};
