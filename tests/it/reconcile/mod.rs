@@ -4,6 +4,8 @@ mod books;
 mod cancel;
 mod closed_numbers;
 mod crash;
+mod draw_crash;
+mod draws;
 mod dlq_commands;
 mod dlq_crash;
 mod findings;

@@ -1,5 +1,6 @@
 //! What buyers and the shop do at a system: purchases, repeats, waiting, payments; and HTTP that no good client sends.
 
+pub mod lines;
 pub mod orders;
 pub mod passes;
 pub mod purchases;
