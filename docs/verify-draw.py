@@ -16,8 +16,8 @@ def sha256(data):
 text = open(sys.argv[1], "rb").read()
 draw = json.load(open(sys.argv[2], encoding="utf-8"))
 ids = [int(line) for line in text.split()]
-if draw["seed"] is None:
-    sys.exit("the list is not sealed yet")
+if draw["seed"] is None or draw["needs_beacon"] and draw["state"] == "SEALED":
+    sys.exit("the line is not drawn yet")
 seed, digest = bytes.fromhex(draw["seed"]), sha256(text)
 problems = [
     what
@@ -28,7 +28,7 @@ problems = [
         ("digest: that of the file is another one", digest.hex() == draw["digest"]),
         ("seed: it is not the one of the commitment", sha256(seed).hex() == draw["commitment"]),
         ("beacon: missing, or not awaited",
-         draw["state"] != "DRAWN" or draw["needs_beacon"] == (draw["beacon"] is not None)),
+         draw["needs_beacon"] == (draw["beacon"] is not None)),
     ]
     if not holds
 ]
@@ -36,7 +36,7 @@ if problems:
     print("\n".join(problems), file=sys.stderr)
     sys.exit(2)
 key = seed if draw["beacon"] is None else sha256(seed + draw["beacon"].encode())
-ranked = sorted(ids, key=lambda entry: (sha256(key + digest + b"%d" % entry), entry)) if draw["state"] == "DRAWN" else []
+ranked = sorted(ids, key=lambda entry: (sha256(key + digest + b"%d" % entry), entry))
 for rank, entry in enumerate(ranked, 1):
     if rank <= 10 or str(entry) in sys.argv[3:]:
         print(rank, entry)

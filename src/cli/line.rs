@@ -31,7 +31,7 @@ pub(super) enum LineCommand {
     },
     /// Draw a line that waits for a text from outside, once its list is sealed; safe to repeat with the same text
     ///
-    /// The text should be one that nobody could know at the close: the numbers of a lottery or the closing prices of a stock exchange of
+    /// The text should be one that no person could know at the close: the numbers of a lottery or the closing prices of a stock exchange of
     /// a time that was announced before.
     #[command(after_help = "Example:
   seckill line draw sneaker-41 --beacon \"lotto 2027-03-03: 4 8 15 16 23 42\"")]
@@ -70,7 +70,7 @@ pub(super) enum LineCommand {
 
 pub(super) async fn run(layers: &Layers, data_dir: &Path, command: LineCommand) -> Result<u8, Failure> {
     match command {
-        LineCommand::Verify { file, draw, entry, first, json } => verified((&file, &draw), entry, (first, json)),
+        LineCommand::Verify { file, draw, entry, first, json } => verified(&file, &draw, entry, (first, json)),
         LineCommand::Show { sale, json } => {
             let rows = Servers::new(&context::settings(layers, data_dir)?)?.rows.lines;
             let line = rows.line(&sale).await?.ok_or_else(|| Failure::Failed(format!("sale {sale} has no line")))?;

@@ -81,7 +81,7 @@ impl Ranks {
     pub fn new(ids: Vec<u64>, key: &Bytes32, digest: &Bytes32) -> Self {
         let base = Sha256::new().chain_update(key).chain_update(digest);
         let hash = |id: u64| -> Bytes32 { base.clone().chain_update(id.to_string()).finalize().into() };
-        // Eight bytes tell nearly all of them apart; the whole hash is compared where they do not.
+        // Eight bytes distinguish nearly all of them; the whole hash is compared where they do not.
         let mut order: Vec<(u64, u32)> =
             (0_u32..).zip(&ids).map(|(place, id)| (first_bytes(hash(*id)), place)).collect();
         let id_at = |place: u32| ids.get(place as usize).copied().unwrap_or_default();

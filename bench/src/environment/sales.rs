@@ -47,7 +47,8 @@ impl Environment {
         limit: Option<u32>,
     ) -> Result<Vec<SaleId>, Failure> {
         let bad = |error: IdError| Failure::Failed(error.to_string());
-        let name = format!("bench-{}-{name}-{}", self.run, self.numbers(1));
+        let number = self.numbers(1);
+        let name = format!("bench-{}-{name}-{number}", self.run);
         let ids = (0..count).map(|at| SaleId::parse(&format!("{name}-{at:02}")).map_err(bad));
         let sale_ids: Vec<SaleId> = ids.collect::<Result<_, _>>()?;
         let drop = SalesDrop {

@@ -1,6 +1,6 @@
 //! Lines as the database knows them (`sale_lines`), and their entries (`line_entries`).
 //!
-//! Whoever adds an entry holds the line's row meanwhile, and whoever closes the line takes it: so none is added behind the close, however
+//! Adding an entry holds the line's row meanwhile, and closing the line takes it: so none is added behind the close, however
 //! slow its transaction is. The seed of a line whose list is not sealed is never read.
 
 mod draw;

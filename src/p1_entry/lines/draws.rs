@@ -127,7 +127,7 @@ fn no_list(sale: &SaleId, fault: &ListFault) -> Problem {
     if let ListFault::Changed(_) = fault {
         tracing::error!(phase = "p1_entry", %sale, %fault, "the list of a line was changed behind its seal");
         return Kind::Internal.because_both(
-            "the list in the database is not the one that was sealed; the shop has to look into it",
+            "the list in the database is not the one that was sealed; the shop has to examine it",
             "数据库中的名单与封存时不一致，商家须核查",
         );
     }

@@ -38,7 +38,7 @@ const SALES_AT_ONCE: usize = 4;
 /// Calls at the database at once, of one process, beside the groups.
 const CALLS_MAX: usize = 64;
 
-type Answer = Result<Entered, DbError>;
+type EnterAnswer = Result<Entered, DbError>;
 
 /// An entry as its buyer sees it.
 pub(crate) struct MyEntry {
@@ -59,7 +59,7 @@ pub(crate) struct Lines {
     ids: RequestIds,
     rows: LineRows,
     draws: Draws,
-    entering: QuestionBatcher<NewEntry, Answer>,
+    entering: QuestionBatcher<NewEntry, EnterAnswer>,
     receipts: Receipts,
     calls: Semaphore,
 }
@@ -224,14 +224,14 @@ impl AsRef<[u64]> for List {
 }
 
 /// Writes a group, sale by sale; one answer for each entry, in their order.
-async fn enter_all(rows: &LineRows, group: Vec<NewEntry>, entries_max: u64) -> Vec<Answer> {
+async fn enter_all(rows: &LineRows, group: Vec<NewEntry>, entries_max: u64) -> Vec<EnterAnswer> {
     let mut by_sale: HashMap<SaleId, (Vec<usize>, Vec<NewEntry>)> = HashMap::new();
     for (at, entry) in group.into_iter().enumerate() {
         let (places, entries) = by_sale.entry(entry.sale_id.clone()).or_default();
         places.push(at);
         entries.push(entry);
     }
-    let mut answers: Vec<(usize, Answer)> = futures::stream::iter(by_sale)
+    let mut answers: Vec<(usize, EnterAnswer)> = futures::stream::iter(by_sale)
         .map(|(sale, (places, entries))| async move {
             match rows.enter(&sale, &entries, entries_max).await {
                 Ok(entered) => places.into_iter().zip(entered.into_iter().map(Ok)).collect::<Vec<_>>(),

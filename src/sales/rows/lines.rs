@@ -1,6 +1,6 @@
 //! The line that a sale was created with (`sale_lines`).
 //!
-//! Input: a plan, in the transaction that creates its sale. Output: its row, with a seed that nobody chose and its commitment. What becomes of
+//! Input: a plan, in the transaction that creates its sale. Output: its row, with a random seed and its commitment. What becomes of
 //! the line, `lines` writes.
 
 use crate::domain::draw::{Bytes32, commitment};

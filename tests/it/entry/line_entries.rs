@@ -58,8 +58,8 @@ fn accounts_of_one_person_are_in_a_line_once() {
         assert_eq!((other.status, other.code()), (409, "ALREADY_ENTERED".to_owned()));
         assert_eq!(other.json["entry_id"], Value::Null, "it is another account's: {other:?}");
         assert_eq!(account("one").enter_line(&sale).await.json["entry_id"].is_string(), true);
-        let nobody = ShowingBuyer::new(&world, "three").enter_line(&sale).await;
-        assert_eq!((nobody.status, nobody.code()), (403, "P1-Q1".to_owned()));
+        let unnamed = ShowingBuyer::new(&world, "three").enter_line(&sale).await;
+        assert_eq!((unnamed.status, unnamed.code()), (403, "P1-Q1".to_owned()));
         assert_eq!(world.entry_of(&sale, "one").await.status, 200, "the access token alone finds it");
         assert_eq!(world.entry_of(&sale, "two").await.status, 404);
         world.finish().await;
@@ -79,7 +79,8 @@ fn what_a_purchase_needs_an_entry_needs() {
         let plain = world.sale("plain", 10, Some(1)).await;
         let none = world.enter_line(&plain, "ann", 1).await;
         assert_eq!((none.status, none.code()), (404, "NO_LINE".to_owned()), "{none:?}");
-        let unknown = Answer::of(world.request(Method::POST, "/v1/sales/unknown/entries", "ann").json(&json!({}))).await;
+        let unknown =
+            Answer::of(world.request(Method::POST, "/v1/sales/unknown/entries", "ann").json(&json!({}))).await;
         assert_eq!(unknown.code(), "P1-S3");
         assert_eq!(world.enter_line(&sale, "ann", 1).await.code(), "P1-Q1");
         let gold = |buyer| ShowingBuyer::new(&world, buyer).with_claims(json!({ "membership": "gold" }));
@@ -195,7 +196,8 @@ fn a_sale_with_a_line_is_created_only_where_lines_are_switched_on() {
         let later = json!({ "line_closes_at": "2098-01-01T11:00:00+08:00", "line_beacon": true });
         let drop = json!({ "drop_id": "d", "title": "t", "sales": [sale("m", json!({})), sale("l", later)] });
         let path = file("drop.json", &drop);
-        let flags = ["sale", "create", "--id", "f", "--product", "p", "--title", "t", "--stock", "1", "--line", "raffle"];
+        let flags =
+            ["sale", "create", "--id", "f", "--product", "p", "--title", "t", "--stock", "1", "--line", "raffle"];
         let times = ["--starts-at", "2098-01-01T10:00:00+08:00", "--ends-at", "2098-01-01T12:00:00+08:00"];
         let create = [&flags[..], &times].concat();
         for args in [&create[..], &["drop", "create", "--file", &path], &["sale", "import", "--file", &path]] {

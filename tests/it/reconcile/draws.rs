@@ -115,7 +115,9 @@ fn a_draw_that_waits_for_a_text_from_outside_is_drawn_with_it_once() {
         let (entries, document) = files("sealed", &sealed, &list);
         let verify = ["line", "verify", entries.to_str().unwrap(), "--draw", document.to_str().unwrap()];
         assert!(world.cli(&verify).exits(0).out.contains("ranks come with the draw"));
-        for (text, code) in [("", 64), (" ", 64), (&"b".repeat(201)[..], 64), ("lotto 灯塔", 0), ("lotto 灯塔", 0), ("other", 1)] {
+        for (text, code) in
+            [("", 64), (" ", 64), (&"b".repeat(201)[..], 64), ("lotto 灯塔", 0), ("lotto 灯塔", 0), ("other", 1)]
+        {
             world.cli(&[&draw_with[..], &[text]].concat()).exits(code);
         }
         let drawn = world.draw_once(&sale, "DRAWN").await;
