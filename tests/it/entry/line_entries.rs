@@ -57,7 +57,7 @@ fn accounts_of_one_person_are_in_a_line_once() {
         let other = account("two").enter_line(&sale).await;
         assert_eq!((other.status, other.code()), (409, "ALREADY_ENTERED".to_owned()));
         assert_eq!(other.json["entry_id"], Value::Null, "it is another account's: {other:?}");
-        assert_eq!(account("one").enter_line(&sale).await.json["entry_id"].is_string(), true);
+        assert!(account("one").enter_line(&sale).await.json["entry_id"].is_string(), "its own");
         let unnamed = ShowingBuyer::new(&world, "three").enter_line(&sale).await;
         assert_eq!((unnamed.status, unnamed.code()), (403, "P1-Q1".to_owned()));
         assert_eq!(world.entry_of(&sale, "one").await.status, 200, "the access token alone finds it");
@@ -201,7 +201,7 @@ fn a_sale_with_a_line_is_created_only_where_lines_are_switched_on() {
         let times = ["--starts-at", "2098-01-01T10:00:00+08:00", "--ends-at", "2098-01-01T12:00:00+08:00"];
         let create = [&flags[..], &times].concat();
         for args in [&create[..], &["drop", "create", "--file", &path], &["sale", "import", "--file", &path]] {
-            let off = [&["--set", "lines.enabled=false"], args].concat();
+            let off = [&["--set", "lines.enabled=false"][..], args].concat();
             let refused = world.cli(&off).exits(1);
             assert!(refused.err.contains("line: expected none: lines are not finished"), "{refused:?}");
         }

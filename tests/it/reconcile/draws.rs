@@ -67,7 +67,7 @@ fn a_draw_is_recomputed_by_two_programs_and_a_changed_file_is_found() {
             let mine = world.entry_of(&sale, &format!("buyer-{no}")).await;
             assert_eq!((&mine.json["rank"], &mine.json["before"]), (&rank.into(), &(rank - 1).into()), "{mine:?}");
         }
-        let ours = world.cli(&[&verify[..], &[&ids[3]]].concat()).exits(0).json();
+        let ours = world.cli(&[&verify[..], &[ids[3].as_str()]].concat()).exits(0).json();
         let first: Vec<String> = drawn.first(12).iter().map(u64::to_string).collect();
         assert_eq!(ours["first"], Value::from(first.clone()));
         let last = first.last().unwrap();
