@@ -48,6 +48,7 @@ pub mod events;
 pub mod faults;
 pub mod http;
 pub mod jwt;
+pub mod lines;
 pub mod orders;
 pub mod p1_entry;
 pub mod p2_reserve;

@@ -6,7 +6,7 @@ use crate::cli::failure::Failure;
 use std::io::Read;
 use std::path::Path;
 
-/// The text of `--file`; one above `bytes_max` is refused with `too_large`.
+/// The text of a file; one above `bytes_max` is refused with `too_large`.
 pub(super) fn text(file: &Path, bytes_max: u64, too_large: &str) -> Result<String, Failure> {
     let name = file.display();
     let unreadable = |error: std::io::Error| Failure::Usage(format!("--file: cannot read {name}: {error}"));

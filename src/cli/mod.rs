@@ -16,6 +16,7 @@ mod drop;
 mod failure;
 mod finding;
 mod input;
+mod line;
 mod order;
 pub mod output;
 mod pass;
@@ -129,6 +130,9 @@ enum CliCommand {
     /// Passes: what a buyer shows to a sale that needs one
     #[command(subcommand)]
     Pass(pass::PassCommand),
+    /// Lines of sales: show them, draw them with a text from outside, verify a draw
+    #[command(subcommand)]
+    Line(line::LineCommand),
     /// What people did to sales, orders and dead-letter queues, and how it ended
     #[command(subcommand)]
     Act(act::ActCommand),
@@ -225,6 +229,7 @@ async fn dispatch(cli: SeckillCli) -> Result<u8, Failure> {
         Some(CliCommand::Block(command)) => block::run(&layers, &data_dir, command).await,
         Some(CliCommand::Buyer(command)) => buyer::run(&layers, &data_dir, command).await,
         Some(CliCommand::Pass(command)) => pass::run(&layers, &data_dir, command),
+        Some(CliCommand::Line(command)) => line::run(&layers, &data_dir, command).await,
         Some(CliCommand::Act(command)) => act::run(&layers, &data_dir, command).await,
         Some(CliCommand::Doctor(args)) => doctor::run(&layers, &data_dir, &args).await,
         Some(CliCommand::Bench(args)) => bench::run(&layers, &data_dir, None, &args),

@@ -33,6 +33,7 @@ pub(super) fn bounds(s: &Settings, within: &mut dyn FnMut(&'static str, u64, u64
     within("risk.in_flight_max", s.risk.in_flight_max as u64, 1, 10_000);
     within("risk.remember_s", s.risk.remember_s, 1, 600);
     within("risk.remembered_max", s.risk.remembered_max, 1, 10_000_000);
+    within("lines.entries_max", s.lines.entries_max, 1, 5_000_000);
     within("redis.shards", s.redis.shards.into(), 1, 64);
     within("redis.outbox_format", s.redis.outbox_format.into(), 1, 2);
     within("redis.wait_replicas", s.redis.wait_replicas.into(), 0, 16);

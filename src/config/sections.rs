@@ -28,6 +28,7 @@ sections! {
         auth: Auth,
         passes: Passes,
         risk: Risk,
+        lines: Lines,
         redis: Redis,
         rabbitmq: Rabbitmq,
         mysql: Mysql,
@@ -88,6 +89,7 @@ sections! {
         remember_s: u64,
         remembered_max: u64,
     }
+    Lines { enabled: bool, entries_max: u64, }
     Redis {
         url: ServerUrl,
         tls_ca_file: String,

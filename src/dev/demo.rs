@@ -56,6 +56,9 @@ pub(super) async fn create(settings: &Settings) -> Result<(), StackError> {
         challenge: None,
         releases: Vec::new(),
         rollover_to: None,
+        line: None,
+        line_closes_at: None,
+        line_beacon: false,
     };
     let control = servers.sale_control(settings);
     // One that is there is no failed act.

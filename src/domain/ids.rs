@@ -158,6 +158,39 @@ impl RequestId {
     }
 }
 
+/// An entry of a line: made by the same generator, spelled as a request id is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct EntryId(u64);
+
+impl EntryId {
+    /// The entry that gets a number of the generator.
+    #[must_use]
+    pub const fn of(id: RequestId) -> Self {
+        Self(id.get())
+    }
+
+    /// Wraps a number read from a store; `None` when it is out of range.
+    #[must_use]
+    pub const fn new(value: u64) -> Option<Self> {
+        match RequestId::new(value) {
+            Some(id) => Some(Self::of(id)),
+            None => None,
+        }
+    }
+
+    /// Reads the canonical decimal form.
+    pub fn parse(text: &str) -> Result<Self, IdError> {
+        let malformed = IdError::Malformed { what: "entry_id", expected: RequestId::EXPECTED };
+        RequestId::parse(text).map(Self::of).map_err(|_ignored| malformed)
+    }
+
+    /// The number itself.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
 macro_rules! text_forms {
     ($($name:ident),*) => {$(
         impl fmt::Display for $name {
@@ -189,7 +222,7 @@ macro_rules! text_forms {
         }
     )*};
 }
-text_forms!(SaleId, DropId, UserId, RequestId);
+text_forms!(SaleId, DropId, UserId, RequestId, EntryId);
 
 #[cfg(test)]
 mod tests {

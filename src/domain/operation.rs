@@ -61,6 +61,8 @@ pub enum Operation {
     BuyerForget,
     /// A pass for a buyer was signed.
     PassIssue,
+    /// A line was drawn with a text from outside.
+    LineDraw,
 }
 
 impl Operation {
@@ -97,6 +99,7 @@ impl Operation {
             Self::BuyerUnblock => "buyer.unblock",
             Self::BuyerForget => "buyer.forget",
             Self::PassIssue => "pass.issue",
+            Self::LineDraw => "line.draw",
         }
     }
 }

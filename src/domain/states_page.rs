@@ -1,5 +1,6 @@
 //! The states and the transition table as Markdown, for `docs/states.md`.
 
+use super::line::{EntryEvent, EntryState, EntryTransition};
 use super::order_life::{OrderEvent, OrderState, OrderTransition};
 use super::states::{self, RequestEvent, State, Transition, next};
 
@@ -43,7 +44,7 @@ pub fn markdown() -> String {
         }
         text.push('\n');
     }
-    text + &orders()
+    text + &orders() + &entries()
 }
 
 /// The table of orders after they were confirmed.
@@ -65,6 +66,32 @@ fn orders() -> String {
                 OrderTransition::To(to) => format!(" `{}` |", to.state().code()),
                 OrderTransition::Already => " = |".to_owned(),
                 OrderTransition::Refused => " ✗ |".to_owned(),
+            });
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// The table of entries of lines.
+fn entries() -> String {
+    let mut text = String::from(
+        "\n## Entries of a line\n\nAn entry of a sale's line. `=`: nothing changes. `✗`: the entry cannot take it. A left entry is entered\n\
+         again only while its line is open.\n\n| state |",
+    );
+    for event in EntryEvent::ALL {
+        text.push_str(&format!(" {event:?} |"));
+    }
+    text.push_str("\n|---|");
+    text.push_str(&"---|".repeat(EntryEvent::ALL.len()));
+    text.push('\n');
+    for state in EntryState::ALL {
+        text.push_str(&format!("| `{}` {} |", state.state().code(), state.code()));
+        for event in EntryEvent::ALL {
+            text.push_str(&match state.after(event) {
+                EntryTransition::To(to) => format!(" `{}` |", to.state().code()),
+                EntryTransition::Already => " = |".to_owned(),
+                EntryTransition::Refused => " ✗ |".to_owned(),
             });
         }
         text.push('\n');

@@ -1,6 +1,7 @@
-//! The timetable of a sale: units that come while it sells, and the sale that gets what is unsold at its end.
+//! The timetable of a sale: units that come while it sells, the sale that gets what is unsold at its end, and when its line closes.
 
 use super::ids::SaleId;
+use super::line::LinePlan;
 
 /// Most releases of a sale.
 pub const RELEASES_MAX: usize = 32;
@@ -21,4 +22,6 @@ pub struct Timetable {
     pub releases: Vec<Release>,
     /// The sale of the same drop that gets what is unsold at the end.
     pub rollover_to: Option<SaleId>,
+    /// Its line; none: the first clicks get its units.
+    pub line: Option<LinePlan>,
 }

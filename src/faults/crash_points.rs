@@ -114,6 +114,16 @@ coded! {
         ForgetKeys = "F74",
         /// P6: deliveries wait again, the act that they were replayed by is not recorded.
         WebhookReplayed = "F44",
+        /// P1: a group of entries of a line is written, not committed.
+        EntriesWritten = "F80",
+        /// P1: it is committed, no buyer has the answer.
+        EntriesCommitted = "F81",
+        /// P5: a line is closed, its list is not sealed.
+        LineClosed = "F82",
+        /// P5: the list is sealed, the ranks are not settled.
+        LineSealed = "F83",
+        /// P5: the line is drawn.
+        LineDrawn = "F84",
         /// P2: units are out of one bucket, in a transfer record, not in the other.
         AfterTake = "F25",
         /// P2: the units are in the other bucket, the record is not forgotten.

@@ -26,6 +26,8 @@ pub(crate) struct ProblemBody {
     request_id: Option<String>,
     /// Where to ask for its status.
     status_url: Option<String>,
+    /// The entry of a line that it is about.
+    entry_id: Option<String>,
     remaining: Option<u64>,
     /// What the sale needs of its buyers, of P1-Q1.
     #[schema(value_type = Option<Object>)]

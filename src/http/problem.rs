@@ -7,7 +7,7 @@ use super::answers;
 use super::language::{Detail, Language};
 use super::new_challenge::NewChallenge;
 pub use super::problem_kinds::Kind;
-use crate::domain::ids::{RequestId, SaleId};
+use crate::domain::ids::{EntryId, RequestId, SaleId};
 use crate::domain::needs::Needs;
 use crate::telemetry::http_request_id::{self, HttpRequestId};
 use actix_web::HttpResponse;
@@ -37,8 +37,8 @@ pub(crate) fn spread_s(seconds: RangeInclusive<u64>) -> u64 {
 pub(crate) struct Problem {
     kind: Kind,
     detail: Option<Detail>,
-    /// The request that it is about, and where its status can be asked. Boxed, because a problem has to stay small.
-    about: Option<Box<(RequestId, String)>>,
+    /// What it is about. Boxed, because a problem has to stay small.
+    about: Option<Box<About>>,
     remaining: Option<u64>,
     needs: Option<Arc<Needs>>,
     /// The field that cannot be used, and the sale of a drop that has it.
@@ -46,6 +46,14 @@ pub(crate) struct Problem {
     challenge: Option<Box<NewChallenge>>,
     /// Each answer has one of these, the first to the last. Small, because the future of each request holds problems.
     retry_after_s: Option<(NonZeroU32, u32)>,
+}
+
+#[derive(Debug, Clone)]
+enum About {
+    /// A request, and where its status can be asked.
+    Request(RequestId, String),
+    /// An entry of a line.
+    Entry(EntryId),
 }
 
 #[derive(Serialize)]
@@ -62,6 +70,8 @@ struct ProblemDocument<'a> {
     request_id: Option<RequestId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     status_url: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    entry_id: Option<EntryId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     remaining: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -128,7 +138,14 @@ impl Problem {
     /// Adds the request it is about and where its status can be asked.
     #[must_use]
     pub(crate) fn about(mut self, request_id: RequestId, location: String) -> Self {
-        self.about = Some(Box::new((request_id, location)));
+        self.about = Some(Box::new(About::Request(request_id, location)));
+        self
+    }
+
+    /// Adds the entry of a line that it is about.
+    #[must_use]
+    pub(crate) fn about_entry(mut self, entry: EntryId) -> Self {
+        self.about = Some(Box::new(About::Entry(entry)));
         self
     }
 
@@ -178,7 +195,12 @@ impl Problem {
     #[must_use]
     pub(crate) fn respond(&self, language: Language) -> HttpResponse {
         let chinese = language == Language::Chinese;
-        let (kind, about, field) = (self.kind, self.about.as_deref(), self.field.as_deref());
+        let (kind, field) = (self.kind, self.field.as_deref());
+        let (about, entry_id) = match self.about.as_deref() {
+            Some(About::Request(request_id, location)) => (Some((request_id, location)), None),
+            Some(About::Entry(entry)) => (None, Some(*entry)),
+            None => (None, None),
+        };
         let body = ProblemDocument {
             r#type: kind.urn(),
             title: if chinese { kind.chinese() } else { kind.english() },
@@ -188,6 +210,7 @@ impl Problem {
             detail: self.detail.as_ref().map(|detail| detail.text(chinese)),
             request_id: about.map(|(request_id, _)| *request_id),
             status_url: about.map(|(_, location)| location.as_str()),
+            entry_id,
             remaining: self.remaining,
             needs: self.needs.as_deref(),
             field: field.map(|(field, _)| field.as_str()),

@@ -45,6 +45,8 @@ problems! {
     NoSuchRoute = "NO_SUCH_ROUTE", 404, "There is nothing at this address", "该地址不存在";
     SaleNotFound = P1Entry::NotFound.code(), 404, "There is no such sale", "活动不存在";
     NoWaitingRoom = "NO_WAITING_ROOM", 404, "This sale has no waiting room; buy at once", "该活动无需排队，可直接购买";
+    NoLine = "NO_LINE", 404, "This sale has no line", "该活动没有抽签";
+    EntryNotFound = "ENTRY_NOT_FOUND", 404, "You have no such entry in this line", "您在该抽签中没有此登记";
     DropNotFound = "DROP_NOT_FOUND", 404, "There is no such drop", "没有该组合活动";
     OrderNotFound = "ORDER_NOT_FOUND", 404, "There is no such order", "没有该订单";
     BuyerNotFound = "BUYER_NOT_FOUND", 404, "Nothing is on record of this buyer", "没有该买家的记录";
@@ -53,6 +55,8 @@ problems! {
     RequestTimeout = "REQUEST_TIMEOUT", 408, "The request took too long to arrive", "请求接收超时";
     Duplicate = P2Reserve::Duplicate.code(), 409, "You already bought in this sale", "您已购买过该商品";
     LimitExceeded = P2Reserve::LimitExceeded.code(), 409, "This would exceed the purchase limit", "超出限购数量";
+    AlreadyEntered = "ALREADY_ENTERED", 409, "You are in this line", "您已登记抽签";
+    EntryOffered = "ENTRY_OFFERED", 409, "This entry has got its offer", "该登记已获得分配";
     OrderQueued = "ORDER_QUEUED", 409, "The order is not written yet; ask the status of the request", "订单尚未写入，请查询该请求的状态";
     Conflict = "CONFLICT", 409, "This is not possible as things stand", "当前状态下无法执行该操作";
     NotEnough = P2Reserve::NotEnough.code(), 409, "Fewer units are left than you want", "库存不足所需数量";
@@ -60,12 +64,14 @@ problems! {
     SoldOut = P2Reserve::SoldOut.code(), 410, "Sold out", "已售罄";
     AllEmpty = P2Reserve::BucketAllEmpty.code(), 410, "Sold out", "已售罄";
     Ended = P1Entry::Ended.code(), 410, "The sale is over", "活动已结束";
+    LineClosed = "LINE_CLOSED", 410, "The line takes no entries any more", "抽签登记已截止";
     BodyTooLarge = "BODY_TOO_LARGE", 413, "The body is too large", "请求体过大";
     WrongMediaType = "WRONG_MEDIA_TYPE", 415, "The body must be application/json", "请求体必须为 application/json";
     Unprocessable = "UNPROCESSABLE", 422, "A value is out of range", "参数取值无效";
     TokenReused = "TOKEN_REUSED", 422, "This purchase token was used for another quantity", "购买令牌已用于其他数量";
     Paused = P1Entry::Paused.code(), 423, "The sale is paused", "活动已暂停";
     NotStarted = P1Entry::NotStarted.code(), 425, "The sale has not started", "活动尚未开始";
+    LineNotSealed = "LINE_NOT_SEALED", 425, "The line is not drawn yet", "抽签尚未进行";
     PlaceWaiting = "PLACE_WAITING", 425, "It is not your turn yet", "尚未轮到您，请继续排队";
     PlaceRequired = "PLACE_REQUIRED", 428, "This sale has a waiting room; take a place first", "该活动需要先排队";
     TokenRequired = "TOKEN_REQUIRED", 428, "This sale needs a purchase token", "该活动需要购买令牌";
@@ -76,6 +82,7 @@ problems! {
     BucketEmpty = P2Reserve::BucketEmpty.code(), 503, "Stock is on its way; nothing was bought, try again", "库存调拨中，未产生购买，请重试";
     Overloaded = P1Entry::Overloaded.code(), 503, "Too busy, try again shortly", "系统繁忙，请稍后再试";
     RoomFull = "ROOM_FULL", 503, "The waiting room is full", "排队人数已满，请稍后再试";
+    LineFull = "LINE_FULL", 503, "The line is full", "抽签登记人数已满";
     OrderNotWritten = "ORDER_NOT_WRITTEN", 503, "The order is not written yet; nothing was recorded, repeat it", "订单尚未写入，未做任何记录，请重试";
     Unavailable = "UNAVAILABLE", 503, "Temporarily unavailable; nothing was bought", "暂时不可用，未产生购买";
     Unknown = "OUTCOME_UNKNOWN", 504, "No answer in time; ask by request id, or repeat with the same token", "结果未知，请用请求号查询，或用同一令牌重试";

@@ -13,6 +13,7 @@ mod forgery_budget;
 pub mod http;
 mod kept_for;
 pub(crate) mod key_set;
+pub(crate) mod lines;
 pub mod my_orders;
 pub mod overload;
 pub mod purchase_tokens;

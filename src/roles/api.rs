@@ -18,6 +18,7 @@ use crate::p1_entry::challenge::Challenges;
 use crate::p1_entry::entitlement::Entitlements;
 use crate::p1_entry::http::{self, PublicApi, RequestBounds, Waiters};
 use crate::p1_entry::key_set::KeySetRefresher;
+use crate::p1_entry::lines::{Lines, Receipts};
 use crate::p1_entry::my_orders::MyOrders;
 use crate::p1_entry::overload::{Overload, OverloadHandles, OverloadMonitor};
 use crate::p1_entry::purchase_tokens::PurchaseTokens;
@@ -123,6 +124,12 @@ pub(super) async fn run(context: RoleContext, endpoint: PublicEndpoint) -> Resul
         entitlements: endpoint.entitlements,
         purchasing: Purchasing::new(catalog.clone(), admission, replays, reserve, ids.clone()),
         token_issuer: PurchaseTokenIssuer::new(catalog.clone(), rooms.clone(), judged, ids.clone(), tokens),
+        lines: Lines::start(
+            (catalog.clone(), buyers.clone(), ids.clone()),
+            rows.lines.clone(),
+            Receipts::new(entry.token_secrets_in_use()),
+            settings.lines.entries_max,
+        ),
         rooms: RoomEntrance::new(catalog.clone(), buyers, rooms.clone()),
         statuses: Statuses::start(ledger_reads.clone(), read, filter.clone(), shards, &stopper),
         my_orders: MyOrders::start(servers.fulfil_context(&settings), catalog.clone(), ledger_reads, limits),

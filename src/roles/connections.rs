@@ -9,6 +9,7 @@ use crate::buyers::rows::forgotten::ForgottenRows;
 use crate::config::{P5Reconcile, ServerUrl, Settings};
 use crate::events::rows::{AnnouncementRows, OrderEventRows, OutcomeEventRows};
 use crate::events::webhooks::rows::{Subscriptions, WebhookRows};
+use crate::lines::rows::LineRows;
 use crate::orders::persist::Persister;
 use crate::orders::rows::{OrderRows, RegisterRows, RequestRows};
 use crate::p4_persist::PersistRows;
@@ -52,6 +53,8 @@ pub struct DatabaseRows {
     pub acts: ActRows,
     /// Buyers who may not buy.
     pub(crate) blocks: BlockRows,
+    /// Lines of sales and their entries.
+    pub lines: LineRows,
     /// Writes accepted requests.
     pub persister: Persister,
     /// Orders and their payments.
@@ -88,6 +91,7 @@ impl DatabaseRows {
             archived: ArchivedRows::new(db.clone()),
             acts: ActRows::new(db.clone()),
             blocks: BlockRows::new(db.clone()),
+            lines: LineRows::new(db.clone()),
             persister: Persister::new(db.clone(), subscriptions.clone()),
             announcements: AnnouncementRows::new(db.clone(), subscriptions.clone()),
             orders: OrderRows::new(db.clone(), subscriptions),
@@ -150,6 +154,7 @@ impl Servers {
             acts: self.rows.acts.clone(),
             shards: settings.redis.shards,
             backlog_max: settings.p1_entry.backlog_max,
+            lines_enabled: settings.lines.enabled,
         }
     }
 

@@ -1,4 +1,5 @@
-//! The reconcile role: one reconciler, the timetables and the events of sales and the forgetting of buyers beside it, one sweep of overdue orders, and one sender of webhooks. Several
+//! The reconcile role: one reconciler; the timetables, the lines and the events of sales, and the forgetting of buyers, beside it; one sweep
+//! of overdue orders, and one sender of webhooks. Several
 //! processes may run it; the database elects the one that works at each.
 //!
 //! Input: the settings, handles on the servers. Output: these six, running. A crash leaves only what P5, P6 and the webhooks themselves leave.
@@ -7,7 +8,7 @@ use super::tasks::RoleTasks;
 use super::{CONNECT_GRACE, RoleContext, RoleError};
 use crate::buyers::forget::finisher::Finisher;
 use crate::events::webhooks::WebhookSender;
-use crate::p5_reconcile::{Announcer, Timekeeper};
+use crate::p5_reconcile::{Announcer, LineKeeper, Timekeeper};
 use crate::p6_fulfil::Expiry;
 use crate::runtime::PollInterval;
 use crate::store::mysql::leader_election::LedWork;
@@ -19,6 +20,7 @@ pub(super) async fn run(context: RoleContext) -> Result<(), RoleError> {
     servers.redis.wait_connected(CONNECT_GRACE).await;
     let election = servers.election(LedWork::Reconcile);
     tasks.worker(Timekeeper::new(servers.sale_control(&settings), election.seen()), PollInterval::idle_ms(100));
+    tasks.worker(LineKeeper::new(servers.rows.lines.clone(), election.seen()), PollInterval::idle_ms(100));
     let (rows, keys, shards) = (&servers.rows.announcements, &servers.redis.sale_keys, settings.redis.shards);
     tasks.worker(Announcer::new(rows.clone(), keys.clone(), shards, election.seen()), PollInterval::idle_ms(100));
     tasks.worker(Finisher::new(servers.buyer_forget(&settings), election.seen()), PollInterval::idle_ms(500));

@@ -7,7 +7,7 @@
 use super::contention::again_after_contention;
 use super::control::SaleControl;
 use super::control_error::SaleControlError;
-use super::forms::{CloneForm, shown_releases};
+use super::forms::{CloneForm, PlannedLine, shown_releases};
 use super::recorded::SaleAct;
 use super::sale_change::{ChangeRefusal, SaleChange};
 use crate::domain::ids::SaleId;
@@ -80,6 +80,10 @@ impl SaleControl {
         if !plan.releases.is_empty() {
             asked["releases"] = json!(shown_releases(&plan.releases));
         }
+        if let Some(line) = plan.line {
+            asked["line"] = json!(PlannedLine::from(line));
+        }
+        self.lines_allowed([plan])?;
         let creating = async { Ok(self.rows.sales.create_planned(sale, plan).await?) };
         self.on_record(act(Operation::SaleCreate, asked), creating).await?;
         created();

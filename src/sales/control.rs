@@ -42,6 +42,8 @@ pub struct SaleControl {
     pub(crate) shards: u16,
     /// Outbox entries at which the script refuses.
     pub(crate) backlog_max: u64,
+    /// Whether a new sale may have a line.
+    pub(crate) lines_enabled: bool,
 }
 
 impl SaleControl {

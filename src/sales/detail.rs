@@ -4,7 +4,7 @@ use super::control::SaleControl;
 use super::control_error::SaleControlError;
 use crate::domain::ids::SaleId;
 use crate::domain::sale::Sale;
-use crate::sales::forms::{ReleaseForm, shown_releases};
+use crate::sales::forms::{PlannedLine, ReleaseForm, shown_releases};
 use serde::Serialize;
 
 /// One sale with what Redis holds.
@@ -18,6 +18,8 @@ pub(crate) struct SaleDetail {
     pub releases: Vec<ReleaseDetail>,
     /// The sale of its drop that gets what is unsold at its end.
     pub rollover_to: Option<SaleId>,
+    /// Its line.
+    pub line: Option<PlannedLine>,
     /// What Redis holds, shard by shard.
     pub shards: Vec<ShardDetail>,
     /// Units between two buckets; absent when a shard is not in Redis.
@@ -76,6 +78,7 @@ impl SaleControl {
         let in_transit = shards.iter().map(|shard| shard.in_transit).sum();
         let releases = shown_releases(&known.timetable.releases).into_iter().zip(known.given);
         let releases = releases.map(|(release, given)| ReleaseDetail { release, given }).collect();
-        Ok(SaleDetail { sale, grants, releases, rollover_to: known.timetable.rollover_to, shards, in_transit })
+        let (rollover_to, line) = (known.timetable.rollover_to, known.timetable.line.map(PlannedLine::from));
+        Ok(SaleDetail { sale, grants, releases, rollover_to, line, shards, in_transit })
     }
 }

@@ -5,6 +5,7 @@ use super::control_error::SaleControlError;
 use crate::domain::challenge::Challenge;
 use crate::domain::drops::SalesDrop;
 use crate::domain::ids::{DropId, SaleId};
+use crate::domain::line::LineKind;
 use crate::domain::needs::Needs;
 use crate::domain::policy::LimitBy;
 use crate::domain::sale::{Sale, SaleStatus};
@@ -69,6 +70,13 @@ struct DropSale {
     /// The sale that gets what is unsold at its end; null: none does.
     #[schema(value_type = Option<String>)]
     rollover_to: Option<SaleId>,
+    /// Its line: raffle; null: none.
+    #[schema(value_type = Option<String>, example = "raffle")]
+    line: Option<LineKind>,
+    /// Until when entries of its line are taken, RFC 3339; null: it has none.
+    line_closes_at: Option<String>,
+    /// Whether its line is drawn only with a text from outside.
+    line_beacon: bool,
 }
 
 /// How far a sale is.
@@ -109,6 +117,9 @@ impl DropSale {
             challenge: sale.challenge,
             releases: shown_releases(&known.timetable.releases),
             rollover_to: known.timetable.rollover_to.clone(),
+            line: known.timetable.line.map(|line| line.kind),
+            line_closes_at: known.timetable.line.map(|line| shown_time(line.closes_at_ms)),
+            line_beacon: known.timetable.line.is_some_and(|line| line.needs_beacon),
         }
     }
 }
@@ -176,6 +187,7 @@ impl SaleControl {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::line::LinePlan;
     use crate::domain::order_life::PaymentTerms;
     use crate::domain::timetable::{Release, Timetable};
     use crate::sales::forms::NewDropForm;
@@ -200,7 +212,12 @@ mod tests {
         let sales = sale_ids.map(|id| {
             let rollover_to = (id.as_str() == "m").then(|| SaleId::parse("l").unwrap());
             let releases = [1_500, 2_500].map(|at_ms| Release { at_ms, units: 3 }).to_vec();
-            (of_sale(id), Timetable { releases, rollover_to })
+            let line = (id.as_str() == "m").then_some(LinePlan {
+                kind: LineKind::Raffle,
+                closes_at_ms: 900,
+                needs_beacon: true,
+            });
+            (of_sale(id), Timetable { releases, rollover_to, line })
         });
         let known = sales.clone().map(|(sale, timetable)| {
             let sale = Sale { granted: sale.granted + 3, ..sale };

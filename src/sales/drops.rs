@@ -12,7 +12,7 @@ use crate::domain::ids::{DropId, SaleId};
 use crate::domain::operator::{Actor, Operation};
 use crate::domain::sale::Sale;
 use crate::domain::timetable::Timetable;
-use crate::sales::forms::{DropEditForm, shown_releases};
+use crate::sales::forms::{DropEditForm, PlannedLine, shown_releases};
 use crate::sales::rows::error::SaleError;
 use serde_json::{Value, json};
 
@@ -70,11 +70,13 @@ impl SaleControl {
         sales: &[(Sale, Timetable)],
     ) -> Result<DropCreated, SaleControlError> {
         let Some((first, _)) = sales.first() else { return Ok(DropCreated::Before) };
+        self.lines_allowed(sales.iter().map(|(_, plan)| plan))?;
         let mut asked = json!({ "drop": drop.drop_id, "limit": drop.limit, "sales": drop.sale_ids });
         for (sale, plan) in sales.iter().filter(|(_, plan)| *plan != Timetable::default()) {
             let releases = shown_releases(&plan.releases);
+            let line = plan.line.map(PlannedLine::from);
             asked["timetables"][sale.sale_id.as_str()] =
-                json!({ "releases": releases, "rollover_to": plan.rollover_to });
+                json!({ "releases": releases, "rollover_to": plan.rollover_to, "line": line });
         }
         let act = SaleAct { actor, operation: Operation::SaleCreate, sale_id: &first.sale_id, asked };
         let creating = async { Ok(self.rows.sales.create_all(&[(Some(drop), sales)]).await?) };

@@ -13,7 +13,7 @@ use crate::domain::operator::{Actor, Operation};
 use crate::domain::sale::Sale;
 use crate::domain::timetable::Timetable;
 use crate::faults::crash_point;
-use crate::sales::forms::{Import, ImportEntry, ImportProblem, Place};
+use crate::sales::forms::{Import, ImportEntry, ImportProblem, Place, PlannedLine};
 use crate::sales::rows::error::SaleError;
 use crate::sales::rows::import::{KnownOfImport, NewSales};
 use crate::sales::rows::timetable::KnownTimetable;
@@ -90,6 +90,7 @@ impl SaleControl {
             return Err(ImportError::Differs(problems));
         }
         let Some(first) = imported.created.first() else { return Ok(imported) };
+        self.lines_allowed(new.iter().flat_map(|(_, sales)| sales.iter()).map(|(_, plan)| plan))?;
         let asked = json!({ "import": { "sha256": sha256, "sales": imported.created.len() } });
         let act = SaleAct { actor, operation: Operation::SaleCreate, sale_id: first, asked };
         let creating = again_after_contention(|| async { Ok(self.rows.sales.create_all(&new).await?) });
@@ -214,6 +215,7 @@ fn of_sale(
             ("limit_returns", json!(sale.payment.map(|terms| terms.limit_returns))),
             ("releases", json!(releases)),
             ("rollover_to", json!(plan.rollover_to)),
+            ("line", json!(plan.line.map(PlannedLine::from))),
         ]
     };
     let there = fields(there, there.granted - known.given_units(), &known.timetable);

@@ -10,6 +10,7 @@
 mod audits;
 mod bench;
 mod clusters;
+mod lines;
 mod many_orders;
 mod measured;
 mod orders_at_size;

@@ -83,7 +83,7 @@ const fn without(name: &'static str, others: &'static [&'static str]) -> Searche
 use Walk::{Bytes, Number, Own, Waits};
 
 /// Every table. Operators' names are no buyers.
-pub const SEARCHED: [SearchedTable; 28] = [
+pub const SEARCHED: [SearchedTable; 30] = [
     walked(
         "orders",
         Number("request_id"),
@@ -157,6 +157,13 @@ pub const SEARCHED: [SearchedTable; 28] = [
     without("sale_releases", &["sale_id"]),
     without("sale_rollovers", &["sale_id", "moves_to"]),
     without("sale_announcements", &["sale_id", "state"]),
+    walked(
+        "line_entries",
+        Number("entry_id"),
+        &[whole("user_id"), whole("person"), whole("limit_key")],
+        &["sale_id", "state"],
+    ),
+    without("sale_lines", &["sale_id"]),
 ];
 
 impl ForgottenRows {

@@ -125,12 +125,17 @@ states! {
 }
 
 states! {
-    /// P6: what became of an order of a sale with a payment step.
+    /// P6: what became of an order of a sale with a payment step, and of an entry of a line.
     P6Fulfil {
         Unpaid = "P6-F0", "UNPAID", "confirmed, waits for its payment; its units are held";
         Paid = "P6-F1", "PAID", "paid in time, with the right amount";
         Expired = "P6-F2", "EXPIRED", "its deadline passed unpaid; its units are on sale again";
         Cancelled = "P6-F3", "CANCELLED", "cancelled by its buyer or an operator; its units are on sale again";
         RefundNeeded = "P6-F4", "REFUND_NEEDED", "money that no order could take: recorded, published, to be sent back";
+        LineWaiting = "P6-W0", "LINE_WAITING", "an entry of a line waits for its rank";
+        LineOffered = "P6-W1", "LINE_OFFERED", "it has an order that waits to be taken";
+        LineTaken = "P6-W2", "LINE_TAKEN", "its order is the buyer's";
+        LineLapsed = "P6-W3", "LINE_LAPSED", "its offer was not taken in time";
+        LineLeft = "P6-W4", "LINE_LEFT", "its buyer left the line";
     }
 }

@@ -5,7 +5,9 @@
 
 mod body;
 mod cors;
+mod draws;
 mod drops;
+mod entries;
 mod events;
 mod front;
 mod headers;

@@ -1,6 +1,6 @@
 //! The contract as a document: `/openapi.json`. The page that shows it (`/docs/`) is `console`'s.
 
-use super::{drops, events, my_orders, orders, places, sales, tokens};
+use super::{draws, drops, entries, events, my_orders, orders, places, sales, tokens};
 use crate::http::openapi::{ACCESS_TOKENS, ProblemBody, ProblemCodes, ProblemResponse};
 use crate::http::problem::{Kind, Problem};
 use actix_web::HttpResponse;
@@ -56,11 +56,11 @@ impl Modify for RequestIdHeaders {
 #[derive(OpenApi)]
 #[openapi(
     info(title = "seckill", description = "A flash-sale order system: 202 means admitted, the status shows the outcome."),
-    paths(sales::list, sales::show, drops::show, places::enter, places::show, tokens::issue, orders::buy, orders::show, events::follow,
+    paths(sales::list, sales::show, drops::show, places::enter, places::show, tokens::issue, entries::enter, entries::mine, entries::leave, draws::show, draws::list, orders::buy, orders::show, events::follow,
         my_orders::list, my_orders::show, my_orders::cancel),
     components(schemas(ProblemBody), responses(ProblemResponse)),
     modifiers(&ACCESS_TOKENS, &ProblemCodes, &RequestIdHeaders),
-    tags((name = "sales"), (name = "waiting room"), (name = "orders"), (name = "my orders"))
+    tags((name = "sales"), (name = "waiting room"), (name = "lines"), (name = "orders"), (name = "my orders"))
 )]
 struct Document;
 

@@ -2,7 +2,7 @@
 
 use super::front::FrontFactory;
 use super::state::PublicApi;
-use super::{body, cors, drops, events, my_orders, openapi, orders, places, sales, tokens};
+use super::{body, cors, draws, drops, entries, events, my_orders, openapi, orders, places, sales, tokens};
 use crate::config;
 use crate::http::extract::{as_problem, path_config};
 use crate::http::language::Language;
@@ -62,6 +62,7 @@ pub(crate) fn routes(config: &mut web::ServiceConfig) {
                 .route(web::get().to(events::follow))
                 .default_service(web::to(|request| method_not_allowed(request, "GET"))),
         )
+        .configure(lines)
         .service(
             web::resource("/v1/drops/{drop_id}")
                 .route(web::get().to(drops::show))
@@ -80,6 +81,36 @@ pub(crate) fn routes(config: &mut web::ServiceConfig) {
         )
         .service(web::resource("/openapi.json").route(web::get().to(openapi::json)))
         .default_service(web::to(no_such_route));
+}
+
+/// The routes of lines.
+fn lines(config: &mut web::ServiceConfig) {
+    config
+        .service(
+            web::resource("/v1/sales/{sale_id}/entries")
+                .route(web::post().to(entries::enter))
+                .default_service(web::to(|request| method_not_allowed(request, "POST"))),
+        )
+        .service(
+            web::resource("/v1/sales/{sale_id}/entries/mine")
+                .route(web::get().to(entries::mine))
+                .default_service(web::to(|request| method_not_allowed(request, "GET"))),
+        )
+        .service(
+            web::resource("/v1/sales/{sale_id}/entries/{entry_id}")
+                .route(web::delete().to(entries::leave))
+                .default_service(web::to(|request| method_not_allowed(request, "DELETE"))),
+        )
+        .service(
+            web::resource("/v1/sales/{sale_id}/draw")
+                .route(web::get().to(draws::show))
+                .default_service(web::to(|request| method_not_allowed(request, "GET"))),
+        )
+        .service(
+            web::resource("/v1/sales/{sale_id}/draw/entries")
+                .route(web::get().to(draws::list))
+                .default_service(web::to(|request| method_not_allowed(request, "GET"))),
+        );
 }
 
 async fn no_such_route(request: HttpRequest) -> HttpResponse {

@@ -5,6 +5,7 @@ use crate::config;
 use crate::p1_entry::access_tokens::Authenticator;
 use crate::p1_entry::catalog::Catalog;
 use crate::p1_entry::entitlement::Entitlements;
+use crate::p1_entry::lines::Lines;
 use crate::p1_entry::my_orders::MyOrders;
 use crate::p1_entry::overload::Overload;
 use crate::p1_entry::purchasing::{PurchaseTokenIssuer, Purchasing};
@@ -25,6 +26,8 @@ pub struct PublicApi {
     pub token_issuer: PurchaseTokenIssuer,
     /// Places in waiting rooms.
     pub rooms: RoomEntrance,
+    /// Lines of sales.
+    pub(crate) lines: Lines,
     /// Answers what became of a request.
     pub statuses: Statuses,
     /// Buyers' own orders.

@@ -6,6 +6,7 @@ use super::timetable::{ReleaseForm, planned_releases};
 use crate::domain::currency::is_in_use;
 use crate::domain::ids::SaleId;
 use crate::domain::instant;
+use crate::domain::line::LineKind;
 use crate::domain::order_life::PaymentTerms;
 use crate::domain::policy::{LimitBy, PurchasePolicy};
 use crate::domain::sale::{STOCK_MAX, Sale, SaleStatus};
@@ -139,6 +140,20 @@ pub(crate) struct NewSaleForm {
     #[schema(value_type = Option<String>)]
     #[arg(skip)]
     pub(crate) rollover_to: Option<SaleId>,
+    /// A line: who wants units enters it, and ranks are drawn after its close. Only with `lines.enabled`. It never changes.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, example = "raffle")]
+    #[arg(long, value_name = "KIND", help = LINE_HELP)]
+    pub(crate) line: Option<LineKind>,
+    /// Until when entries are taken, RFC 3339, not after the end; the start when left out.
+    #[serde(default, deserialize_with = "instant::read_optional")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    #[arg(long, value_name = "TIME", requires = "line", value_parser = instant::instant, help = LINE_CLOSES_HELP)]
+    pub(crate) line_closes_at: Option<DateTime<Utc>>,
+    /// Whether it is drawn only with a text from outside, which an operator gives after the close.
+    #[serde(default)]
+    #[arg(long, requires = "line", help = "The draw waits for a text from outside: seckill line draw")]
+    pub(crate) line_beacon: bool,
 }
 
 const ROOM_HELP: &str =
@@ -147,6 +162,8 @@ const NEEDS_HELP: &str =
     "What a buyer needs, for good: {\"tier\": [\"gold\"]} (a fact and its values), {\"pass\": true}, or both";
 const LIMIT_BY_HELP: &str =
     "Who counts as one buyer, for good: account (the default), or person, the fact person of token or pass";
+const LINE_HELP: &str = "A line, for good: raffle, ranks are drawn after its close; needs lines.enabled";
+const LINE_CLOSES_HELP: &str = "Until when entries are taken, RFC 3339, not after the end; left out: the start";
 const PAY_WITHIN_HELP: &str =
     "Seconds that a buyer has to pay after the order is written; left out: there is no payment step";
 
@@ -227,13 +244,16 @@ impl NewSaleForm {
             challenge: sale.challenge.as_ref().map(ToString::to_string),
             releases: Vec::new(),
             rollover_to: None,
+            line: None,
+            line_closes_at: None,
+            line_beacon: false,
         }
     }
 
     /// What happens to its stock by itself. Whether its drop has the sale that gets the rest, the drop knows.
     pub(super) fn timetable(&self) -> Result<Timetable, BadForm> {
         let releases = planned_releases(&self.releases, self.stock, self.starts_at, self.ends_at)?;
-        Ok(Timetable { releases, rollover_to: self.rollover_to.clone() })
+        Ok(Timetable { releases, rollover_to: self.rollover_to.clone(), line: self.planned_line()? })
     }
 
     /// A sale that belongs to no drop, as a draft with its timetable.

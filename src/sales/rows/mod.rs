@@ -7,6 +7,7 @@ pub(crate) mod drops;
 pub mod error;
 pub mod grants;
 pub(crate) mod import;
+mod lines;
 mod lists;
 mod numbers;
 pub mod timetable;

@@ -1,4 +1,4 @@
-//! Timetables of sales as the database knows them (`sale_releases`, `sale_rollovers`), and what of them is due.
+//! Timetables of sales as the database knows them (`sale_releases`, `sale_rollovers`, `sale_lines`), and what of them is due.
 //!
 //! Input: a timetable, in the transaction that creates its sale; then nothing. Output: its rows, which never change. Whether a release
 //! was given, its grant says; how often units rolled over, the withdrawals say.
@@ -8,7 +8,7 @@ use crate::domain::grant_names::{RELEASE, ROLLOVER};
 use crate::domain::ids::SaleId;
 use crate::domain::sale::SaleStatus;
 use crate::domain::timetable::{Release, Timetable};
-use crate::sales::rows::SaleRows;
+use crate::sales::rows::{SaleRows, lines};
 use crate::store::mysql::codes::{datetime, read_sale_id, unix_ms};
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Conn;
@@ -133,7 +133,10 @@ pub(super) async fn insert(conn: &mut Conn, sale_id: &SaleId, timetable: &Timeta
         let row = (sale_rollovers::sale_id.eq(sale), sale_rollovers::moves_to.eq(to.as_str().as_bytes()));
         diesel::insert_into(sale_rollovers::table).values(row).execute(conn).await?;
     }
-    Ok(())
+    match timetable.line {
+        Some(line) => lines::insert(conn, sale_id, line).await,
+        None => Ok(()),
+    }
 }
 
 /// The sales that sell, in SQL.
@@ -155,7 +158,7 @@ impl SaleRows {
              ORDER BY r.sale_id, r.release_no"
         );
         let keys: Vec<&[u8]> = ids.iter().map(|id| id.as_str().as_bytes()).collect();
-        let (releases, rollovers) = self
+        let (releases, rollovers, lines) = self
             .db
             .run("sale_timetables", async |conn| {
                 let mut releases = diesel::sql_query(&query).into_boxed().bind::<Binary, _>(RELEASE.as_bytes());
@@ -165,7 +168,7 @@ impl SaleRows {
                 let releases: Vec<ReleaseRow> = releases.load(conn).await?;
                 let rollovers = sale_rollovers::table.filter(sale_rollovers::sale_id.eq_any(&keys));
                 let rollovers: Vec<(SaleId, SaleId)> = rollovers.load(conn).await?;
-                Ok((releases, rollovers))
+                Ok((releases, rollovers, lines::plans(conn, &keys).await?))
             })
             .await?;
         for row in releases {
@@ -175,6 +178,9 @@ impl SaleRows {
         }
         for (sale_id, moves_to) in rollovers {
             found.entry(sale_id).or_default().timetable.rollover_to = Some(moves_to);
+        }
+        for (sale_id, line) in lines {
+            found.entry(sale_id).or_default().timetable.line = Some(line);
         }
         Ok(found)
     }

@@ -6,7 +6,7 @@ use diesel::sql_types::Text;
 use diesel_async::{RunQueryDsl, SimpleAsyncConnection};
 
 /// Tables, each with a column for the UPDATE that is not done.
-const TABLES: [(&str, &str); 19] = [
+const TABLES: [(&str, &str); 21] = [
     ("sales", "stock"),
     ("orders", "quantity"),
     ("purchases", "quantity"),
@@ -27,6 +27,8 @@ const TABLES: [(&str, &str); 19] = [
     ("webhook_deliveries", "state"),
     ("webhook_subscriptions", "events"),
     ("sale_announcements", "state"),
+    ("sale_lines", "state"),
+    ("line_entries", "state"),
 ];
 /// Where rows are only added.
 const ADDED_TO: [(&str, &str); 7] = [

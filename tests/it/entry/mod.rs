@@ -13,6 +13,8 @@ mod idle_process;
 mod issuers;
 mod kept_connections;
 mod key_rotation;
+mod line_crash;
+mod line_entries;
 mod needs;
 mod openapi;
 mod order_status;

@@ -31,7 +31,7 @@ impl World {
         let sale_id = SaleId::parse(id).unwrap();
         let sale = Sale::draft(sale_id.clone(), 10, now_ms() - 60_000, now_ms() + 3_600_000);
         let release = |(in_ms, units): &(i64, u32)| Release { at_ms: now_ms() + in_ms, units: *units };
-        let plan = Timetable { releases: releases.iter().map(release).collect(), rollover_to: None };
+        let plan = Timetable { releases: releases.iter().map(release).collect(), ..Timetable::default() };
         self.servers.rows.sales.create_planned(&sale, &plan).await.unwrap();
         sale_id
     }

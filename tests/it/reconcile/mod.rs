@@ -6,6 +6,8 @@ mod closed_numbers;
 mod crash;
 mod dlq_commands;
 mod dlq_crash;
+mod draw_crash;
+mod draws;
 mod findings;
 mod full_mq_dlq;
 mod grants;

@@ -1,6 +1,7 @@
 //! What buyers and the shop do at a system: purchases, repeats, waiting, payments; and HTTP that no good client sends.
 
 pub mod challenges;
+pub mod lines;
 pub mod orders;
 pub mod passes;
 pub mod purchases;

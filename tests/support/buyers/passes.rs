@@ -111,6 +111,11 @@ impl<'a> ShowingBuyer<'a> {
         Answer::of(self.call(&format!("/v1/sales/{sale}/tokens"))).await
     }
 
+    /// Enters the line.
+    pub async fn enter_line(&self, sale: &SaleId) -> Answer {
+        Answer::of(self.call(&format!("/v1/sales/{sale}/entries")).json(&json!({ "quantity": 1 }))).await
+    }
+
     /// Comes into the waiting room.
     pub async fn enter(&self, sale: &SaleId) -> Answer {
         Answer::of(self.call(&format!("/v1/sales/{sale}/places"))).await

@@ -99,6 +99,7 @@ export const orderWords = {
   'act-buyer.unblock': ['Unblock a buyer', '解除限制'],
   'act-buyer.forget': ['Forget a buyer', '遗忘买家'],
   'act-pass.issue': ['Issue a pass', '签发通行证'],
+  'act-line.draw': ['Draw a line', '抽签'],
   'act-done': ['done', '已完成'],
   'act-not-done': ['not done', '未完成'],
   'act-about': ['What it was about', '详情'],

@@ -43,4 +43,9 @@ export const states = {
   'state-P6-F2': ['expired', '已过期'],
   'state-P6-F3': ['cancelled', '已取消'],
   'state-P6-F4': ['refund needed', '待退款'],
+  'state-P6-W0': ['in line', '待抽签'],
+  'state-P6-W1': ['offered', '已分配'],
+  'state-P6-W2': ['taken', '已领取'],
+  'state-P6-W3': ['lapsed', '已失效'],
+  'state-P6-W4': ['left the line', '已退出'],
 };

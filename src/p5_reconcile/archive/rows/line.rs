@@ -1,7 +1,7 @@
 //! A row of an archive as one line of JSON, written by the database itself.
 
-use crate::p5_reconcile::archive::rows::tables::ArchiveTable;
-use crate::p5_reconcile::archive::rows::tables::As::{Hex, Is, Text, Utf8};
+use crate::p5_reconcile::archive::rows::table::ArchiveTable;
+use crate::p5_reconcile::archive::rows::table::As::{Hex, Is, Text, Utf8};
 
 impl ArchiveTable {
     /// A row as one JSON object.

@@ -7,10 +7,11 @@
 
 mod line;
 mod sections;
+mod table;
 mod tables;
 
 pub(crate) use sections::Section;
-pub(crate) use tables::ArchiveTable;
+pub(crate) use table::ArchiveTable;
 pub use tables::TABLES;
 
 use crate::domain::drops::SalesDrop;

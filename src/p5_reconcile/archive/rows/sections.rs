@@ -1,7 +1,7 @@
 //! The walk over the rows of a sale in one table: a few sections; each has a key that grows, so that a page begins where the last one
 //! ended, however many rows are there.
 
-use super::tables::{ArchiveTable, Sections};
+use super::table::{ArchiveTable, Sections};
 use crate::p5_reconcile::rows::books::Series;
 
 /// A part of a walk.

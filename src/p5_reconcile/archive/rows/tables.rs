@@ -1,57 +1,11 @@
-//! Where the rows of a sale lie, and along which index they are walked (`sections`).
+//! Where the rows of a sale lie.
 
-/// One table with rows of a sale.
-#[derive(Debug)]
-pub struct ArchiveTable {
-    /// Its name; in statements it is `t`.
-    pub name: &'static str,
-    /// What is walked; orders are walked along their outcomes, because no index of theirs fits every policy.
-    pub(crate) spine: &'static str,
-    /// Its rows, joined to the spine.
-    pub(crate) from: &'static str,
-    /// The alias of the spine.
-    pub(crate) of: &'static str,
-    pub(crate) sections: Sections,
-    /// The key of the sections, of the spine.
-    pub(crate) key: &'static str,
-    /// The key is text.
-    pub(crate) text: bool,
-    /// Columns, and how each is written in JSON.
-    pub(crate) columns: &'static [(&'static str, As)],
-    /// The column that is summed, if any: units.
-    pub units: Option<&'static str>,
-    /// Its rows are exported and never removed.
-    pub stays: bool,
-}
-
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Sections {
-    /// All of them along one key.
-    Whole,
-    /// Along the acceptance numbers of each series, then what has none.
-    BySeries,
-    /// By status of the register.
-    ByStatus,
-}
-
-/// How a column becomes JSON.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum As {
-    /// Numbers and text, as they are.
-    Is,
-    /// Ids and times: text, so that no reader rounds them.
-    Text,
-    /// Bytes that are text.
-    Utf8,
-    /// Bytes that may be anything: hexadecimal.
-    Hex,
-}
-
-use As::{Hex, Is, Text, Utf8};
+use super::table::As::{Hex, Is, Text, Utf8};
+use super::table::{ArchiveTable, Sections, plain};
 
 /// Every table, in the order in which its rows are removed: what refers to something before that. `sales` is the last one. Payments
 /// stay: a provider may report one again, and one that is reported during the removal may have to go back.
-pub const TABLES: [ArchiveTable; 13] = [
+pub const TABLES: [ArchiveTable; 15] = [
     ArchiveTable {
         name: "orders",
         spine: "request_outcome r",
@@ -164,6 +118,8 @@ pub const TABLES: [ArchiveTable; 13] = [
         columns: &[("sale_id", Utf8), ("moves_to", Utf8)],
         ..plain("sale_rollovers", "sale_rollovers t", "t.sale_id")
     },
+    LINE_ENTRIES,
+    SALE_LINES,
     ArchiveTable {
         columns: &[
             ("sale_id", Utf8),
@@ -260,21 +216,44 @@ pub const TABLES: [ArchiveTable; 13] = [
     },
 ];
 
-/// A table that is walked along a key of its own.
-const fn plain(name: &'static str, from: &'static str, key: &'static str) -> ArchiveTable {
-    let (spine, sections, stays) = (from, Sections::Whole, false);
-    ArchiveTable { name, spine, from, of: "t", sections, key, text: false, columns: &[], units: None, stays }
-}
+/// Entries of its line.
+const LINE_ENTRIES: ArchiveTable = ArchiveTable {
+    columns: &[
+        ("sale_id", Utf8),
+        ("entry_id", Text),
+        ("user_id", Utf8),
+        ("person", Utf8),
+        ("limit_key", Utf8),
+        ("quantity", Is),
+        ("entry_rank", Is),
+        ("state", Is),
+        ("listed", Is),
+        ("request_id", Text),
+        ("entered_at", Text),
+        ("state_at", Text),
+    ],
+    units: Some("quantity"),
+    ..plain("line_entries", "line_entries t", "t.entry_id")
+};
 
-impl ArchiveTable {
-    /// The names of its columns.
-    pub fn columns(&self) -> impl Iterator<Item = &'static str> {
-        self.columns.iter().map(|(name, _)| *name)
-    }
-
-    /// The file of its rows.
-    #[must_use]
-    pub(crate) fn file(&self) -> String {
-        format!("{}.jsonl", self.name)
-    }
-}
+/// Its line, with the seed.
+const SALE_LINES: ArchiveTable = ArchiveTable {
+    text: true,
+    columns: &[
+        ("sale_id", Utf8),
+        ("kind", Is),
+        ("state", Is),
+        ("opens_at", Text),
+        ("closes_at", Text),
+        ("needs_beacon", Is),
+        ("commitment", Hex),
+        ("seed", Hex),
+        ("beacon", Is),
+        ("entries_count", Text),
+        ("digest", Hex),
+        ("closed_at", Text),
+        ("sealed_at", Text),
+        ("drawn_at", Text),
+    ],
+    ..plain("sale_lines", "sale_lines t", "t.sale_id")
+};

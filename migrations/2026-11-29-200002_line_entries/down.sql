@@ -1,0 +1,2 @@
+-- Forgets everybody who is in a line; for development databases only.
+DROP TABLE line_entries;
