@@ -203,6 +203,7 @@ impl BuyerForget {
             self.keep(of, kept).await?;
         }
         self.rows.rename_units(of).await?;
+        self.rows.rename_entries(of).await?;
         self.rows.returned(of, &names, true).await?;
         for table in &SEARCHED {
             if !matches!(table.walk, Walk::Waits(_)) {

@@ -63,10 +63,12 @@ impl ForgottenRows {
         let of = literal(buyer);
         let some = |rows: &str| format!("(SELECT COUNT(*) FROM (SELECT 1 FROM {rows} LIMIT 1) AS few)");
         let counted = format!(
-            "/* forget::bought */ SELECT {} + {} + {} AS n",
+            "/* forget::bought */ SELECT {} + {} + {} + {} + {} AS n",
             some(&format!("orders WHERE user_id = {of}")),
             some(&format!("sales s JOIN purchases p ON p.sale_id = s.sale_id AND p.user_id = {of}")),
             some(&format!("drops d JOIN drop_purchases p ON p.drop_id = d.drop_id AND p.user_id = {of}")),
+            some(&format!("sale_lines l JOIN line_entries e ON e.sale_id = l.sale_id AND e.user_id = {of}")),
+            some(&format!("sale_lines l JOIN line_entries e ON e.sale_id = l.sale_id AND e.limit_key = {of}")),
         );
         let Counted { n } =
             self.db.run("forget_bought", async |conn| Ok(diesel::sql_query(&counted).get_result(conn).await?)).await?;
@@ -117,6 +119,26 @@ impl ForgottenRows {
                 );
                 self.db.run("forget_units", async |conn| Ok(conn.batch_execute(&renamed).await?)).await?;
             }
+        }
+        Ok(())
+    }
+
+    /// Renames the buyer in the lines of sales, who is an account or a person there. Repeating is safe.
+    ///
+    /// # Errors
+    /// [`DbError`]; a part is renamed by then.
+    pub(crate) async fn rename_entries(&self, of: &Forgetting) -> Result<(), DbError> {
+        let (buyer, pseudonym) = (literal(&of.buyer), literal(&of.pseudonym));
+        let entries = "UPDATE sale_lines l JOIN line_entries e ON e.sale_id = l.sale_id";
+        let renamed = [
+            format!("/* forget::entries */ {entries} AND e.user_id = {buyer} SET e.user_id = {pseudonym}"),
+            format!(
+                "/* forget::entries */ {entries} AND e.limit_key = {buyer} SET e.limit_key = {pseudonym}, \
+                 e.person = IF(e.person = {buyer}, {pseudonym}, e.person)"
+            ),
+        ];
+        for statement in renamed {
+            self.db.run("forget_entries", async |conn| Ok(conn.batch_execute(&statement).await?)).await?;
         }
         Ok(())
     }
