@@ -158,7 +158,7 @@ pub const SEARCHED: [SearchedTable; 30] = [
     without("sale_rollovers", &["sale_id", "moves_to"]),
     without("sale_announcements", &["sale_id", "state"]),
     walked("line_entries", Own, &[whole("user_id"), whole("person"), whole("limit_key")], &["sale_id", "state"]),
-    without("sale_lines", &["sale_id"]),
+    without("sale_lines", &["sale_id", "kind", "state", "commitment", "seed", "beacon", "digest"]),
 ];
 
 impl ForgottenRows {

@@ -145,7 +145,6 @@ pub const TABLES: [ArchiveTable; 15] = [
             ("closed_by", Is),
             ("closed_at", Text),
             ("reclaimed_by", Utf8),
-            ("person", Utf8),
         ],
         units: Some("units"),
         ..plain("closed_findings", "closed_findings t", "t.closure_id")
