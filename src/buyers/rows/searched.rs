@@ -83,7 +83,7 @@ const fn without(name: &'static str, others: &'static [&'static str]) -> Searche
 use Walk::{Bytes, Number, Own, Waits};
 
 /// Every table. Operators' names are no buyers.
-pub const SEARCHED: [SearchedTable; 27] = [
+pub const SEARCHED: [SearchedTable; 28] = [
     walked(
         "orders",
         Number("request_id"),
@@ -150,6 +150,7 @@ pub const SEARCHED: [SearchedTable; 27] = [
     without("archived_sales", &["sale_id", "title", "manifest", "archived_by"]),
     without("payments", &["payment_id", "sale_id", "currency", "state", "reason"]),
     without("webhook_subscriptions", &["webhook", "events"]),
+    without("sale_announcements", &["sale_id", "state"]),
     without("sale_releases", &["sale_id"]),
     without("sale_rollovers", &["sale_id", "moves_to"]),
 ];
