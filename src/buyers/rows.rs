@@ -4,7 +4,7 @@
 //! transaction takes longer to commit: the time in the row is that of its statement.
 
 mod bought;
-pub(crate) mod forgotten;
+pub mod forgotten;
 pub mod searched;
 pub(crate) mod under_way;
 pub(crate) mod walked;
