@@ -117,8 +117,7 @@ pub(super) async fn run(context: RoleContext, endpoint: PublicEndpoint) -> Resul
     let buyers = endpoint.buyer_checks(&blocks, &limits);
     let replays = Replays::new(ledger_reads.clone(), shards);
     let admission = Admission::new(tokens.clone(), buyers.clone(), guard.clone(), overload.clone());
-    let judged = (buyers.clone(), challenges(&settings)?);
-    let refreshers = endpoint.key_refreshers(&settings, &stopper);
+    let (judged, refreshers) = ((buyers.clone(), challenges(&settings)?), endpoint.key_refreshers(&settings, &stopper));
     let public = Arc::new(PublicApi {
         auth: endpoint.auth,
         entitlements: endpoint.entitlements,
