@@ -268,7 +268,7 @@ pub(crate) mod tests {
             Sale { token_required: true, ..plain.clone() },
             Sale { waiting_room: true, ..plain.clone() },
             Sale { challenge: Some(Challenge::Pow(1)), ..plain.clone() },
-            Sale { challenge: Some(Challenge::Unknown), ..plain.clone() },
+            Sale { challenge: Some(Challenge::Unknown), ..plain },
         ] {
             assert_eq!(needing.door(), SaleDoor::Token);
         }

@@ -123,12 +123,7 @@ pub(super) async fn run(context: RoleContext, endpoint: PublicEndpoint) -> Resul
         entitlements: endpoint.entitlements,
         purchasing: Purchasing::new(catalog.clone(), admission, replays, reserve, ids.clone()),
         token_issuer: PurchaseTokenIssuer::new(catalog.clone(), rooms.clone(), judged, ids.clone(), tokens),
-        lines: Lines::start(
-            (catalog.clone(), buyers.clone(), ids.clone()),
-            rows.lines.clone(),
-            Receipts::new(entry.token_secrets_in_use()),
-            settings.lines.entries_max,
-        ),
+        lines: lines((&catalog, &buyers, &ids), rows, &settings),
         rooms: RoomEntrance::new(catalog.clone(), buyers, rooms.clone()),
         statuses: Statuses::start(ledger_reads.clone(), read, filter.clone(), shards, &stopper),
         my_orders: MyOrders::start(servers.fulfil_context(&settings), catalog.clone(), ledger_reads, limits),
@@ -138,8 +133,7 @@ pub(super) async fn run(context: RoleContext, endpoint: PublicEndpoint) -> Resul
         waiters: Waiters::new(&settings.http),
         bounds: RequestBounds::new(&settings),
     });
-    let backlog = OverloadHandles { outbox: redis.outbox.clone(), ledger: redis.ledger.clone() };
-    let monitor = OverloadMonitor::new(overload, backlog, rows.requests.clone(), shards, entry);
+    let monitor = OverloadMonitor::new(overload, backlog(redis), rows.requests.clone(), shards, entry);
 
     refreshers.into_iter().for_each(|refresher| tasks.worker(refresher, KeySetRefresher::PACE));
     tasks.worker(guard.clone(), PollInterval::idle_ms(1_000));
@@ -164,6 +158,22 @@ pub(super) async fn run(context: RoleContext, endpoint: PublicEndpoint) -> Resul
     });
     tasks.until_ended().await;
     Ok(())
+}
+
+/// Where requests wait.
+fn backlog(redis: &RedisStore) -> OverloadHandles {
+    OverloadHandles { outbox: redis.outbox.clone(), ledger: redis.ledger.clone() }
+}
+
+/// The lines of sales.
+fn lines(
+    (catalog, buyers, ids): (&Catalog, &BuyerChecks, &RequestIds),
+    rows: &DatabaseRows,
+    settings: &Settings,
+) -> Lines {
+    let receipts = Receipts::new(settings.p1_entry.token_secrets_in_use());
+    let asked = (catalog.clone(), buyers.clone(), ids.clone());
+    Lines::start(asked, rows.lines.clone(), receipts, settings.lines.entries_max)
 }
 
 /// What sales put to buyers before a token; the certificates of the risk service are read here.

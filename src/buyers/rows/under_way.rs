@@ -49,6 +49,9 @@ struct BodyRow {
     body: Vec<u8>,
 }
 
+/// A statement, and what a row of it is.
+type Searched<Row> = (String, fn(Row) -> RowUnderWay);
+
 /// Whether this column may name the buyer.
 fn may_name(column: &str, names: &Names) -> String {
     let finds = |text: &String| format!("LOCATE({}, CAST({column} AS BINARY)) > 0", bytes(text.as_bytes()));
@@ -62,7 +65,23 @@ impl ForgottenRows {
     /// [`DbError`].
     pub(crate) async fn under_way(&self, buyer: &UserId, names: &Names) -> Result<Vec<RowUnderWay>, DbError> {
         let id = bytes(buyer.as_str().as_bytes());
-        let numbers: [(String, fn(u64) -> RowUnderWay); 3] = [
+        let mut found = Vec::new();
+        for (statement, kind) in Self::numbers(&id) {
+            found.extend(self.first(&statement).await?.map(kind));
+        }
+        for (statement, kind) in Self::bodies(&id, names) {
+            let rows: Vec<BodyRow> = self
+                .db
+                .run("forget_under_way", async |conn| Ok(diesel::sql_query(&statement).load(conn).await?))
+                .await?;
+            found.extend(rows.into_iter().find(|row| names.are_in_body(&row.body)).map(kind));
+        }
+        Ok(found)
+    }
+
+    /// What is found by a number, one at most.
+    fn numbers(id: &str) -> [Searched<u64>; 3] {
+        [
             (
                 format!(
                     "SELECT request_id AS n FROM orders WHERE user_id = {id} AND state = 'UNPAID' UNION ALL \
@@ -84,12 +103,12 @@ impl ForgottenRows {
                 ),
                 RowUnderWay::Failed,
             ),
-        ];
-        let mut found = Vec::new();
-        for (statement, kind) in numbers {
-            found.extend(self.first(&statement).await?.map(kind));
-        }
-        let bodies: [(String, fn(BodyRow) -> RowUnderWay); 4] = [
+        ]
+    }
+
+    /// What is found by a body that names the buyer.
+    fn bodies(id: &str, names: &Names) -> [Searched<BodyRow>; 4] {
+        [
             (Self::events("outcome_event", "request_id", names), |row| RowUnderWay::OutcomeEvent(row.n)),
             (Self::events("order_events", "request_id", names), |row| RowUnderWay::OrderEvent(row.n)),
             (
@@ -112,15 +131,7 @@ impl ForgottenRows {
                 ),
                 |row| RowUnderWay::Grant(row.place, row.named),
             ),
-        ];
-        for (statement, kind) in bodies {
-            let rows: Vec<BodyRow> = self
-                .db
-                .run("forget_under_way", async |conn| Ok(diesel::sql_query(&statement).load(conn).await?))
-                .await?;
-            found.extend(rows.into_iter().find(|row| names.are_in_body(&row.body)).map(kind));
-        }
-        Ok(found)
+        ]
     }
 
     fn events(table: &str, number: &str, names: &Names) -> String {

@@ -95,7 +95,7 @@ impl ShopStage {
     async fn buys(&mut self, at: usize, epoch: u8) -> Result<(), String> {
         let user_id = UserId::parse(&format!("buyer {at}")).expect("a user");
         let (request_id, redis) = (self.id(at), &self.world.servers.redis);
-        let asked = Asked { request_id, sale_id: self.sale.clone(), user_id, quantity: Quantity::ONE };
+        let asked = Asked { request_id, sale_id: self.sale.clone(), user_id, person: None, quantity: Quantity::ONE };
         let decided = redis.stock.reserve(&self.sale, 0, epoch.into(), &[&asked]).await;
         match decided.map_err(|fault| fault.to_string())?.reserved[..] {
             [Reserved::Accepted] => {}
