@@ -149,7 +149,7 @@ fn show(line: &Line, json: bool) {
     );
 }
 
-fn verified((file, draw): (&Path, &Path), entry: Option<EntryId>, (first, json): (u32, bool)) -> Result<u8, Failure> {
+fn verified(file: &Path, draw: &Path, entry: Option<EntryId>, (first, json): (u32, bool)) -> Result<u8, Failure> {
     let text = input::text(draw, DRAW_BYTES_MAX, "which no draw is")?;
     let document: DrawDocument = serde_json::from_str(&text)
         .map_err(|error| Failure::Usage(format!("--draw: {} is no draw: {error}", draw.display())))?;

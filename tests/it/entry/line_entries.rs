@@ -184,7 +184,7 @@ fn file(name: &str, text: &Value) -> String {
 #[test]
 fn a_sale_with_a_line_is_created_only_where_lines_are_switched_on() {
     run(async {
-        let world = World::with(&[], &["lines.enabled=true"]).await;
+        let world = World::with(&[], &[]).await;
         let sale = |id: &str, more: Value| {
             let mut sale = json!({
                 "sale_id": id, "product_id": "p", "title": "t", "stock": 5, "line": "raffle",
@@ -201,14 +201,14 @@ fn a_sale_with_a_line_is_created_only_where_lines_are_switched_on() {
         let times = ["--starts-at", "2098-01-01T10:00:00+08:00", "--ends-at", "2098-01-01T12:00:00+08:00"];
         let create = [&flags[..], &times].concat();
         for args in [&create[..], &["drop", "create", "--file", &path], &["sale", "import", "--file", &path]] {
-            let off = [&["--set", "lines.enabled=false"][..], args].concat();
-            let refused = world.cli(&off).exits(1);
+            let refused = world.cli(args).exits(1);
             assert!(refused.err.contains("line: expected none: lines are not finished"), "{refused:?}");
         }
         assert_eq!(world.rows("sale_lines", "TRUE").await, 0);
-        world.cli(&create).exits(0);
+        let switched_on = |args: &[&str]| world.cli(&[&["--set", "lines.enabled=true"][..], args].concat());
+        switched_on(&create).exits(0);
         for _ in 0..2 {
-            world.cli(&["drop", "create", "--file", &path]).exits(0);
+            switched_on(&["drop", "create", "--file", &path]).exits(0);
         }
         let shown = world.cli(&["drop", "show", "d", "--json"]).exits(0).json();
         assert_eq!(shown["sales"][0]["line_closes_at"], "2098-01-01T02:00:00.000Z", "at the start");
@@ -219,7 +219,7 @@ fn a_sale_with_a_line_is_created_only_where_lines_are_switched_on() {
         assert_eq!(world.rows("sale_lines", lines).await, 3);
         assert_eq!(world.number("SELECT COUNT(DISTINCT seed) AS n FROM sale_lines").await, 3);
         let waitlist = [&create[..], &["--line", "waitlist"]].concat();
-        assert!(world.cli(&waitlist).exits(64).err.contains("--line"), "given twice or unknown");
+        assert!(switched_on(&waitlist).exits(64).err.contains("--line"), "given twice or unknown");
         world.finish().await;
     });
 }
