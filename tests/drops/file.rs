@@ -50,7 +50,7 @@ fn moments(file: &mut Value) -> Vec<&mut Value> {
             match field.as_str() {
                 "starts_at" | "ends_at" => found.push(value),
                 "releases" => {
-                    found.extend(value.as_array_mut().expect("releases").iter_mut().map(|one| &mut one["at"]))
+                    found.extend(value.as_array_mut().expect("releases").iter_mut().map(|one| &mut one["at"]));
                 }
                 _ => {}
             }
