@@ -70,7 +70,7 @@ pub(super) enum LineCommand {
 
 pub(super) async fn run(layers: &Layers, data_dir: &Path, command: LineCommand) -> Result<u8, Failure> {
     match command {
-        LineCommand::Verify { file, draw, entry, first, json } => verified((&file, &draw), entry, (first, json)),
+        LineCommand::Verify { file, draw, entry, first, json } => verified(&file, &draw, entry, (first, json)),
         LineCommand::Show { sale, json } => {
             let rows = Servers::new(&context::settings(layers, data_dir)?)?.rows.lines;
             let line = rows.line(&sale).await?.ok_or_else(|| Failure::Failed(format!("sale {sale} has no line")))?;

@@ -4,6 +4,10 @@ use crate::domain::needs::{Needs, NeedsFault};
 use crate::http::bad_form::{BadForm, bad};
 use serde_json::{Map, Value};
 
+/// What the command line says of them.
+pub(super) const HELP: &str =
+    "What a buyer needs, for good: {\"tier\": [\"gold\"]} (a fact and its values), {\"pass\": true}, or both";
+
 /// Needs as they are given: names of facts with lists of values, and `pass`.
 pub(crate) type GivenNeeds = Map<String, Value>;
 

@@ -116,16 +116,14 @@ pub(crate) struct NewSaleForm {
     /// What a buyer needs: names of facts with their values, any one of each, and `pass`; nothing when left out. It never changes.
     #[serde(default)]
     #[schema(value_type = Option<Object>, example = json!({ "tier": ["gold", "platinum"], "pass": true }))]
-    #[arg(long, value_name = "JSON", value_parser = needs::given, help = NEEDS_HELP)]
+    #[arg(long, value_name = "JSON", value_parser = needs::given, help = needs::HELP)]
     pub(crate) needs: Option<GivenNeeds>,
-    /// Who counts as one buyer for the limit: `account`, the token's `sub`, or `person`, the fact `person`. It never changes. A sale in a
-    /// drop has that of the drop.
+    /// Who counts as one buyer: `account`, the token's `sub`, or `person`, the fact `person`; for good. In a drop: that of the drop.
     #[serde(default)]
     #[schema(value_type = Option<String>, example = "person")]
     #[arg(long, value_name = "WHO", help = LIMIT_BY_HELP)]
     pub(crate) limit_by: Option<LimitBy>,
-    /// What a buyer passes before a purchase token is issued: `pow:N` (proof of work, 1 to 24 zero bits) or `hook` (the shop's risk
-    /// service); nothing when left out. Purchases need a token then.
+    /// What a buyer passes before a purchase token, which is needed then: `pow:N` (proof of work) or `hook` (the shop's risk service).
     #[serde(default)]
     #[schema(pattern = "^(pow:([1-9]|1[0-9]|2[0-4])|hook)$", example = "pow:18")]
     #[arg(long, value_name = "CHALLENGE", help = challenge::HELP)]
@@ -158,14 +156,11 @@ pub(crate) struct NewSaleForm {
 
 const ROOM_HELP: &str =
     "Buyers pass a waiting room: drawn places for who comes before the start, released at p1_entry.room_release_per_s";
-const NEEDS_HELP: &str =
-    "What a buyer needs, for good: {\"tier\": [\"gold\"]} (a fact and its values), {\"pass\": true}, or both";
-const LIMIT_BY_HELP: &str =
-    "Who counts as one buyer, for good: account (the default), or person, the fact person of token or pass";
 const LINE_HELP: &str = "A line, for good: raffle, ranks are drawn after its close; needs lines.enabled";
 const LINE_CLOSES_HELP: &str = "Until when entries are taken, RFC 3339, not after the end; left out: the start";
-const PAY_WITHIN_HELP: &str =
-    "Seconds that a buyer has to pay after the order is written; left out: there is no payment step";
+const LIMIT_BY_HELP: &str =
+    "Who counts as one buyer, for good: account (the default), or person, the fact person of token or pass";
+const PAY_WITHIN_HELP: &str = "Seconds to pay after the order is written; left out: there is no payment step";
 
 const fn grace_s() -> u32 {
     PAY_GRACE_S

@@ -16,6 +16,7 @@ mod doctor;
 mod drops;
 mod ended_sales;
 mod forget;
+mod forget_persons;
 mod forget_refused;
 mod metrics;
 mod operator_acts;
