@@ -66,6 +66,12 @@ impl<'de, T: ListValue> Visitor<'de> for ListOrText<T> {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<ValueList<T>, E> {
+        // As it stands in a file. Taken as one value it would be a secret that no one meant.
+        if text.trim().starts_with('[') && text.trim().ends_with(']') {
+            return Err(E::custom(
+                "is a list in brackets, which only a file has; expected values with commas between them",
+            ));
+        }
         T::parts(text).map(ValueList).map_err(E::custom)
     }
 
@@ -81,4 +87,20 @@ impl<'de, T: ListValue> Visitor<'de> for ListOrText<T> {
 /// The parts of a text without blanks around them; empty ones are none.
 pub(super) fn trimmed(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim).filter(|part| !part.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Secret;
+
+    #[test]
+    fn a_list_of_a_file_is_no_text() {
+        let read = |json: &str| serde_json::from_str::<ValueList<Secret>>(json);
+        assert_eq!(read(r#"["one", "two"]"#).unwrap().all().len(), 2);
+        assert_eq!(read(r#""one,two""#).unwrap().all().len(), 2);
+        for text in [r#""[\"one\"]""#, r#"" [one, two] ""#, r#""[]""#] {
+            assert!(read(text).unwrap_err().to_string().contains("commas"), "{text}");
+        }
+    }
 }

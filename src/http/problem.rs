@@ -40,23 +40,26 @@ pub(crate) struct Problem {
     /// What it is about. Boxed, because a problem has to stay small.
     about: Option<Box<About>>,
     remaining: Option<u64>,
-    needs: Option<Arc<Needs>>,
-    /// The field that cannot be used, and the sale of a drop that has it.
-    field: Option<Box<(String, Option<SaleId>)>>,
-    challenge: Option<Box<NewChallenge>>,
     /// Each answer has one of these, the first to the last. Small, because the future of each request holds problems.
     retry_after_s: Option<(NonZeroU32, u32)>,
 }
 
+/// What a problem is about: one of these at most.
 #[derive(Debug, Clone)]
 enum About {
     /// A request, and where its status can be asked.
     Request(RequestId, String),
     /// An entry of a line.
     Entry(EntryId),
+    /// What the sale needs of its buyers.
+    Needs(Arc<Needs>),
+    /// The field that cannot be used, and the sale of a drop that has it.
+    Field(String, Option<SaleId>),
+    /// The challenge to solve.
+    Challenge(NewChallenge),
 }
 
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct ProblemDocument<'a> {
     r#type: &'a str,
     title: &'a str,
@@ -95,8 +98,7 @@ impl Serialize for CallUrn {
 
 impl From<Kind> for Problem {
     fn from(kind: Kind) -> Self {
-        let (detail, about, remaining, needs, field, challenge) = (None, None, None, None, None, None);
-        let problem = Self { kind, detail, about, remaining, needs, field, challenge, retry_after_s: None };
+        let problem = Self { kind, detail: None, about: None, remaining: None, retry_after_s: None };
         match kind.status() {
             423 | 425 | 429 | 503 | 504 => problem.retry_within_s(RETRY_SOON_S),
             _ => problem,
@@ -159,21 +161,21 @@ impl Problem {
     /// Adds what the sale needs of its buyers.
     #[must_use]
     pub(crate) fn needs(mut self, needs: Arc<Needs>) -> Self {
-        self.needs = Some(needs);
+        self.about = Some(Box::new(About::Needs(needs)));
         self
     }
 
     /// Adds the field of the body that cannot be used, and the sale of a drop that has it.
     #[must_use]
     pub(crate) fn of_field(mut self, field: impl Into<String>, sale: Option<SaleId>) -> Self {
-        self.field = Some(Box::new((field.into(), sale)));
+        self.about = Some(Box::new(About::Field(field.into(), sale)));
         self
     }
 
     /// Adds the challenge to solve.
     #[must_use]
     pub(crate) fn challenge(mut self, challenge: NewChallenge) -> Self {
-        self.challenge = Some(Box::new(challenge));
+        self.about = Some(Box::new(About::Challenge(challenge)));
         self
     }
 
@@ -195,28 +197,27 @@ impl Problem {
     #[must_use]
     pub(crate) fn respond(&self, language: Language) -> HttpResponse {
         let chinese = language == Language::Chinese;
-        let (kind, field) = (self.kind, self.field.as_deref());
-        let (about, entry_id) = match self.about.as_deref() {
-            Some(About::Request(request_id, location)) => (Some((request_id, location)), None),
-            Some(About::Entry(entry)) => (None, Some(*entry)),
-            None => (None, None),
-        };
-        let body = ProblemDocument {
+        let kind = self.kind;
+        let mut body = ProblemDocument {
             r#type: kind.urn(),
             title: if chinese { kind.chinese() } else { kind.english() },
             status: kind.status(),
             code: kind.code(),
             instance: http_request_id::current().map(CallUrn),
             detail: self.detail.as_ref().map(|detail| detail.text(chinese)),
-            request_id: about.map(|(request_id, _)| *request_id),
-            status_url: about.map(|(_, location)| location.as_str()),
-            entry_id,
             remaining: self.remaining,
-            needs: self.needs.as_deref(),
-            field: field.map(|(field, _)| field.as_str()),
-            sale_id: field.and_then(|(_, sale)| sale.as_ref()),
-            challenge: self.challenge.as_deref(),
+            ..ProblemDocument::default()
         };
+        match self.about.as_deref() {
+            Some(About::Request(request_id, location)) => {
+                (body.request_id, body.status_url) = (Some(*request_id), Some(location));
+            }
+            Some(About::Entry(entry)) => body.entry_id = Some(*entry),
+            Some(About::Needs(needs)) => body.needs = Some(needs),
+            Some(About::Field(field, sale)) => (body.field, body.sale_id) = (Some(field), sale.as_ref()),
+            Some(About::Challenge(challenge)) => body.challenge = Some(challenge),
+            None => {}
+        }
         let mut answer = HttpResponse::build(kind.http_status());
         answers::count_problem(kind);
         answer.insert_header((CONTENT_TYPE, HeaderValue::from_static(Kind::MEDIA_TYPE)));
@@ -227,8 +228,8 @@ impl Problem {
         if let Some((first, last)) = self.retry_after_s {
             answer.insert_header((RETRY_AFTER, spread_s(first.get().into()..=last.into())));
         }
-        if let Some((_, location)) = about {
-            answer.insert_header((LOCATION, location.as_str()));
+        if let Some(location) = body.status_url {
+            answer.insert_header((LOCATION, location));
         }
         if kind == Kind::Unauthorized {
             answer.insert_header((WWW_AUTHENTICATE, "Bearer"));

@@ -98,7 +98,8 @@ fn a_draw_that_waits_for_a_text_from_outside_is_drawn_with_it_once() {
         let world = World::with(&[Api], &[]).await;
         let sale = world.raffle("beacon", |_, line| beacon(line)).await;
         let own = world.raffle("own", |_, _| ()).await;
-        entered(&world, &sale, 5).await;
+        // So many that two orders of them do not agree by chance.
+        entered(&world, &sale, 10).await;
         let draw_with = ["line", "draw", "beacon", "--beacon"];
         let early = world.cli(&[&draw_with[..], &["lotto 1"]].concat()).exits(1);
         assert!(early.err.contains("is OPEN; it is drawn once its list is SEALED"), "{early:?}");
@@ -123,9 +124,9 @@ fn a_draw_that_waits_for_a_text_from_outside_is_drawn_with_it_once() {
         let drawn = world.draw_once(&sale, "DRAWN").await;
         assert_eq!(drawn.text("beacon"), "lotto 灯塔");
         let (entries, document) = files("beacon", &drawn, &list);
-        let first = ranks(&drawn, &list).first(5);
-        assert_ne!(first, ranks(&sealed, &list).first(5), "not the ranks of the seed alone");
-        let expected: String = (1..=5).zip(&first).map(|(rank, id)| format!("{rank} {id}\n")).collect();
+        let first = ranks(&drawn, &list).first(10);
+        assert_ne!(first, ranks(&sealed, &list).first(10), "not the ranks of the seed alone");
+        let expected: String = (1..=10).zip(&first).map(|(rank, id)| format!("{rank} {id}\n")).collect();
         assert_eq!(String::from_utf8_lossy(&python(&entries, &document, "").stdout), expected);
         let mine = world.entry_of(&sale, "buyer-0").await;
         let id = mine.text("entry_id").parse().unwrap();
