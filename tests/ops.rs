@@ -211,6 +211,7 @@ fn every_complaint_of_the_doctor_has_its_row_in_the_runbook() {
         "::new(\"machine\", \"",
         "::new(\"mysql\", \"",
         "::new(\"rabbitmq\", \"",
+        "::new(\"risk\", \"",
         "const DECLARED: &str = \"",
         "const MIGRATED: &str = \"",
     ] {
