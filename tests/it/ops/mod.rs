@@ -18,6 +18,7 @@ mod ended_sales;
 mod forget;
 mod forget_persons;
 mod forget_refused;
+mod forget_searched;
 mod metrics;
 mod operator_acts;
 mod output;
