@@ -210,11 +210,11 @@ impl Problem {
         };
         match self.about.as_deref() {
             Some(About::Request(request_id, location)) => {
-                (body.request_id, body.status_url) = (Some(*request_id), Some(location));
+                (body.request_id, body.status_url) = (Some(*request_id), Some(location.as_str()));
             }
             Some(About::Entry(entry)) => body.entry_id = Some(*entry),
             Some(About::Needs(needs)) => body.needs = Some(needs),
-            Some(About::Field(field, sale)) => (body.field, body.sale_id) = (Some(field), sale.as_ref()),
+            Some(About::Field(field, sale)) => (body.field, body.sale_id) = (Some(field.as_str()), sale.as_ref()),
             Some(About::Challenge(challenge)) => body.challenge = Some(challenge),
             None => {}
         }
