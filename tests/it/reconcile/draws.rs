@@ -98,7 +98,7 @@ fn a_draw_that_waits_for_a_text_from_outside_is_drawn_with_it_once() {
         let world = World::with(&[Api], &[]).await;
         let sale = world.raffle("beacon", |_, line| beacon(line)).await;
         let own = world.raffle("own", |_, _| ()).await;
-        // So many that two orders of them do not agree by chance.
+        // Two orders of this number do not agree by chance.
         entered(&world, &sale, 10).await;
         let draw_with = ["line", "draw", "beacon", "--beacon"];
         let early = world.cli(&[&draw_with[..], &["lotto 1"]].concat()).exits(1);
