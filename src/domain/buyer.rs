@@ -39,6 +39,12 @@ impl<'de> serde::Deserialize<'de> for Buyer {
     }
 }
 
+/// Who may have so much and no more: the person where the sale limits by person, else the account. All about one of them is on one shard,
+/// and what is counted for a limit is counted under this id.
+pub(crate) fn limit_key<'a>(user_id: &'a UserId, person: Option<&'a UserId>) -> &'a UserId {
+    person.unwrap_or(user_id)
+}
+
 /// The text of an account and, where the sale limits by person, the person behind it.
 pub(crate) fn buyer_text<'a>(user_id: &'a UserId, person: Option<&UserId>) -> Cow<'a, str> {
     match person {

@@ -3,7 +3,7 @@
 //! `<state> <number> <quantity> <epoch> <accepted_at_ms> <reason> <buyer>` — one text, space separated, the buyer last because
 //! it may hold spaces ([`super::buyer`]). `lua/reserve.lua` writes it with state `Q`; `lua/settle.lua` replaces state and reason, nothing else.
 
-use super::buyer::{Buyer, buyer_text};
+use super::buyer::{Buyer, buyer_text, limit_key};
 use super::ids::{RequestId, SaleId, UserId};
 use super::message::OrderMessage;
 use super::outcome::FailReason;
@@ -79,7 +79,7 @@ impl LedgerRecord {
     /// Under which id its units count for a limit ([`Purchase::limit_key`]).
     #[must_use]
     pub(crate) fn limit_key(&self) -> &UserId {
-        self.person.as_ref().unwrap_or(&self.user_id)
+        limit_key(&self.user_id, self.person.as_ref())
     }
 
     /// Reads the text form.

@@ -1,6 +1,6 @@
 //! A purchase request as P1 hands it to P2. After the admission script accepted it, it is an order message (`message`).
 
-use super::buyer::buyer_text;
+use super::buyer::{buyer_text, limit_key};
 use super::ids::{RequestId, SaleId, UserId};
 use super::policy::Quantity;
 use std::borrow::Cow;
@@ -21,11 +21,10 @@ pub struct Purchase {
 }
 
 impl Purchase {
-    /// Who may have so much and no more: the person where the sale limits by person, else the account. All about one of them is on one
-    /// shard, and what is counted for a limit is counted under this id.
+    /// Under which id its units count for a limit: the person's where the sale limits by person, else the account's.
     #[must_use]
     pub fn limit_key(&self) -> &UserId {
-        self.person.as_ref().unwrap_or(&self.user_id)
+        limit_key(&self.user_id, self.person.as_ref())
     }
 
     /// The account and the person as one text.

@@ -7,9 +7,10 @@
 use crate::buyers::rows::{Block, BlockRows, PAGE_MAX};
 use crate::domain::fault::{Fault, Progress};
 use crate::domain::ids::UserId;
+use crate::domain::sale::Sale;
 use crate::domain::states::{P1Entry, State};
 use crate::http::problem::{Kind, Problem};
-use crate::p1_entry::entitlement::Entitlements;
+use crate::p1_entry::entitlement::{Entitlements, ShownFacts};
 use crate::p1_entry::rate_limits::RateLimits;
 use crate::p1_entry::reading_pace::{CHANGED_S, ReadingPace};
 use crate::runtime::Worker;
@@ -79,6 +80,26 @@ pub(crate) struct BuyerChecks {
     pub(crate) blocks: BlockList,
     pub(crate) entitlements: Arc<Entitlements>,
     pub(crate) limits: Arc<RateLimits>,
+}
+
+impl BuyerChecks {
+    /// As which person the buyer counts, where the sale limits by person.
+    ///
+    /// # Errors
+    /// The buyer lacks what the sale needs, the person is not known, or the account or the person is blocked.
+    pub(crate) fn entitled(
+        &self,
+        sale: &Sale,
+        buyer: &UserId,
+        shown: Option<&ShownFacts>,
+        now_ms: i64,
+    ) -> Result<Option<UserId>, Problem> {
+        if let Some(problem) = self.entitlements.refusal(sale, buyer, shown) {
+            return Err(problem);
+        }
+        let person = self.entitlements.person(sale, buyer, shown)?;
+        self.blocks.refusal_of(buyer, person.as_ref(), now_ms).map_or(Ok(person), Err)
+    }
 }
 
 /// Refreshes the list from the database. Part of the api role.

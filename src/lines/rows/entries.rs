@@ -7,6 +7,7 @@
 use super::LineRows;
 use super::own::{entry_id, entry_state};
 use super::schema::line_entries;
+use crate::domain::buyer::limit_key;
 use crate::domain::ids::{EntryId, SaleId, UserId};
 use crate::domain::line::{EntryEvent, EntryState, EntryTransition, LineState};
 use crate::faults::crash_point;
@@ -38,7 +39,7 @@ pub(crate) struct NewEntry {
 impl NewEntry {
     /// Who may be in the line once.
     fn limit_key(&self) -> &[u8] {
-        self.person.as_ref().unwrap_or(&self.user).as_str().as_bytes()
+        limit_key(&self.user, self.person.as_ref()).as_str().as_bytes()
     }
 }
 

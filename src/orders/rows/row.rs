@@ -10,6 +10,7 @@
 //! until their sale is archived. Here, in `cancel` and in P5's `books/life` they are known until a later migration has set the state
 //! where `cancelled_at` is not NULL, or no such sale is left.
 
+use crate::domain::buyer::limit_key;
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::order_life::{OrderState, ReturnedPurchase};
 use crate::domain::policy::{LimitBy, PurchasePolicy};
@@ -73,7 +74,7 @@ pub struct OrderRow {
 impl OrderRow {
     /// What comes back of it to a limit.
     pub(super) fn returned(&self) -> ReturnedPurchase {
-        ReturnedPurchase(self.person.as_ref().unwrap_or(&self.user_id).clone(), self.request_id, self.quantity)
+        ReturnedPurchase(limit_key(&self.user_id, self.person.as_ref()).clone(), self.request_id, self.quantity)
     }
 
     /// Whether it is cancelled, and its state does not say so.

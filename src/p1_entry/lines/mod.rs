@@ -126,20 +126,14 @@ impl Lines {
         (user, shown): (&UserId, Option<&ShownFacts>),
         quantity: Quantity,
     ) -> Result<Option<UserId>, Problem> {
-        let (blocks, now_ms) = (&self.buyers.blocks, now_ms());
-        if let Some(problem) = blocks.refusal(user, now_ms) {
+        let now_ms = now_ms();
+        if let Some(problem) = self.buyers.blocks.refusal(user, now_ms) {
             return Err(problem);
         }
         if sale.status == SaleStatus::Closed {
             return Err(Kind::Ended.into());
         }
-        if let Some(problem) = self.buyers.entitlements.refusal(sale, user, shown) {
-            return Err(problem);
-        }
-        let person = self.buyers.entitlements.person(sale, user, shown)?;
-        if let Some(problem) = blocks.refusal_of(user, person.as_ref(), now_ms) {
-            return Err(problem);
-        }
+        let person = self.buyers.entitled(sale, user, shown, now_ms)?;
         let of_drop = sale.in_drop.as_ref().and_then(|drop| drop.limit).map(std::num::NonZeroU32::get);
         let limit = sale.policy.limit().into_iter().chain(of_drop).min();
         match limit.filter(|limit| quantity.get() > *limit) {

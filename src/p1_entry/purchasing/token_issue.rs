@@ -86,14 +86,7 @@ impl PurchaseTokenIssuer {
         if view.sold_out.is_some() {
             return Err(sold_out());
         }
-        let entitlements = &self.buyers.entitlements;
-        if let Some(problem) = entitlements.refusal(&view.sale, user, shown) {
-            return Err(problem);
-        }
-        let person = entitlements.person(&view.sale, user, shown)?;
-        if let Some(problem) = self.buyers.blocks.refusal_of(user, person.as_ref(), now_ms) {
-            return Err(problem);
-        }
+        let person = self.buyers.entitled(&view.sale, user, shown, now_ms)?;
         if view.sale.waiting_room {
             Box::pin(self.rooms.admit(&view, user, ticket)).await?;
         }

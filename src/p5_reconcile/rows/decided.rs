@@ -1,5 +1,6 @@
 //! All outcomes of a sale, in pages, for the rebuild of Redis (E7), and the purchases that came back in an epoch. Reads only.
 
+use crate::domain::buyer::limit_key;
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::order_life::ReturnedPurchase;
 use crate::domain::outcome::Outcome;
@@ -44,7 +45,7 @@ pub struct DecidedRequest {
 impl DecidedRequest {
     /// Under which id its units count for a limit.
     pub(crate) fn limit_key(&self) -> &UserId {
-        self.person.as_ref().unwrap_or(&self.user_id)
+        limit_key(&self.user_id, self.person.as_ref())
     }
 }
 
