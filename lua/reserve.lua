@@ -17,14 +17,15 @@
 -- ARGV[1] epoch the caller knows, ARGV[2] sale id, ARGV[3] shard, ARGV[4] number of shards, ARGV[5] arguments of a request:
 --         2 (request id, buyer; the quantity is 1) or 3 (request id, buyer, quantity); 3p or 4p where the sale limits by person (the
 --         same, then the person), ARGV[6] number of texts,
---         ARGV[7] which requests came with a purchase token: '1' all, '0' none, else a '1' or '0' for each; then the
---         texts: of each 64 requests the lines "<request id> <quantity> <buyer>\n" of their outbox entry (stream; with a
+--         ARGV[7] by which door each request came: '0' open, '1' token (it has a purchase token), '2' line (an offer to the next
+--         rank of the sale's line); one digit of all, or one for each; then the texts: of each 64 requests the lines "<request id> <quantity> <buyer>\n" of their outbox entry (stream; with a
 --         list none); then the request ids of all, the buyers of all, the quantities of all, the persons of all
 -- Returns 1 when every request was accepted, else a flat array, for each that was not: its place, code, detail, in the order of
 --         places. Codes (domain/reserve.rs): 1 replayed, 2 duplicate buyer (first request id), 3 limit (units owned), 4 short (units left),
 --         5 conflict, 6 paused, 7 closed, 8 frozen, 9 keys missing, 10 stale epoch, 11 backlog, 12 damaged,
 --         13 warmed for another number of shards, 14 not started (milliseconds until the start), 15 ended,
---         16 the door takes requests with a purchase token only, 17 limit of the drop (units owned over all its sales)
+--         16 the door takes requests with a purchase token only, 17 limit of the drop (units owned over all its sales),
+--         18 the door takes offers of the line only
 --         Error NOSCRIPT: nothing ran, pass the boot fence first. Error WRONGTYPE: a key is damaged (12), nothing was written
 --
 -- Why nothing can be half done: every key is read, and every number is checked, before the first write; memory is checked by
@@ -57,7 +58,7 @@ end
 
 local meta_key, stock_key, buyers_key, ledger_key, outbox_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local epoch, sale, shard, shards = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local WIDTH, texts, tokens = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]
+local WIDTH, texts, came_by = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]
 local BY_PERSON = not WIDTH
 if BY_PERSON then WIDTH = tonumber((string.match(ARGV[5], '^([34])p$'))) end
 -- What stands before the first one of each kind of argument.
@@ -110,17 +111,19 @@ local stock = whole(stock_text)
 local starts, ends = whole(meta[8] or '0'), whole(meta[9] or '9007199254740991')
 if not (limit and cap and number and stock and starts and ends) then return answer_all(12) end
 if OUTBOX == 'stream' and texts ~= math.ceil(count / ENTRY_MAX) then return answer_all(12) end
--- Which requests come in: all ('open', and keys from before there were doors), or those with a purchase token ('token'). No process'
--- memory of the sale decides it.
+-- Which requests come in: all ('open', and keys from before there were doors), those with a purchase token and offers ('token'), or
+-- offers of its line only ('line'). No process' memory of the sale decides it.
 local door = meta[10] or 'open'
--- Whose units count for a limit: "open person" and "token person" are doors of sales that limit by person. A script that knows no
+-- Whose units count for a limit: "open person" and the like are doors of sales that limit by person. A script that knows no
 -- persons takes none of their requests.
 local limits_person = false
-if door ~= 'open' and door ~= 'token' then
+if door ~= 'open' and door ~= 'token' and door ~= 'line' then
   door = string.match(door, '^(%a+) person$') or door
   limits_person = door ~= meta[10]
 end
-local needs_token = door == 'token'
+-- The lowest digit of ARGV[7] that comes in, as a byte, and the answer to those below it. 0: all come in.
+local lowest = door == 'token' and 49 or door == 'line' and 50 or 0 -- @slot lowest
+local not_let_in = door == 'line' and 18 or 16
 -- Units accepted up to a number. Another version of this script may have accepted without counting: then counting stops.
 local counted_to, counted_units = string.match(meta[7] or '', '^(%d+) (%d+)$')
 local counted = counted_to == meta[5] and whole(counted_units) or nil
@@ -140,7 +143,7 @@ elseif meta[1] == 'open' then
     refusal, refusal_detail = 14, starts - now_ms
   elseif now_ms >= ends then
     refusal = 15
-  elseif not needs_token and door ~= 'open' or limits_person ~= BY_PERSON then
+  elseif lowest == 0 and door ~= 'open' or limits_person ~= BY_PERSON then
     -- Of a later version: this one does not know who may come in. Or the caller counts for others than the sale does.
     refusal = 12
   end
@@ -215,7 +218,7 @@ local entries
 -- Whether new requests of new buyers may go the short way: one unit each, let in by the door, room and units for all. What is known
 -- already goes the long way, and costs the others of its group nothing.
 local short = OUTBOX == 'stream' and not QUANTIFIED and not refusal and count <= room and count <= stock
-  and (not needs_token or tokens == '1')
+  and (lowest == 0 or (#came_by == 1 and string.byte(came_by) >= lowest))
 -- Once; a second time, all the long way, when an id or a buyer stands twice among the new ones.
 for _ = 1, 2 do
   accepted, extra, of_known, exceptions = 0, 0, 0, {}
@@ -251,8 +254,8 @@ for _ = 1, 2 do
         if was_user == user and tonumber(was_quantity) == quantity then code = 1 else code = 5 end
       elseif refusal then
         code, detail = refusal, refusal_detail
-      elseif needs_token and string.byte(tokens, #tokens > 1 and i or 1) ~= 49 then
-        code = 16
+      elseif lowest > 0 and string.byte(came_by, #came_by > 1 and i or 1) < lowest then
+        code = not_let_in
       else
         local key = args[LIMITED + i]
         local at, left = buyer_at[key], stock - accepted - extra

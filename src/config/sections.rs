@@ -89,7 +89,7 @@ sections! {
         remember_s: u64,
         remembered_max: u64,
     }
-    Lines { enabled: bool, entries_max: u64, }
+    Lines { entries_max: u64, }
     Redis {
         url: ServerUrl,
         tls_ca_file: String,

@@ -13,21 +13,36 @@ pub const BEACON_CHARS_MAX: usize = 200;
 pub enum LineKind {
     /// Drawn once, after the entries closed.
     Raffle,
+    /// By arrival. It takes entries while the sale is sold out.
+    Waitlist,
 }
 
 impl LineKind {
+    /// Every kind.
+    pub const ALL: [Self; 2] = [Self::Raffle, Self::Waitlist];
+
     /// The stored and shown code.
     #[must_use]
     pub const fn code(self) -> &'static str {
         match self {
             Self::Raffle => "raffle",
+            Self::Waitlist => "waitlist",
+        }
+    }
+
+    /// The state in which a new line of this kind is.
+    #[must_use]
+    pub(crate) const fn first_state(self) -> LineState {
+        match self {
+            Self::Raffle => LineState::Open,
+            Self::Waitlist => LineState::Awaited,
         }
     }
 
     /// Reads a stored code.
     #[must_use]
     pub fn from_code(code: &str) -> Option<Self> {
-        (code == Self::Raffle.code()).then_some(Self::Raffle)
+        Self::ALL.into_iter().find(|kind| kind.code() == code)
     }
 }
 
@@ -35,7 +50,7 @@ impl std::str::FromStr for LineKind {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        Self::from_code(text).ok_or_else(|| format!("{text:?} is no kind of line, expected raffle"))
+        Self::from_code(text).ok_or_else(|| format!("{text:?} is no kind of line, expected raffle or waitlist"))
     }
 }
 
@@ -44,38 +59,56 @@ impl std::str::FromStr for LineKind {
 pub struct LinePlan {
     /// How ranks come about.
     pub kind: LineKind,
-    /// Until when entries are taken, Unix milliseconds.
+    /// Until when a raffle takes entries, Unix milliseconds. A waiting list takes them until the end of its sale, which this is then.
     pub closes_at_ms: i64,
     /// Whether it is drawn only with a text from outside.
     pub needs_beacon: bool,
 }
 
-/// How far a line is. It only goes on.
+/// How far a line is. A raffle only goes on, from OPEN to DONE; a waiting list goes from AWAITED to OPEN and back until it is DONE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LineState {
-    /// Entries are taken until its close.
+    /// A waiting list of a sale that is not sold out: units are sold by click, and no entry is taken.
+    Awaited,
+    /// Entries are taken: until the close of a raffle, or while the sale is sold out.
     Open,
     /// No entry is added, and none leaves the list any more.
     Closed,
     /// Count and digest of the list are written, and the seed is public.
     Sealed,
-    /// The ranks are settled.
+    /// The ranks are settled, and units go to them.
     Drawn,
+    /// Every offer is decided, and none is made any more: nobody waits, or the sale is over.
+    Done,
 }
 
 impl LineState {
     /// Every state, in the order of a life.
-    pub const ALL: [Self; 4] = [Self::Open, Self::Closed, Self::Sealed, Self::Drawn];
+    pub const ALL: [Self; 6] = [Self::Awaited, Self::Open, Self::Closed, Self::Sealed, Self::Drawn, Self::Done];
 
     /// The stored and shown code.
     #[must_use]
     pub const fn code(self) -> &'static str {
         match self {
+            Self::Awaited => "AWAITED",
             Self::Open => "OPEN",
             Self::Closed => "CLOSED",
             Self::Sealed => "SEALED",
             Self::Drawn => "DRAWN",
+            Self::Done => "DONE",
         }
+    }
+
+    /// Whether its list is sealed, so that its seed is public; of a raffle.
+    #[must_use]
+    pub(crate) const fn is_sealed(self) -> bool {
+        matches!(self, Self::Sealed | Self::Drawn | Self::Done)
+    }
+
+    /// Whether its ranks are settled; of a raffle.
+    #[must_use]
+    pub(crate) const fn is_drawn(self) -> bool {
+        matches!(self, Self::Drawn | Self::Done)
     }
 
     /// Reads a stored code.
@@ -85,16 +118,42 @@ impl LineState {
     }
 }
 
+/// An event of a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum LineEvent {
+    /// Its ranks are settled.
+    Drawn,
+    /// An entry has got its offer.
+    Offered,
+    /// An offer was not taken, or could not be made.
+    Lapsed,
+}
+
+impl LineEvent {
+    /// Every event, in the order of declaration.
+    pub const ALL: [Self; 3] = [Self::Drawn, Self::Offered, Self::Lapsed];
+
+    /// Its routing key.
+    #[must_use]
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Drawn => "line.drawn",
+            Self::Offered => "line.offered",
+            Self::Lapsed => "line.lapsed",
+        }
+    }
+}
+
 /// Where an entry is, as stored in `line_entries.state`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum EntryState {
-    /// It waits for its rank.
+    /// It waits for its rank. With a request id its offer is under way.
     Waiting,
-    /// It has an order that waits to be taken.
+    /// P2 has accepted its purchase: it has an order, or one is on its way.
     Offered,
     /// Its order is the buyer's.
     Taken,
-    /// Its offer was not taken in time.
+    /// Its offer was not taken in time, or could not be made.
     Lapsed,
     /// Its buyer left.
     Left,
@@ -107,8 +166,10 @@ pub enum EntryEvent {
     Entered,
     /// Its buyer leaves.
     LeftByBuyer,
-    /// Its rank is reached.
+    /// Its rank was reached, and P2 has accepted its purchase.
     OfferMade,
+    /// Its rank was reached, and it may have none: its buyer is blocked, or has all that the limit allows.
+    PassedOver,
     /// Its order is paid, or needs no payment.
     OfferTaken,
     /// Its order ended unpaid, or was refused.
@@ -167,6 +228,7 @@ impl EntryState {
         match (self, event) {
             (Self::Waiting, EntryEvent::LeftByBuyer) => To(Self::Left),
             (Self::Waiting, EntryEvent::OfferMade) => To(Self::Offered),
+            (Self::Waiting, EntryEvent::PassedOver) => To(Self::Lapsed),
             (Self::Offered, EntryEvent::OfferTaken) => To(Self::Taken),
             (Self::Offered, EntryEvent::OfferLapsed) => To(Self::Lapsed),
             // Only while the line is open; its row says so.
@@ -177,18 +239,26 @@ impl EntryState {
             | (Self::Waiting | Self::Left, EntryEvent::OfferTaken | EntryEvent::OfferLapsed)
             | (Self::Lapsed, EntryEvent::OfferTaken)
             | (Self::Taken, EntryEvent::OfferLapsed)
-            | (Self::Left, EntryEvent::OfferMade) => Refused,
+            | (Self::Offered | Self::Taken, EntryEvent::PassedOver)
+            | (Self::Left, EntryEvent::OfferMade | EntryEvent::PassedOver) => Refused,
             (Self::Left, EntryEvent::LeftByBuyer)
             | (Self::Offered | Self::Taken | Self::Lapsed, EntryEvent::OfferMade)
             | (Self::Taken, EntryEvent::OfferTaken)
-            | (Self::Lapsed, EntryEvent::OfferLapsed) => Already,
+            | (Self::Lapsed, EntryEvent::OfferLapsed | EntryEvent::PassedOver) => Already,
         }
     }
 }
 
 impl EntryEvent {
     /// Every event, in the order of declaration.
-    pub const ALL: [Self; 5] = [Self::Entered, Self::LeftByBuyer, Self::OfferMade, Self::OfferTaken, Self::OfferLapsed];
+    pub const ALL: [Self; 6] = [
+        Self::Entered,
+        Self::LeftByBuyer,
+        Self::OfferMade,
+        Self::PassedOver,
+        Self::OfferTaken,
+        Self::OfferLapsed,
+    ];
 }
 
 #[cfg(test)]
@@ -201,8 +271,8 @@ mod tests {
         assert!(EntryState::ALL.iter().all(|state| EntryState::from_code(state.code()) == Some(*state)));
         assert!(EntryState::ALL.iter().all(|state| state.state().label() == format!("LINE_{}", state.code())));
         assert!(LineState::ALL.iter().all(|state| LineState::from_code(state.code()) == Some(*state)));
-        assert_eq!(LineKind::from_code("raffle"), Some(LineKind::Raffle));
-        assert!("waitlist".parse::<LineKind>().unwrap_err().contains("expected raffle"));
+        assert!(LineKind::ALL.iter().all(|kind| LineKind::from_code(kind.code()) == Some(*kind)));
+        assert!("queue".parse::<LineKind>().unwrap_err().contains("raffle or waitlist"));
     }
 
     proptest! {

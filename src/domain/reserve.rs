@@ -42,6 +42,8 @@ pub enum Reserved {
     TokenMissing,
     /// 17: the limit of the drop would be passed; the buyer owns this many units over all its sales.
     DropLimitExceeded(u64),
+    /// 18: the sale's door takes offers of its line only, and this is a click. The caller's view is old.
+    OnlyByLine,
 }
 
 /// A reply outside the contract: script and binary are of different builds.
@@ -80,6 +82,7 @@ impl Reserved {
             15 => Self::Ended,
             16 => Self::TokenMissing,
             17 => Self::DropLimitExceeded(count),
+            18 => Self::OnlyByLine,
             _ => return Err(unknown),
         })
     }
@@ -105,7 +108,8 @@ impl Reserved {
             | Self::OtherShards
             | Self::NotStarted(_)
             | Self::Ended
-            | Self::TokenMissing => None,
+            | Self::TokenMissing
+            | Self::OnlyByLine => None,
         }
     }
 }
@@ -115,10 +119,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_reply_contract_has_seventeen_codes_and_nothing_else() {
-        assert!((1..=17).all(|code| Reserved::from_reply(code, 1).is_ok()));
+    fn the_reply_contract_has_eighteen_codes_and_nothing_else() {
+        assert!((1..=18).all(|code| Reserved::from_reply(code, 1).is_ok()));
         assert!(Reserved::from_reply(0, 0).is_err());
-        assert!(Reserved::from_reply(18, 0).is_err());
+        assert!(Reserved::from_reply(19, 0).is_err());
         assert!(Reserved::from_reply(-1, 0).is_err());
         assert!(Reserved::from_reply(4, -1).is_err());
         assert!(Reserved::from_reply(2, 0).is_err());

@@ -3,6 +3,7 @@
 use super::challenge::Challenge;
 use super::drops::SalesDrop;
 use super::ids::SaleId;
+use super::line::LineKind;
 use super::needs::Needs;
 use super::order_life::PaymentTerms;
 use super::policy::{LimitBy, PurchasePolicy};
@@ -86,13 +87,15 @@ impl MetaState {
     }
 }
 
-/// Which purchases a sale takes ([`Sale::door_in_meta`]).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// Which purchases a sale takes ([`Sale::door_in_meta`]); and by which door one came. Each takes what came by itself or a later one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SaleDoor {
-    /// All.
+    /// All. It came as a click.
     Open,
-    /// Those with a purchase token.
+    /// It has a purchase token that was verified.
     Token,
+    /// It is an offer to the next rank of the sale's line.
+    Line,
 }
 
 /// A sale as the database knows it. Times are Unix milliseconds.
@@ -146,6 +149,12 @@ pub struct Sale {
     /// What a buyer passes before a purchase token is issued; none: nothing. Not left out of a cached copy, as with `needs`.
     #[serde(deserialize_with = "Option::deserialize")]
     pub challenge: Option<Challenge>,
+    /// The kind of its line, from its creation on; none: it has no line. Not left out of a cached copy, as with `needs`.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub line: Option<LineKind>,
+    /// Whether its units go to its line and to no click: its line has entries that wait, or takes some. Not left out of a cached copy, as
+    /// with `needs`.
+    pub by_line: bool,
     /// The drop that it belongs to, from its creation on; none: it is a plain sale. Cached by builds that had none: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_drop: Option<Arc<SalesDrop>>,
@@ -188,6 +197,8 @@ impl Sale {
             version: 1,
             needs: None,
             challenge: None,
+            line: None,
+            by_line: false,
             in_drop: None,
             sale_id,
         }
@@ -197,6 +208,9 @@ impl Sale {
     /// from the one, and have passed the other.
     #[must_use]
     pub const fn door(&self) -> SaleDoor {
+        if self.by_line {
+            return SaleDoor::Line;
+        }
         let needs_token = self.token_required || self.waiting_room || self.challenge.is_some();
         if needs_token { SaleDoor::Token } else { SaleDoor::Open }
     }
@@ -208,8 +222,10 @@ impl Sale {
         match (self.door(), self.limit_by) {
             (SaleDoor::Open, LimitBy::Account) => "open",
             (SaleDoor::Token, LimitBy::Account) => "token",
+            (SaleDoor::Line, LimitBy::Account) => "line",
             (SaleDoor::Open, LimitBy::Person) => "open person",
             (SaleDoor::Token, LimitBy::Person) => "token person",
+            (SaleDoor::Line, LimitBy::Person) => "line person",
         }
     }
 
@@ -268,10 +284,12 @@ pub(crate) mod tests {
             Sale { token_required: true, ..plain.clone() },
             Sale { waiting_room: true, ..plain.clone() },
             Sale { challenge: Some(Challenge::Pow(1)), ..plain.clone() },
-            Sale { challenge: Some(Challenge::Unknown), ..plain },
+            Sale { challenge: Some(Challenge::Unknown), ..plain.clone() },
         ] {
             assert_eq!(needing.door(), SaleDoor::Token);
         }
+        let by_line = Sale { by_line: true, token_required: true, ..plain };
+        assert_eq!((by_line.door(), by_line.door_in_meta()), (SaleDoor::Line, "line"));
     }
 
     #[test]

@@ -6,10 +6,11 @@
 
 use super::announcement::SaleEvent;
 use super::ids::RequestId;
+use super::line::LineEvent;
 use std::sync::Arc;
 
-/// Every event that a webhook can want, by its routing key: those of orders, then those of sales.
-pub(crate) const WEBHOOK_EVENTS: [&str; 13] = [
+/// Every event that a webhook can want, by its routing key: those of orders, those of sales, those of lines.
+pub(crate) const WEBHOOK_EVENTS: [&str; 16] = [
     "order.confirmed",
     "order.failed",
     "order.paid",
@@ -23,6 +24,9 @@ pub(crate) const WEBHOOK_EVENTS: [&str; 13] = [
     SaleEvent::Back.key(),
     SaleEvent::Ended.key(),
     SaleEvent::Closed.key(),
+    LineEvent::Drawn.key(),
+    LineEvent::Offered.key(),
+    LineEvent::Lapsed.key(),
 ];
 
 /// What stands for the request where an event is of a sale. No request has this id: the first of each node is far above. Processes of

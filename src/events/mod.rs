@@ -6,6 +6,7 @@
 
 mod announced;
 pub mod bundles;
+pub(crate) mod line;
 pub mod published;
 pub mod publisher;
 pub mod rows;

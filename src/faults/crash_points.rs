@@ -124,6 +124,22 @@ coded! {
         LineSealed = "F83",
         /// P5: the line is drawn.
         LineDrawn = "F84",
+        /// P5: the requests of offers are written into their entries, not committed.
+        OfferRequestWritten = "F85",
+        /// P5: they are committed, P2 was not asked.
+        OfferRequestCommitted = "F86",
+        /// P5: P2 has decided offers, no entry says so.
+        OfferDecided = "F87",
+        /// P5: what became of offers is written with its events, not committed.
+        OfferStepWritten = "F88",
+        /// P5: it is committed, no broker has the events.
+        OfferStepCommitted = "F89",
+        /// P5: the units of a sale go to its waiting list in the database, clicks still get them in Redis.
+        GivenToLine = "F90",
+        /// P5: the door is the line's in Redis, the waiting list takes no entries yet.
+        DoorShut = "F91",
+        /// P5: clicks get the units again in the database, not in Redis.
+        GivenToClicks = "F92",
         /// P2: units are out of one bucket, in a transfer record, not in the other.
         AfterTake = "F25",
         /// P2: the units are in the other bucket, the record is not forgotten.

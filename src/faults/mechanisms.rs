@@ -173,6 +173,16 @@ coded! {
         PersonCounted = "limited",
         /// The same in the transaction of an order.
         PersonGuard = "person_guard",
+        /// The reserve script takes only offers while the units of a sale go to its line.
+        DoorOfLine = "lowest",
+        /// Terms that were read earlier than those of meta change nothing.
+        TermsReadLater = "terms_read_later",
+        /// A waiting list takes entries only behind a door that lets in nobody else.
+        DoorBeforeLine = "door_before_line",
+        /// The door opens to clicks only while the line is held and nobody waits.
+        NobodyWaits = "nobody_waits",
+        /// The request of an offer is written into the entry before its purchase.
+        OfferRequestFirst = "offer_request_first",
         /// Units that come back no longer count in the drop.
         ReturnsToDrop = "returns_to_drop",
         /// The sales of a drop are closed together.

@@ -56,6 +56,8 @@ problems! {
     Duplicate = P2Reserve::Duplicate.code(), 409, "You already bought in this sale", "您已购买过该商品";
     LimitExceeded = P2Reserve::LimitExceeded.code(), 409, "This would exceed the purchase limit", "超出限购数量";
     AlreadyEntered = "ALREADY_ENTERED", 409, "You are in this line", "您已登记抽签";
+    OnlyByLine = "ONLY_BY_LINE", 409, "The units of this sale go to its line", "该活动的商品仅按登记顺序分配";
+    LineAwaited = "LINE_AWAITED", 409, "The waiting list opens when the sale is sold out", "售罄后才开放候补登记";
     EntryOffered = "ENTRY_OFFERED", 409, "This entry has got its offer", "该登记已获得分配";
     OrderQueued = "ORDER_QUEUED", 409, "The order is not written yet; ask the status of the request", "订单尚未写入，请查询该请求的状态";
     Conflict = "CONFLICT", 409, "This is not possible as things stand", "当前状态下无法执行该操作";

@@ -58,7 +58,7 @@ pub(crate) fn verify(ids: Vec<u64>, draw: &DrawDocument) -> Result<Verified, Vec
     if hex(&commitment(&seed)) != draw.commitment {
         wrong(format!("seed: its SHA-256 is {}, the commitment is {}", hex(&commitment(&seed)), draw.commitment));
     }
-    let is_drawn = state == Some(LineState::Drawn);
+    let is_drawn = state.is_some_and(LineState::is_drawn);
     if is_drawn && draw.needs_beacon != draw.beacon.is_some() {
         wrong("beacon: needs_beacon and beacon do not agree".to_owned());
     }

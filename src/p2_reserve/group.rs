@@ -14,7 +14,8 @@ use crate::domain::request::Purchase;
 use crate::domain::reserve::Reserved;
 use crate::faults::{crash_point, left_out};
 use crate::runtime::batcher::{Batcher, Bounds};
-use crate::store::redis::{RedisFault, ReservedGroup, TokensOfGroup};
+use crate::domain::sale::SaleDoor;
+use crate::store::redis::{DoorsOfGroup, RedisFault, ReservedGroup};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -28,7 +29,7 @@ const FENCE_TRIES: u32 = 3;
 pub(super) struct WaitingPurchase {
     pub purchase: Purchase,
     pub epoch: u32,
-    pub has_token: bool,
+    pub by: SaleDoor,
     pub deadline: Instant,
     pub reply: Reply,
 }
@@ -72,8 +73,8 @@ impl GroupReserve {
             let purchases: Vec<&Purchase> = of_epoch.iter().map(|waiting| &waiting.purchase).collect();
             traced::asks((&self.sale, self.shard, epoch), &purchases);
             crash_point!(BeforeScript);
-            let tokens = TokensOfGroup::of(of_epoch.iter().map(|waiting| waiting.has_token));
-            let answer = self.call_script(epoch, &purchases, &tokens).await;
+            let doors = DoorsOfGroup::of(of_epoch.iter().map(|waiting| waiting.by));
+            let answer = self.call_script(epoch, &purchases, &doors).await;
             crash_point!(AfterScript);
             traced::answer(&purchases, &answer);
             let decisions = self.decisions(&purchases, answer).await;
@@ -87,10 +88,10 @@ impl GroupReserve {
         &self,
         epoch: u32,
         purchases: &[&Purchase],
-        tokens: &TokensOfGroup,
+        doors: &DoorsOfGroup,
     ) -> Result<ReservedGroup, RedisFault> {
         let context = &self.context;
-        let call = || context.redis.stock.reserve_by(&self.sale, (self.shard, epoch), purchases, tokens);
+        let call = || context.redis.stock.reserve_by(&self.sale, (self.shard, epoch), purchases, doors);
         let mut answer = call().await;
         for _ in 0..FENCE_TRIES {
             if !matches!(answer, Err(RedisFault::NoScript)) {

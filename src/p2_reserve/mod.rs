@@ -27,6 +27,7 @@ pub(crate) use thread_queue::install_on_this_thread as answer_on_this_thread;
 use crate::config;
 use crate::domain::request::Purchase;
 use crate::domain::reserve::Reserved;
+use crate::domain::sale::SaleDoor;
 use crate::domain::shard::home_shard;
 use crate::domain::states::{P2Reserve, State};
 use crate::store::redis::{RequestLedger, Stock, Transfers};
@@ -119,16 +120,16 @@ impl Reserve {
 
     /// Decides one purchase, together with the others that have arrived for its sale and shard.
     ///
-    /// `epoch` is the sale's epoch as the caller knows it; the answer to an old one is [`Reserved::StaleEpoch`]. `has_token`: it came
-    /// with a purchase token that was verified; without one, the answer of a sale that takes tokens is [`Reserved::TokenMissing`].
-    pub async fn decide(&self, purchase: Purchase, epoch: u32, has_token: bool) -> Decision {
+    /// `epoch` is the sale's epoch as the caller knows it; the answer to an old one is [`Reserved::StaleEpoch`]. `by`: the door
+    /// that it came by; a sale with a later one answers [`Reserved::TokenMissing`] or [`Reserved::OnlyByLine`].
+    pub async fn decide(&self, purchase: Purchase, epoch: u32, by: SaleDoor) -> Decision {
         let deadline = Instant::now() + self.context.deadline;
         if self.context.shards == 1 {
-            return self.ask(purchase, Terms { shard: 0, epoch, deadline, has_token }).await;
+            return self.ask(purchase, Terms { shard: 0, epoch, deadline, by }).await;
         }
         let shard = home_shard(purchase.limit_key(), self.context.shards);
         // Boxed, as below: one bucket is usual, and what several need would be in each purchase's future.
-        Box::pin(self.decide_in_buckets(purchase, Terms { shard, epoch, deadline, has_token })).await
+        Box::pin(self.decide_in_buckets(purchase, Terms { shard, epoch, deadline, by })).await
     }
 
     /// The same with several buckets: units are brought to the home bucket when it is too short.
@@ -172,8 +173,8 @@ impl Reserve {
 
     /// The same from a thread without a queue.
     async fn ask_alone(&self, purchase: Purchase, terms: Terms) -> Decision {
-        let ((reply, decision), Terms { shard, epoch, deadline, has_token }) = (oneshot::channel(), terms);
-        let group = vec![WaitingPurchase { purchase, epoch, has_token, deadline, reply: Reply::ToCaller(reply) }];
+        let ((reply, decision), Terms { shard, epoch, deadline, by }) = (oneshot::channel(), terms);
+        let group = vec![WaitingPurchase { purchase, epoch, by, deadline, reply: Reply::ToCaller(reply) }];
         PurchasesOfBatcher { context: self.context.clone(), shard, group }.send();
         match tokio::time::timeout_at(deadline, decision).await {
             Ok(Ok(decision)) => decision,

@@ -13,6 +13,7 @@ use super::places::{Place, Places};
 use super::replies::{Decisions, Reply, ThreadNumber};
 use super::{Decision, ReserveContext};
 use crate::domain::request::Purchase;
+use crate::domain::sale::SaleDoor;
 use crate::runtime::batcher::NotAllTaken;
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -44,7 +45,7 @@ pub(super) struct Terms {
     pub epoch: u32,
     pub deadline: Instant,
     /// Whether it came with a purchase token that was verified.
-    pub has_token: bool,
+    pub by: SaleDoor,
 }
 
 /// Purchases for one batcher.
@@ -83,9 +84,9 @@ pub(super) fn submit(context: &Arc<ReserveContext>, purchase: Purchase, terms: T
     let (pending, sender, watch) = with_queue(|queue| {
         let first = queue.waiting.next_deadline();
         let (thread, place) = (queue.thread, queue.waiting.enter(terms.deadline));
-        let Terms { shard, epoch, deadline, has_token } = terms;
+        let Terms { shard, epoch, deadline, by } = terms;
         let reply = Reply::ToThread(thread, place);
-        queue.put(context, shard, WaitingPurchase { purchase, epoch, has_token, deadline, reply });
+        queue.put(context, shard, WaitingPurchase { purchase, epoch, by, deadline, reply });
         let is_first = first.is_none_or(|first| deadline < first);
         let watch = if is_first { queue.watch.take() } else { None };
         (PendingDecision { thread, place }, queue.sender.take(), watch)

@@ -82,6 +82,7 @@ const fn word(reserved: &Reserved) -> &'static str {
         | Reserved::OtherShards
         | Reserved::NotStarted(_)
         | Reserved::Ended
-        | Reserved::TokenMissing => "REFUSED",
+        | Reserved::TokenMissing
+        | Reserved::OnlyByLine => "REFUSED",
     }
 }

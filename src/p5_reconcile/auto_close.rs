@@ -46,8 +46,6 @@ impl ReconcileContext {
             acts: self.rows.acts.clone(),
             shards: self.shards,
             backlog_max,
-            // Nor does it create any.
-            lines_enabled: false,
         }
     }
 

@@ -53,7 +53,7 @@ impl LineKeeper {
                 }
                 Ok(drawn)
             }
-            LineState::Drawn => Ok(false),
+            LineState::Awaited | LineState::Drawn | LineState::Done => Ok(false),
         }
     }
 

@@ -29,7 +29,7 @@ use crate::p1_entry::sale_id_filter::{SaleIdFilter, SaleIdFilterRefresher};
 use crate::p1_entry::sale_list::SaleList;
 use crate::p1_entry::status::{LedgerHandles, LedgerReads, Statuses};
 use crate::p1_entry::waiting_room::{RoomEntrance, RoomReleaser, WaitingRooms};
-use crate::p2_reserve::{DurabilityGuard, Fence, FenceHandles, Reserve, ReserveHandles};
+use crate::p2_reserve::{DurabilityGuard, Fence};
 use crate::runtime::{PollInterval, Stopper};
 use crate::store::mysql::leader_election::LedWork;
 use crate::store::redis::RedisStore;
@@ -104,7 +104,7 @@ pub(super) async fn run(context: RoleContext, endpoint: PublicEndpoint) -> Resul
 
     let guard = DurabilityGuard::new(redis.health.clone());
     let read = (rows.sales.clone(), rows.requests.clone());
-    let fence = Fence::new(fence_handles(redis), rows.sales.clone(), guard.clone(), shards);
+    let fence = servers.fence(&guard, shards);
     let ids = RequestIds::start(redis.leases.clone(), owner.clone(), stopper.clone());
     let (filter, blocks, overload) =
         (SaleIdFilter::default(), BlockList::default(), Overload::new(entry.in_flight_max));
@@ -113,7 +113,7 @@ pub(super) async fn run(context: RoleContext, endpoint: PublicEndpoint) -> Resul
     let limits = Arc::new(RateLimits::start(entry, redis.rates.clone(), shards));
     let tokens = Arc::new(PurchaseTokens::new(entry.token_secrets_in_use(), entry.token_ttl_s));
     let ledger_reads = LedgerReads::start(ledger_handles(redis, fence.clone()), &settings.p5_reconcile);
-    let reserve = Reserve::new(reserve_handles(redis), fence, shards, &settings.p2_reserve);
+    let reserve = servers.reserve(fence, &settings);
     let buyers = endpoint.buyer_checks(&blocks, &limits);
     let replays = Replays::new(ledger_reads.clone(), shards);
     let admission = Admission::new(tokens.clone(), buyers.clone(), guard.clone(), overload.clone());
@@ -213,22 +213,9 @@ fn catalog_handles(redis: &RedisStore) -> CatalogHandles {
     CatalogHandles { sale_cache, stock, health }
 }
 
-fn fence_handles(redis: &RedisStore) -> FenceHandles {
-    FenceHandles {
-        servers: redis.boot_fence.clone(),
-        sale_keys: redis.sale_keys.clone(),
-        transfers: redis.transfers.clone(),
-    }
-}
-
 fn ledger_handles(redis: &RedisStore, fence: Fence) -> LedgerHandles {
     let (ledger, sale_keys) = (redis.ledger.clone(), redis.sale_keys.clone());
     LedgerHandles { ledger, sale_keys, fence }
-}
-
-fn reserve_handles(redis: &RedisStore) -> ReserveHandles {
-    let (stock, ledger, transfers) = (redis.stock.clone(), redis.ledger.clone(), redis.transfers.clone());
-    ReserveHandles { stock, ledger, transfers }
 }
 
 /// Waits until Redis answers and its settings allow to sell; logs what it waits for.

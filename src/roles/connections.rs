@@ -12,6 +12,7 @@ use crate::events::webhooks::rows::{Subscriptions, WebhookRows};
 use crate::lines::rows::LineRows;
 use crate::orders::persist::Persister;
 use crate::orders::rows::{OrderRows, RegisterRows, RequestRows};
+use crate::p2_reserve::{DurabilityGuard, Fence, FenceHandles, Reserve, ReserveHandles};
 use crate::p4_persist::PersistRows;
 use crate::p5_reconcile::archive::rows::ArchiveRows;
 use crate::p5_reconcile::rows::{BookRows, DecidedRows, FindingRows};
@@ -91,7 +92,7 @@ impl DatabaseRows {
             archived: ArchivedRows::new(db.clone()),
             acts: ActRows::new(db.clone()),
             blocks: BlockRows::new(db.clone()),
-            lines: LineRows::new(db.clone()),
+            lines: LineRows::new(db.clone(), subscriptions.clone()),
             persister: Persister::new(db.clone(), subscriptions.clone()),
             announcements: AnnouncementRows::new(db.clone(), subscriptions.clone()),
             orders: OrderRows::new(db.clone(), subscriptions),
@@ -154,8 +155,25 @@ impl Servers {
             acts: self.rows.acts.clone(),
             shards: settings.redis.shards,
             backlog_max: settings.p1_entry.backlog_max,
-            lines_enabled: settings.lines.enabled,
         }
+    }
+
+    /// The boot fence of this process.
+    pub(super) fn fence(&self, guard: &DurabilityGuard, shards: u16) -> Fence {
+        let redis = &self.redis;
+        let handles = FenceHandles {
+            servers: redis.boot_fence.clone(),
+            sale_keys: redis.sale_keys.clone(),
+            transfers: redis.transfers.clone(),
+        };
+        Fence::new(handles, self.rows.sales.clone(), guard.clone(), shards)
+    }
+
+    /// An entrance to P2, on the runtime this is called in.
+    pub(super) fn reserve(&self, fence: Fence, settings: &Settings) -> Reserve {
+        let redis = &self.redis;
+        let (stock, ledger, transfers) = (redis.stock.clone(), redis.ledger.clone(), redis.transfers.clone());
+        Reserve::new(ReserveHandles { stock, ledger, transfers }, fence, settings.redis.shards, &settings.p2_reserve)
     }
 
     /// What P5 works with, in its role and in operators' commands.

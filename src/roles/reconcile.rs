@@ -1,4 +1,4 @@
-//! The reconcile role: one reconciler; the timetables, the lines and the events of sales, and the forgetting of buyers, beside it; one sweep
+//! The reconcile role: one reconciler; the timetables, the lines with their offers, and the events of sales, and the forgetting of buyers, beside it; one sweep
 //! of overdue orders, and one sender of webhooks. Several
 //! processes may run it; the database elects the one that works at each.
 //!
@@ -8,7 +8,9 @@ use super::tasks::RoleTasks;
 use super::{CONNECT_GRACE, RoleContext, RoleError};
 use crate::buyers::forget::finisher::Finisher;
 use crate::events::webhooks::WebhookSender;
-use crate::p5_reconcile::{Announcer, LineKeeper, Timekeeper};
+use crate::p1_entry::request_ids::RequestIds;
+use crate::p2_reserve::DurabilityGuard;
+use crate::p5_reconcile::{Announcer, LineKeeper, LineOffers, Timekeeper};
 use crate::p6_fulfil::Expiry;
 use crate::runtime::PollInterval;
 use crate::store::mysql::leader_election::LedWork;
@@ -16,11 +18,18 @@ use crate::store::mysql::leader_election::LedWork;
 /// Runs until the process stops.
 pub(super) async fn run(context: RoleContext) -> Result<(), RoleError> {
     let mut tasks = RoleTasks::new(&context);
-    let RoleContext { settings, servers, .. } = context;
+    let RoleContext { settings, servers, stopper, .. } = context;
     servers.redis.wait_connected(CONNECT_GRACE).await;
     let election = servers.election(LedWork::Reconcile);
     tasks.worker(Timekeeper::new(servers.sale_control(&settings), election.seen()), PollInterval::idle_ms(100));
     tasks.worker(LineKeeper::new(servers.rows.lines.clone(), election.seen()), PollInterval::idle_ms(100));
+    // Random, because two processes of one name would otherwise share a lease.
+    let owner = format!("{}-offers-{:016x}", settings.node(), rand::random::<u64>());
+    let ids = RequestIds::start(servers.redis.leases.clone(), owner, stopper);
+    let guard = DurabilityGuard::new(servers.redis.health.clone());
+    let reserve = servers.reserve(servers.fence(&guard, settings.redis.shards), &settings);
+    let lines = (servers.rows.lines.clone(), servers.sale_control(&settings));
+    tasks.worker(LineOffers::new(lines, reserve, ids, election.seen()), PollInterval::idle_ms(100));
     let (rows, keys, shards) = (&servers.rows.announcements, &servers.redis.sale_keys, settings.redis.shards);
     tasks.worker(Announcer::new(rows.clone(), keys.clone(), shards, election.seen()), PollInterval::idle_ms(100));
     tasks.worker(Finisher::new(servers.buyer_forget(&settings), election.seen()), PollInterval::idle_ms(500));

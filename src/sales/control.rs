@@ -24,7 +24,7 @@ use crate::sales::rows::acts::off_record;
 use crate::sales::rows::error::SaleError;
 use crate::sales::rows::grants::Reclaimed;
 use crate::sales::rows::{ActRows, ArchivedRows};
-use crate::store::redis::{Activation, RedisFault};
+use crate::store::redis::{Activation, ReadAt, RedisFault};
 
 /// Status changes during one alignment that are followed; the rest is left to the next.
 const ALIGN_MAX: u32 = 5;
@@ -42,8 +42,6 @@ pub struct SaleControl {
     pub(crate) shards: u16,
     /// Outbox entries at which the script refuses.
     pub(crate) backlog_max: u64,
-    /// Whether a new sale may have a line.
-    pub(crate) lines_enabled: bool,
 }
 
 impl SaleControl {
@@ -92,19 +90,34 @@ impl SaleControl {
 
     /// Aligns, and reads the status again: an operator may have changed it in between.
     pub(super) async fn align_with_database(&self, id: &SaleId) -> Result<(), SaleControlError> {
-        let mut sale = self.sale(id).await?;
+        let (mut read_at, mut sale) = (self.clocks().await?, self.sale(id).await?);
         for _ in 0..ALIGN_MAX {
-            self.align(&sale).await?;
-            let now = self.sale(id).await?;
+            self.align(&sale, &read_at).await?;
+            let now = (self.clocks().await?, self.sale(id).await?);
             let limit = |sale: &Sale| sale.in_drop.as_ref().and_then(|drop| drop.limit);
             let terms =
                 |sale: &Sale| (sale.status, sale.starts_at_ms, sale.ends_at_ms, sale.policy, sale.door(), limit(sale));
-            if terms(&now) == terms(&sale) {
+            if terms(&now.1) == terms(&sale) {
                 break;
             }
-            sale = now;
+            (read_at, sale) = now;
         }
         Ok(())
+    }
+
+    /// Makes Redis follow what another part wrote of a sale: its door.
+    ///
+    /// # Errors
+    /// [`SaleControlError`]; repeating is safe.
+    pub(crate) async fn follow_row(&self, id: &SaleId) -> Result<(), SaleControlError> {
+        self.redis.sale_cache.forget(id).await?;
+        again_after_contention(|| self.align_with_database(id)).await
+    }
+
+    /// The clocks of all shards, before a sale is read.
+    async fn clocks(&self) -> Result<Vec<ReadAt>, RedisFault> {
+        let clocks = (0..self.shards).map(|shard| self.redis.sale_keys.clock(shard));
+        futures::future::try_join_all(clocks).await
     }
 
     async fn first_time(&self, sale: &Sale) -> Result<(), SaleControlError> {
@@ -157,8 +170,8 @@ impl SaleControl {
         }
     }
 
-    /// Makes Redis' window, door, limit and state follow the database. A frozen sale stays frozen.
-    async fn align(&self, sale: &Sale) -> Result<(), SaleControlError> {
+    /// Makes Redis' window, door, limit and state follow the database. A frozen sale stays frozen. `read_at`: by shard.
+    async fn align(&self, sale: &Sale, read_at: &[ReadAt]) -> Result<(), SaleControlError> {
         let (to, from): (MetaState, &[MetaState]) = match sale.status {
             SaleStatus::Draft => return Ok(()),
             SaleStatus::Warmed => (MetaState::Open, &[MetaState::Loaded, MetaState::Paused]),
@@ -168,9 +181,9 @@ impl SaleControl {
             }
         };
         let id = &sale.sale_id;
-        for shard in 0..self.shards {
+        for (shard, read_at) in (0..self.shards).zip(read_at) {
             // First, so that no shard is open with another window, door or limit than the database's.
-            self.redis.sale_keys.set_terms(sale, shard).await?;
+            self.redis.sale_keys.set_terms_read_at(sale, shard, *read_at).await?;
             match self.redis.sale_keys.set_state(id, shard, to, from).await? {
                 None if sale.status != SaleStatus::Closed => return Err(SaleControlError::KeysLost(id.clone())),
                 Some(MetaState::Frozen) if to != MetaState::Closed => return Err(SaleControlError::Frozen(id.clone())),

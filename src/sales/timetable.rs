@@ -8,33 +8,14 @@ use super::control::SaleControl;
 use super::control_error::SaleControlError;
 use super::forms::MoveForm;
 use super::recorded::SaleAct;
-use super::sale_change::ChangeRefusal;
 use super::withdraw::UnitsMoved;
 use crate::domain::ids::SaleId;
 use crate::domain::operator::{Actor, Operation};
 use crate::domain::sale::MetaState;
-use crate::domain::timetable::Timetable;
-use crate::http::bad_form::BadForm;
 use crate::sales::rows::timetable::{DueRelease, DueRollover};
 use serde_json::json;
 
 impl SaleControl {
-    /// Whether sales with these timetables may be created: with a line only where lines are switched on.
-    ///
-    /// # Errors
-    /// The field `line`.
-    pub(super) fn lines_allowed<'a>(
-        &self,
-        plans: impl IntoIterator<Item = &'a Timetable>,
-    ) -> Result<(), SaleControlError> {
-        if self.lines_enabled || plans.into_iter().all(|plan| plan.line.is_none()) {
-            return Ok(());
-        }
-        let expected = "none: lines are not finished in this version, their entries get no units yet; lines.enabled = true takes them";
-        let chinese = "空：本版本的抽签尚未完成，抽中者还得不到商品；lines.enabled = true 时接受";
-        Err(ChangeRefusal::from(BadForm { field: "line", expected, chinese }).into())
-    }
-
     /// Gives a sale the units of a release, once.
     pub(crate) async fn release(&self, actor: &Actor, due: &DueRelease) -> Result<(), SaleControlError> {
         let (id, number, units) = (&due.sale_id, due.release_no, due.quantity);

@@ -5,7 +5,7 @@ use crate::asyncapi::{problems_of_call, problems_of_message};
 use serde_json::{Value, json};
 
 /// A good event of each kind, by its routing key.
-fn events() -> [(&'static str, Value); 13] {
+fn events() -> [(&'static str, Value); 16] {
     let of = |status: &str, more: Value| {
         let mut event = json!({"v": 1, "rid": "12", "sale": "s", "user": "u", "qty": 1, "status": status});
         let fields = more.as_object().unwrap().clone();
@@ -22,7 +22,19 @@ fn events() -> [(&'static str, Value); 13] {
         event.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         event
     };
+    let entry = |event: &str, more: Value| {
+        let mut event =
+            json!({"v": 1, "event": event, "sale_id": "s", "entry_id": "7", "user": "u", "qty": 1, "at": 1});
+        event.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        event
+    };
+    let (digest, seed) = ("0".repeat(64), "f".repeat(64));
+    let drawn =
+        json!({"v": 1, "event": "line.drawn", "sale_id": "s", "entries": 3, "digest": digest, "seed": seed, "at": 1});
     [
+        ("line.drawn", drawn),
+        ("line.offered", entry("line.offered", json!({"rid": "12", "rank": 1}))),
+        ("line.lapsed", entry("line.lapsed", json!({"reason": "EXPIRED"}))),
         ("sale.opened", sale("sale.opened", "OPEN", json!({"remaining": 5}))),
         ("sale.paused", sale("sale.paused", "PAUSED", json!({}))),
         ("sale.resumed", sale("sale.resumed", "OPEN", json!({"remaining": 5}))),

@@ -11,12 +11,13 @@ use crate::domain::sale::SaleStatus;
 use crate::domain::webhook::WebhookSubscriptions;
 use crate::events::announced::AnnouncedEvent;
 use crate::events::published::WaitingEvents;
-use crate::events::webhooks::rows::{self as webhooks, Subscriptions};
+use crate::events::rows::single;
+use crate::events::webhooks::rows::Subscriptions;
 use crate::faults::{crash_point, left_out};
 use crate::store::mysql::codes::{read_sale_id, unix_ms, unreadable};
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::{Conn, Db};
-use crate::store::mysql::schema::{order_events, sales};
+use crate::store::mysql::schema::sales;
 use crate::store::mysql::transaction::{commit_half, transaction};
 use chrono::NaiveDateTime;
 use diesel::prelude::*;
@@ -194,7 +195,7 @@ impl AnnouncementRows {
                         commit_half(conn).await?;
                         crash_point!(AnnouncementWritten);
                     }
-                    write_events(conn, &events, &webhooks).await?;
+                    single::write(conn, &events, &webhooks).await?;
                     crash_point!(AnnouncementWritten);
                     Ok(events.len())
                 })
@@ -243,23 +244,3 @@ async fn insert_row(conn: &mut Conn, id: &[u8], (version, state): (u32, Announce
     Ok(diesel::insert_or_ignore_into(sale_announcements::table).values(row).execute(conn).await? > 0)
 }
 
-async fn write_events(
-    conn: &mut Conn,
-    events: &[WaitingEvents],
-    webhooks: &WebhookSubscriptions,
-) -> Result<(), DbError> {
-    if events.is_empty() {
-        return Ok(());
-    }
-    let row = |event: &WaitingEvents| {
-        (
-            order_events::request_id.eq(event.request_id.get()),
-            order_events::event_key.eq(event.key.to_string()),
-            order_events::events_count.eq(event.count),
-            order_events::body.eq(event.bodies.clone()),
-        )
-    };
-    let rows: Vec<_> = events.iter().map(row).collect();
-    diesel::insert_into(order_events::table).values(rows).execute(conn).await?;
-    webhooks::write(conn, webhooks, events).await
-}

@@ -8,8 +8,12 @@ use crate::domain::draw::Bytes32;
 use crate::domain::ids::SaleId;
 use crate::domain::line::LineState;
 use crate::domain::operator::{ActTarget, Actor, Operation, OperatorAct};
+use crate::domain::webhook::WebhookSubscriptions;
+use crate::events::line::DrawnLine;
+use crate::events::rows::single;
 use crate::sales::rows::acts;
 use crate::store::mysql::codes::unreadable;
+use crate::store::mysql::pool::Conn;
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::transaction::transaction;
 use diesel::prelude::*;
@@ -67,7 +71,8 @@ impl LineRows {
     pub(crate) async fn due_lines(&self, limit: usize) -> Result<Vec<DueLine>, DbError> {
         let query = format!(
             "SELECT sale_id, state, CAST(IF(state = 'OPEN', TIMESTAMPDIFF(MICROSECOND, NOW(3), closes_at) DIV 1000, 0) AS SIGNED) \
-             AS due_in_ms FROM sale_lines WHERE state IN ('OPEN', 'CLOSED') OR (state = 'SEALED' AND needs_beacon = 0) \
+             AS due_in_ms FROM sale_lines WHERE kind = 'raffle' \
+             AND (state IN ('OPEN', 'CLOSED') OR (state = 'SEALED' AND needs_beacon = 0)) \
              ORDER BY due_in_ms, sale_id LIMIT {limit}"
         );
         let rows: Vec<DueRow> =
@@ -82,7 +87,7 @@ impl LineRows {
     /// Closes a line whose time is over. It waits for the group of entries that is being written.
     pub(crate) async fn close_line(&self, sale: &SaleId) -> Result<bool, DbError> {
         let query = "UPDATE sale_lines SET state = 'CLOSED', closed_at = NOW(3) \
-             WHERE sale_id = ? AND state = 'OPEN' AND closes_at <= NOW(3)";
+             WHERE sale_id = ? AND kind = 'raffle' AND state = 'OPEN' AND closes_at <= NOW(3)";
         self.changed("line_close", query, sale).await
     }
 
@@ -122,21 +127,35 @@ impl LineRows {
     pub(crate) async fn draw(&self, sale: &SaleId) -> Result<bool, DbError> {
         let query = "UPDATE sale_lines SET state = 'DRAWN', drawn_at = NOW(3) \
              WHERE sale_id = ? AND state = 'SEALED' AND needs_beacon = 0";
-        self.changed("line_draw", query, sale).await
+        let webhooks = self.subscriptions.wanted().await?;
+        self.db
+            .run("line_draw", async |conn| {
+                transaction(conn, async |conn| {
+                    let key = sale.as_str().as_bytes();
+                    let drawn = diesel::sql_query(query).bind::<Binary, _>(key).execute(conn).await? > 0;
+                    if drawn {
+                        publish_draw(conn, sale, &webhooks).await?;
+                    }
+                    Ok::<_, DbError>(drawn)
+                })
+                .await
+            })
+            .await
     }
 
     /// Settles the ranks of a sealed line with a text from outside, on record. Repeating is safe.
     pub(crate) async fn draw_with(&self, actor: &Actor, sale: &SaleId, beacon: &str) -> Result<BeaconGiven, DbError> {
         let (query, key) = (format!("{LINE} WHERE sale_id = ? FOR UPDATE"), sale.as_str().as_bytes());
+        let webhooks = self.subscriptions.wanted().await?;
         self.db
             .run("line_beacon", async |conn| {
                 transaction(conn, async |conn| {
                     let line = diesel::sql_query(&query).bind::<Binary, _>(key).get_result(conn).await.optional()?;
                     let Some(line) = line.map(LineRow::read).transpose()? else { return Ok(BeaconGiven::NoLine) };
                     match line.state {
-                        LineState::Open | LineState::Closed => return Ok(BeaconGiven::NotSealed(line.state)),
-                        LineState::Drawn if line.beacon.as_deref() == Some(beacon) => return Ok(BeaconGiven::Before),
-                        LineState::Drawn => return Ok(BeaconGiven::OtherBeacon(line.beacon)),
+                        LineState::Awaited | LineState::Open | LineState::Closed => return Ok(BeaconGiven::NotSealed(line.state)),
+                        LineState::Drawn | LineState::Done if line.beacon.as_deref() == Some(beacon) => return Ok(BeaconGiven::Before),
+                        LineState::Drawn | LineState::Done => return Ok(BeaconGiven::OtherBeacon(line.beacon)),
                         LineState::Sealed if !line.needs_beacon => return Ok(BeaconGiven::NotAwaited),
                         LineState::Sealed => {}
                     }
@@ -146,6 +165,7 @@ impl LineRows {
                     let mut act = OperatorAct::new(actor, Operation::LineDraw, ActTarget::Sale(sale.clone()));
                     act.after = Some(json!({ "beacon": beacon }));
                     acts::insert(conn, &act).await?;
+                    publish_draw(conn, sale, &webhooks).await?;
                     Ok::<_, DbError>(BeaconGiven::Drawn)
                 })
                 .await
@@ -153,7 +173,7 @@ impl LineRows {
             .await
     }
 
-    async fn changed(&self, name: &'static str, query: &str, sale: &SaleId) -> Result<bool, DbError> {
+    pub(super) async fn changed(&self, name: &'static str, query: &str, sale: &SaleId) -> Result<bool, DbError> {
         let key = sale.as_str().as_bytes();
         let changed = self
             .db
@@ -161,4 +181,20 @@ impl LineRows {
             .await?;
         Ok(changed > 0)
     }
+}
+
+/// The event of a draw, in the transaction that draws.
+async fn publish_draw(conn: &mut Conn, sale: &SaleId, webhooks: &WebhookSubscriptions) -> Result<(), DbError> {
+    let query = format!("{LINE} WHERE sale_id = ?");
+    let line: LineRow = diesel::sql_query(query).bind::<Binary, _>(sale.as_str().as_bytes()).get_result(conn).await?;
+    let line = line.read()?;
+    let (Some(sealed), Some(at)) = (&line.sealed, line.drawn_at_ms) else { return Ok(()) };
+    let drawn = DrawnLine {
+        sale,
+        entries: sealed.entries,
+        digest: &sealed.digest,
+        seed: &sealed.seed,
+        beacon: line.beacon.as_deref(),
+    };
+    single::write(conn, &[drawn.event(at)], webhooks).await
 }

@@ -17,7 +17,7 @@ use crate::store::mysql::pool::Conn;
 use crate::store::mysql::transaction::transaction;
 use chrono::NaiveDateTime;
 use diesel::prelude::*;
-use diesel::sql_types::{BigInt, Binary, Bool, Datetime, Text, Unsigned};
+use diesel::sql_types::{BigInt, Binary, Bool, Datetime, Integer, Text, Unsigned};
 use diesel_async::RunQueryDsl;
 use std::collections::HashMap;
 
@@ -46,12 +46,14 @@ impl NewEntry {
 /// What became of an entry that was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Entered {
-    /// It is committed; at this time, Unix milliseconds by the database's clock.
-    Now(i64),
+    /// It is committed; at this time, Unix milliseconds by the database's clock. With its rank, of a waiting list.
+    Now(i64, Option<u32>),
     /// Its buyer, or another account of the same person, is in the line.
     Before(EntryId, UserId),
     /// The line does not take entries any more.
     Closed,
+    /// It is a waiting list of a sale that is not sold out.
+    Awaited,
     /// It has as many as it may have.
     Full,
     /// The sale has no line.
@@ -66,8 +68,20 @@ struct HeldLine {
     takes: bool,
     #[diesel(sql_type = Unsigned<BigInt>)]
     entries_count: u64,
+    #[diesel(sql_type = Bool)]
+    by_arrival: bool,
+    #[diesel(sql_type = Unsigned<Integer>)]
+    last_rank: u32,
     #[diesel(sql_type = Datetime)]
     now: NaiveDateTime,
+}
+
+impl HeldLine {
+    /// The next rank; none in a raffle.
+    fn next_rank(&mut self) -> Option<u32> {
+        self.last_rank = self.last_rank.saturating_add(u32::from(self.by_arrival));
+        self.by_arrival.then_some(self.last_rank)
+    }
 }
 
 #[derive(Insertable)]
@@ -79,6 +93,7 @@ struct EntryRow<'a> {
     person: Option<&'a [u8]>,
     limit_key: &'a [u8],
     quantity: u32,
+    entry_rank: Option<u32>,
     state: &'static str,
     listed: bool,
     entered_at: NaiveDateTime,
@@ -86,7 +101,7 @@ struct EntryRow<'a> {
 }
 
 impl<'a> EntryRow<'a> {
-    fn of(entry: &'a NewEntry, now: NaiveDateTime) -> Self {
+    fn of(entry: &'a NewEntry, now: NaiveDateTime, rank: Option<u32>) -> Self {
         Self {
             sale_id: entry.sale_id.as_str().as_bytes(),
             entry_id: entry.id.get(),
@@ -94,6 +109,7 @@ impl<'a> EntryRow<'a> {
             person: entry.person.as_ref().map(|person| person.as_str().as_bytes()),
             limit_key: entry.limit_key(),
             quantity: entry.quantity,
+            entry_rank: rank,
             state: EntryState::Waiting.code(),
             listed: true,
             entered_at: now,
@@ -136,8 +152,12 @@ async fn enter_held(
     entries_max: u64,
 ) -> Result<Vec<Entered>, DbError> {
     let all = |outcome: Entered| Ok(vec![outcome; group.len()]);
-    let Some(line) = hold(conn, sale).await? else { return all(Entered::NoLine) };
-    if LineState::from_code(&line.state) != Some(LineState::Open) || !line.takes {
+    let Some(mut line) = hold(conn, sale).await? else { return all(Entered::NoLine) };
+    let state = LineState::from_code(&line.state);
+    if state == Some(LineState::Awaited) {
+        return all(Entered::Awaited);
+    }
+    if state != Some(LineState::Open) || !line.takes {
         return all(Entered::Closed);
     }
     let mut there = there(conn, sale, group).await?;
@@ -148,25 +168,27 @@ async fn enter_held(
         let state = before.map(|(_, _, state)| entry_state(state)).transpose()?;
         let outcome = match (before, state.map(|state| state.after(EntryEvent::Entered))) {
             (Some((old, ..)), Some(EntryTransition::To(_))) => {
-                again.push((*old, EntryRow::of(entry, line.now)));
-                Entered::Now(unix_ms(line.now))
+                let rank = line.next_rank();
+                again.push((*old, EntryRow::of(entry, line.now, rank)));
+                Entered::Now(unix_ms(line.now), rank)
             }
             (Some((old, user, _)), _) => Entered::Before(entry_id(*old)?, read_user_id(user)?),
             (None, _) if room == 0 => Entered::Full,
             (None, _) => {
                 room -= 1;
-                rows.push(EntryRow::of(entry, line.now));
-                Entered::Now(unix_ms(line.now))
+                let rank = line.next_rank();
+                rows.push(EntryRow::of(entry, line.now, rank));
+                Entered::Now(unix_ms(line.now), rank)
             }
         };
-        if matches!(outcome, Entered::Now(_)) {
+        if matches!(outcome, Entered::Now(..)) {
             let user = entry.user.as_str().as_bytes().to_vec();
             let is_there = (entry.id.get(), user, EntryState::Waiting.code().to_owned());
             there.insert(entry.limit_key().to_vec(), is_there);
         }
         outcomes.push(outcome);
     }
-    write(conn, sale, &rows, &again).await?;
+    write(conn, (sale, line.last_rank), &rows, &again).await?;
     crash_point!(EntriesWritten);
     Ok(outcomes)
 }
@@ -174,8 +196,8 @@ async fn enter_held(
 /// Holds the line's row to the end of the transaction.
 async fn hold(conn: &mut Conn, sale: &SaleId) -> Result<Option<HeldLine>, DbError> {
     // The clock of the statement: who waited for the row came in time all the same, unless the line was closed meanwhile.
-    let query = "SELECT state, entries_count, NOW(3) AS now, opens_at <= NOW(3) AND closes_at > NOW(3) AS takes \
-         FROM sale_lines WHERE sale_id = ? FOR UPDATE";
+    let query = "SELECT state, entries_count, kind = 'waitlist' AS by_arrival, last_rank, NOW(3) AS now, \
+         kind = 'waitlist' OR (opens_at <= NOW(3) AND closes_at > NOW(3)) AS takes FROM sale_lines WHERE sale_id = ? FOR UPDATE";
     Ok(diesel::sql_query(query).bind::<Binary, _>(sale.as_str().as_bytes()).get_result(conn).await.optional()?)
 }
 
@@ -192,7 +214,7 @@ async fn there(conn: &mut Conn, sale: &SaleId, group: &[NewEntry]) -> Result<Has
 /// Writes what is new, and over what had left before.
 async fn write(
     conn: &mut Conn,
-    sale: &SaleId,
+    (sale, last_rank): (&SaleId, u32),
     rows: &[EntryRow<'_>],
     again: &[(u64, EntryRow<'_>)],
 ) -> Result<(), DbError> {
@@ -201,6 +223,7 @@ async fn write(
             line_entries::entry_id.eq(row.entry_id),
             line_entries::user_id.eq(row.user_id),
             line_entries::quantity.eq(row.quantity),
+            line_entries::entry_rank.eq(row.entry_rank),
             line_entries::state.eq(row.state),
             line_entries::listed.eq(true),
             line_entries::entered_at.eq(row.entered_at),
@@ -208,13 +231,16 @@ async fn write(
         );
         diesel::update(line_entries::table.find((row.sale_id, *old))).set(set).execute(conn).await?;
     }
-    if rows.is_empty() {
+    if rows.is_empty() && again.is_empty() {
         return Ok(());
     }
-    diesel::insert_into(line_entries::table).values(rows).execute(conn).await?;
-    let count = "UPDATE sale_lines SET entries_count = entries_count + ? WHERE sale_id = ?";
+    if !rows.is_empty() {
+        diesel::insert_into(line_entries::table).values(rows).execute(conn).await?;
+    }
+    let count = "UPDATE sale_lines SET entries_count = entries_count + ?, last_rank = ? WHERE sale_id = ?";
     diesel::sql_query(count)
         .bind::<Unsigned<BigInt>, _>(rows.len() as u64)
+        .bind::<Unsigned<Integer>, _>(last_rank)
         .bind::<Binary, _>(sale.as_str().as_bytes())
         .execute(conn)
         .await?;

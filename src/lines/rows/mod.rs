@@ -3,29 +3,44 @@
 //! Adding an entry holds the line's row meanwhile, and closing the line takes it: so none is added behind the close, however
 //! slow its transaction is. The seed of a line whose list is not sealed is never read.
 
+mod doors;
 mod draw;
 mod entries;
+mod offers;
 mod own;
 mod schema;
 
+pub(crate) use doors::{SERVED_MAX, ServedLine};
 pub(crate) use draw::{BeaconGiven, DueLine, ID_PAGE};
 pub(crate) use entries::{Entered, NewEntry};
-pub(crate) use own::LeftLine;
+pub(crate) use offers::{EntryStep, OFFERS_MAX, Waiter};
+pub(crate) use own::{Entry, LeftLine};
 
 use crate::domain::draw::Bytes32;
 use crate::domain::ids::SaleId;
 use crate::domain::line::{LineKind, LineState};
+use crate::events::webhooks::rows::Subscriptions;
 use crate::store::mysql::codes::{read_sale_id, unix_ms, unreadable};
 use crate::store::mysql::fault::DbError;
-use crate::store::mysql::mysql_handle;
+use crate::store::mysql::pool::Db;
 use chrono::NaiveDateTime;
 use diesel::prelude::*;
-use diesel::sql_types::{BigInt, Binary, Bool, Datetime, Nullable, Text, Unsigned};
+use diesel::sql_types::{BigInt, Binary, Bool, Datetime, Integer, Nullable, Text, Unsigned};
 use diesel_async::RunQueryDsl;
 
-mysql_handle! {
-    /// Lines of sales and their entries.
-    LineRows
+/// Lines of sales and their entries.
+#[derive(Clone)]
+pub struct LineRows {
+    db: Db,
+    subscriptions: Subscriptions,
+}
+
+impl LineRows {
+    /// On this database, for the webhooks of these subscriptions.
+    #[must_use]
+    pub(crate) const fn new(db: Db, subscriptions: Subscriptions) -> Self {
+        Self { db, subscriptions }
+    }
 }
 
 /// A line.
@@ -41,6 +56,8 @@ pub(crate) struct Line {
     pub(crate) commitment: Bytes32,
     /// Rows of the line; once sealed, entries of the list.
     pub(crate) entries: u64,
+    /// The highest rank whose turn has come.
+    pub(crate) reached_rank: u32,
     /// Once the list is sealed.
     pub(crate) sealed: Option<SealedList>,
     /// Once it is drawn with one.
@@ -75,6 +92,8 @@ struct LineRow {
     commitment: Vec<u8>,
     #[diesel(sql_type = Unsigned<BigInt>)]
     entries_count: u64,
+    #[diesel(sql_type = Unsigned<Integer>)]
+    reached_rank: u32,
     #[diesel(sql_type = Nullable<Binary>)]
     digest: Option<Vec<u8>>,
     #[diesel(sql_type = Nullable<Binary>)]
@@ -88,8 +107,8 @@ struct LineRow {
 }
 
 /// All of a line that may be read.
-const LINE: &str = "SELECT sale_id, kind, state, opens_at, closes_at, needs_beacon, commitment, entries_count, digest, \
-    IF(state IN ('SEALED', 'DRAWN'), seed, NULL) AS public_seed, beacon, sealed_at, drawn_at FROM sale_lines";
+const LINE: &str = "SELECT sale_id, kind, state, opens_at, closes_at, needs_beacon, commitment, entries_count, reached_rank, digest, \
+    IF(digest IS NOT NULL, seed, NULL) AS public_seed, beacon, sealed_at, drawn_at FROM sale_lines";
 
 fn bytes(column: &str, bytes: &[u8]) -> Result<Bytes32, DbError> {
     bytes.try_into().map_err(|_ignored| unreadable(column, "not 32 bytes"))
@@ -107,18 +126,20 @@ impl LineRow {
             }),
             _ => None,
         };
-        if sealed.is_some() != (state >= LineState::Sealed) {
+        let kind = LineKind::from_code(&self.kind).ok_or_else(|| unreadable("sale_lines.kind", &self.kind))?;
+        if kind == LineKind::Raffle && sealed.is_some() != state.is_sealed() {
             return Err(unreadable("sale_lines.digest", state.code()));
         }
         Ok(Line {
             sale_id: read_sale_id(&self.sale_id)?,
-            kind: LineKind::from_code(&self.kind).ok_or_else(|| unreadable("sale_lines.kind", &self.kind))?,
+            kind,
             state,
             opens_at_ms: unix_ms(self.opens_at),
             closes_at_ms: unix_ms(self.closes_at),
             needs_beacon: self.needs_beacon,
             commitment: bytes("sale_lines.commitment", &self.commitment)?,
             entries: self.entries_count,
+            reached_rank: self.reached_rank,
             sealed,
             beacon: self.beacon,
             drawn_at_ms: self.drawn_at.map(unix_ms),

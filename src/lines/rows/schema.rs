@@ -13,6 +13,7 @@ diesel::table! {
         state -> Varchar,
         listed -> Bool,
         request_id -> Nullable<Unsigned<BigInt>>,
+        lapse_reason -> Nullable<Varchar>,
         entered_at -> Datetime,
         state_at -> Datetime,
     }

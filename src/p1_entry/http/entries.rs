@@ -3,7 +3,7 @@
 use super::headers::{self, Caller};
 use super::state::PublicApi;
 use super::{body, orders::BuyRequest};
-use crate::domain::ids::{EntryId, SaleId};
+use crate::domain::ids::{EntryId, RequestId, SaleId};
 use crate::http::extract::SaleInPath;
 use crate::http::openapi::problem_responses;
 use crate::http::problem::Problem;
@@ -24,7 +24,7 @@ pub(super) struct EntryDocument {
     sale_id: SaleId,
     /// Units wanted.
     quantity: u32,
-    /// WAITING or LEFT; later versions: OFFERED, TAKEN and LAPSED as well.
+    /// WAITING, OFFERED (its units are on their way to an order, or wait to be paid), TAKEN, LAPSED or LEFT.
     #[schema(example = "WAITING")]
     state: &'static str,
     /// Its state code.
@@ -32,10 +32,15 @@ pub(super) struct EntryDocument {
     code: &'static str,
     /// When it was written, RFC 3339.
     entered_at: String,
-    /// From 1; null until the line is drawn, and when it left before the close.
+    /// From 1; null until a raffle is drawn, and when it left before the close.
     rank: Option<u32>,
-    /// Entries with a lower rank; null without a rank.
+    /// Entries in front of it that may get units before it, 10,000 at most are counted; null without a rank.
     before: Option<u32>,
+    /// The request of its offer: ask for it and its order as for those of a purchase. Null before its turn.
+    #[schema(value_type = Option<String>, example = "254385310867492999")]
+    request_id: Option<RequestId>,
+    /// Why it lapsed: EXPIRED, CANCELLED, BLOCKED, LIMIT (its buyer has all that the limit allows), LOST, or why the order failed.
+    reason: Option<String>,
     /// Signed by the shop: entry, sale, buyer, quantity, time. Keep it.
     receipt: Option<String>,
 }
@@ -50,7 +55,9 @@ impl EntryDocument {
             code: entry.state.state().code(),
             entered_at: shown_time(entry.entered_at_ms),
             rank: entry.rank,
-            before: entry.rank.map(|rank| rank - 1),
+            before: entry.before,
+            request_id: entry.request_id,
+            reason: entry.lapse_reason,
             receipt: entry.receipt,
         }
     }

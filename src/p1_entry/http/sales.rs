@@ -2,6 +2,7 @@
 
 use super::state::PublicApi;
 use crate::domain::challenge::Challenge;
+use crate::domain::line::LineKind;
 use crate::domain::needs::Needs;
 use crate::domain::policy::LimitBy;
 use crate::domain::sale::Sale;
@@ -52,6 +53,11 @@ pub(super) struct SaleInfo {
     /// What a buyer passes at `POST …/tokens`: `pow:N`, a proof of work of N zero bits; `hook`, a check by the shop; null: nothing.
     #[schema(value_type = Option<String>, example = "pow:18")]
     challenge: Option<Challenge>,
+    /// The kind of its line: `raffle`, drawn, or `waitlist`, by arrival: `POST …/entries`; null: it has none.
+    #[schema(value_type = Option<String>, example = "raffle")]
+    line: Option<LineKind>,
+    /// Whether its units go to its line, and to no click.
+    by_line: bool,
     /// READY, SOLD_OUT, NOT_STARTED, ENDED, PAUSED or LOADING.
     #[schema(example = "READY")]
     state: &'static str,
@@ -87,6 +93,8 @@ impl SaleInfo {
             pay_within_s: sale.payment.map(|terms| terms.pay_within_s),
             needs: sale.needs.clone(),
             challenge: sale.challenge,
+            line: sale.line,
+            by_line: sale.by_line,
             state: state.label(),
             code: state.code(),
             remaining,

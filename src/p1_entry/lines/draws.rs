@@ -4,10 +4,11 @@
 //! from memory: 12 bytes an entry, of the few lines that were asked about last. They are read once, checked against the sealed digest, and
 //! never change. A crash leaves nothing.
 
-use crate::domain::draw::{ListDigest, Ranks, key};
+use crate::domain::draw::Ranks;
 use crate::domain::ids::SaleId;
 use crate::http::problem::{Kind, Problem};
-use crate::lines::rows::{ID_PAGE, Line, LineRows, SealedList};
+use crate::lines::list::{ListFault, read_list};
+use crate::lines::rows::{Line, LineRows};
 use crate::store::mysql::DbError;
 use moka::future::Cache;
 use std::sync::Arc;
@@ -31,17 +32,6 @@ pub(super) struct Draws {
     rows: LineRows,
     lines: Cache<SaleId, Option<Arc<Line>>>,
     lists: Cache<ListKey, Arc<Ranks>>,
-}
-
-/// The list in the database is not the one that was sealed.
-#[derive(Debug, Clone, thiserror::Error)]
-enum ListFault {
-    #[error("{0}")]
-    Database(DbError),
-    #[error("the list has {0} entries or a digest that are not those it was sealed with")]
-    Changed(u64),
-    #[error("the task that read it was stopped")]
-    Stopped,
 }
 
 impl Draws {
@@ -92,30 +82,6 @@ impl Draws {
             }
         }
     }
-}
-
-async fn read_list(
-    rows: &LineRows,
-    sale: &SaleId,
-    (sealed, beacon): (SealedList, Option<String>),
-) -> Result<Arc<Ranks>, ListFault> {
-    let mut ids: Vec<u64> = Vec::with_capacity(usize::try_from(sealed.entries).unwrap_or_default().min(5_000_000));
-    loop {
-        let page = rows.listed_ids(sale, ids.last().copied().unwrap_or_default()).await.map_err(ListFault::Database)?;
-        let is_last = page.len() < ID_PAGE;
-        ids.extend(page);
-        // A list that grew is no list that was sealed.
-        if is_last || ids.len() as u64 > sealed.entries {
-            break;
-        }
-    }
-    let ranked = tokio::task::spawn_blocking(move || {
-        let holds = ids.len() as u64 == sealed.entries && ListDigest::of(&ids) == sealed.digest;
-        let count = ids.len() as u64;
-        let drawn = || Arc::new(Ranks::new(ids, &key(&sealed.seed, beacon.as_deref()), &sealed.digest));
-        if holds { Ok(drawn()) } else { Err(ListFault::Changed(count)) }
-    });
-    ranked.await.unwrap_or(Err(ListFault::Stopped))
 }
 
 pub(super) fn not_read(error: &DbError) -> Problem {

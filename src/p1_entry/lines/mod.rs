@@ -13,15 +13,15 @@ use super::block_list::BuyerChecks;
 use super::catalog::Catalog;
 use super::entitlement::ShownFacts;
 use super::request_ids::RequestIds;
-use crate::domain::ids::{EntryId, SaleId, UserId};
-use crate::domain::line::{EntryState, LineState};
+use crate::domain::ids::{EntryId, RequestId, SaleId, UserId};
+use crate::domain::line::{EntryState, LineKind, LineState};
 use crate::domain::policy::Quantity;
 use crate::domain::sale::{Sale, SaleStatus};
 use crate::domain::states::State;
 use crate::faults::crash_point;
 use crate::http::problem::{Kind, Problem};
 use crate::lines::document::DrawDocument;
-use crate::lines::rows::{Entered, LeftLine, LineRows, NewEntry};
+use crate::lines::rows::{Entered, Entry, LeftLine, Line, LineRows, NewEntry};
 use crate::runtime::batcher::{Bounds, QuestionBatcher};
 use crate::runtime::now_ms;
 use crate::store::mysql::DbError;
@@ -47,8 +47,14 @@ pub(crate) struct MyEntry {
     pub(crate) state: EntryState,
     /// Unix milliseconds.
     pub(crate) entered_at_ms: i64,
-    /// From 1; once the line is drawn.
+    /// From 1; of a raffle once it is drawn.
     pub(crate) rank: Option<u32>,
+    /// Entries in front that may still get units before it, with a rank.
+    pub(crate) before: Option<u32>,
+    /// The request of its offer, once that is made or being made.
+    pub(crate) request_id: Option<RequestId>,
+    /// Why it lapsed.
+    pub(crate) lapse_reason: Option<String>,
     pub(crate) receipt: Option<String>,
 }
 
@@ -95,24 +101,32 @@ impl Lines {
         let view = self.catalog.view(sale).await?;
         let line = self.draws.line(sale).await?;
         let person = self.judge(&view.sale, (&user, shown.as_deref()), quantity)?;
-        if line.state != LineState::Open {
-            return Err(closed());
+        match line.state {
+            LineState::Open => {}
+            LineState::Awaited => return Err(awaited(sale)),
+            LineState::Closed | LineState::Sealed | LineState::Drawn | LineState::Done => return Err(closed()),
         }
         self.buyers.limits.take(&user).await?;
         let id = EntryId::of(self.ids.next()?);
         let entry = NewEntry { id, sale_id: sale.clone(), user: user.clone(), person, quantity: quantity.get() };
         let answer = self.entering.ask(entry).await.map_err(|busy| Kind::Overloaded.because(busy.to_string()))?;
         match answer.map_err(|error| not_written(&error))? {
-            Entered::Now(entered_at_ms) => {
+            Entered::Now(entered_at_ms, rank) => {
                 count(State::P6(EntryState::Waiting.state()), 1);
                 let receipt = self.receipts.sign((id, sale), &user, quantity.get(), entered_at_ms);
                 let (quantity, state) = (quantity.get(), EntryState::Waiting);
-                Ok(MyEntry { id, quantity, state, entered_at_ms, rank: None, receipt })
+                let before = self.before(sale, rank).await;
+                let (request_id, lapse_reason) = (None, None);
+                Ok(MyEntry { id, quantity, state, entered_at_ms, rank, before, request_id, lapse_reason, receipt })
             }
             Entered::Before(first, of) => Err(entered_before(first, of == user)),
             Entered::Closed => {
                 self.draws.forget(sale).await;
                 Err(closed())
+            }
+            Entered::Awaited => {
+                self.draws.forget(sale).await;
+                Err(awaited(sale))
             }
             Entered::Full => Err(Kind::LineFull.into()),
             Entered::NoLine => Err(Kind::NoLine.into()),
@@ -130,7 +144,8 @@ impl Lines {
         if let Some(problem) = self.buyers.blocks.refusal(user, now_ms) {
             return Err(problem);
         }
-        if sale.status == SaleStatus::Closed {
+        let is_past = sale.line == Some(LineKind::Waitlist) && now_ms >= sale.ends_at_ms;
+        if sale.status == SaleStatus::Closed || is_past {
             return Err(Kind::Ended.into());
         }
         let person = self.buyers.entitled(sale, user, shown, now_ms)?;
@@ -170,13 +185,23 @@ impl Lines {
         let line = self.draws.line(sale).await?;
         self.buyers.limits.take_of_buyer(user).await?;
         let entry = self.call(self.rows.entry_of(sale, user)).await?.ok_or(Problem::from(Kind::EntryNotFound))?;
-        let rank = match line.state {
-            LineState::Drawn => self.draws.ranks(&line).await?.of(entry.id.get()),
-            LineState::Open | LineState::Closed | LineState::Sealed => None,
+        let (rank, before) = match (line.kind, entry.rank) {
+            (LineKind::Waitlist, rank) if entry.state == EntryState::Waiting => (rank, self.before(sale, rank).await),
+            (LineKind::Waitlist, rank) => (rank, rank.map(|_| 0)),
+            (LineKind::Raffle, None) if line.state.is_drawn() => {
+                let rank = self.draws.ranks(&line).await?.of(entry.id.get());
+                (rank, rank.map(|rank| (rank - 1).saturating_sub(line.reached_rank)))
+            }
+            (LineKind::Raffle, rank) => (rank, rank.map(|_| 0)),
         };
         let receipt = self.receipts.sign((entry.id, sale), user, entry.quantity, entry.entered_at_ms);
-        let (quantity, state, entered_at_ms) = (entry.quantity, entry.state, entry.entered_at_ms);
-        Ok(MyEntry { id: entry.id, quantity, state, entered_at_ms, rank, receipt })
+        let Entry { id, quantity, state, entered_at_ms, request_id, lapse_reason, .. } = entry;
+        Ok(MyEntry { id, quantity, state, entered_at_ms, rank, before, request_id, lapse_reason, receipt })
+    }
+
+    /// How many wait in front of a rank of a waiting list; none where it cannot be read: the entry is what counts.
+    async fn before(&self, sale: &SaleId, rank: Option<u32>) -> Option<u32> {
+        self.call(self.rows.waiting_before(sale, rank?)).await.ok()
     }
 
     /// What is public of the draw.
@@ -186,7 +211,7 @@ impl Lines {
     pub(crate) async fn draw(&self, sale: &SaleId) -> Result<DrawDocument, Problem> {
         // A hidden sale is none, in every word.
         self.catalog.view(sale).await?;
-        Ok(DrawDocument::of(&*self.draws.line(sale).await?))
+        Ok(DrawDocument::of(&*self.drawn(sale).await?))
     }
 
     /// The ids of the sealed list, ascending.
@@ -195,8 +220,17 @@ impl Lines {
     /// The problem to answer with; 425 before the seal.
     pub(crate) async fn list(&self, sale: &SaleId) -> Result<impl AsRef<[u64]> + Clone + 'static, Problem> {
         self.catalog.view(sale).await?;
-        let line = self.draws.line(sale).await?;
+        let line = self.drawn(sale).await?;
         Ok(List(self.draws.ranks(&line).await?))
+    }
+
+    /// The line of a sale, if it has a draw.
+    async fn drawn(&self, sale: &SaleId) -> Result<Arc<Line>, Problem> {
+        let line = self.draws.line(sale).await?;
+        match line.kind {
+            LineKind::Raffle => Ok(line),
+            LineKind::Waitlist => Err(Kind::NoLine.because_both("a waiting list is not drawn", "候补不抽签")),
+        }
     }
 
     async fn call<T>(&self, work: impl Future<Output = Result<T, DbError>>) -> Result<T, Problem> {
@@ -239,6 +273,13 @@ async fn enter_all(rows: &LineRows, group: Vec<NewEntry>, entries_max: u64) -> V
     crash_point!(EntriesCommitted);
     answers.sort_unstable_by_key(|(at, _)| *at);
     answers.into_iter().map(|(_, answer)| answer).collect()
+}
+
+fn awaited(sale: &SaleId) -> Problem {
+    Kind::LineAwaited.because_both(
+        format!("units are there: buy with POST /v1/sales/{sale}/orders"),
+        format!("商品有货，请通过 POST /v1/sales/{sale}/orders 购买"),
+    )
 }
 
 fn closed() -> Problem {

@@ -69,10 +69,11 @@ type AdmissionCheck = fn(&Admission, &Attempt<'_>) -> Option<Refusal>;
 
 impl Admission {
     /// The checks that ask no server, in their order. After a sell-out P2 may still decide, so what the sale needs comes before it.
-    const CHECKS: [AdmissionCheck; 6] = [
+    const CHECKS: [AdmissionCheck; 7] = [
         Self::buyer_is_blocked,
         Self::sale_is_closed,
         Self::redis_is_unsafe,
+        Self::sale_is_its_lines,
         Self::token_is_missing,
         Self::buyer_is_not_entitled,
         Self::sold_out,
@@ -168,6 +169,12 @@ impl Admission {
                 Kind::Unavailable.because("nothing is sold until the operators have corrected a server's settings");
             Refusal::UnlessReplayed(problem)
         })
+    }
+
+    /// Its units go to its line. The reserve script says the same where this process knows an older sale.
+    fn sale_is_its_lines(&self, attempt: &Attempt<'_>) -> Option<Refusal> {
+        let sale = &attempt.view.sale;
+        sale.by_line.then(|| Refusal::UnlessReplayed(sale_state::only_by_line(&sale.sale_id)))
     }
 
     /// The sale is sold with purchase tokens only. The reserve script says the same where this process knows an older sale.

@@ -3,7 +3,7 @@
 //! Input: a decision. Output: the answer, counted by its state. Marks the sale as sold out when P2 found it so.
 
 use super::Purchasing;
-use super::sale_state::{ended, not_started, paused, token_missing};
+use super::sale_state::{ended, not_started, only_by_line, paused, token_missing};
 use crate::domain::ids::{RequestId, SaleId};
 use crate::domain::policy::LimitBy;
 use crate::domain::reserve::Reserved;
@@ -52,7 +52,7 @@ impl Purchasing {
             Box::pin(self.catalog.mark_sold_out(view)).await;
         }
         // Whatever showed that this process knows an old sale.
-        if matches!(reserved, Reserved::StaleEpoch | Reserved::TokenMissing) {
+        if matches!(reserved, Reserved::StaleEpoch | Reserved::TokenMissing | Reserved::OnlyByLine) {
             Box::pin(self.catalog.forget(sale)).await;
         }
         self.decided(&reserved, request_id, shard, view)
@@ -105,6 +105,7 @@ impl Purchasing {
             Reserved::Ended => Err(ended()),
             Reserved::StaleEpoch => Err(Kind::Loading.because_both("the sale is being reloaded", "活动正在重新加载")),
             Reserved::TokenMissing => Err(token_missing(sale)),
+            Reserved::OnlyByLine => Err(only_by_line(sale)),
             Reserved::Backlog => Err(overloaded("more orders are waiting than can be landed in time")),
             Reserved::Damaged => {
                 Err(unusable(sale, "the sale's keys in redis are damaged, nothing is sold; run seckill audit"))

@@ -21,6 +21,7 @@ use super::request_ids::RequestIds;
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::policy::Quantity;
 use crate::domain::request::Purchase;
+use crate::domain::sale::SaleDoor;
 use crate::domain::shard::home_shard;
 use crate::domain::states::{P1Entry, State};
 use crate::http::problem::Problem;
@@ -107,7 +108,8 @@ impl Purchasing {
         }
         count(State::P1(P1Entry::Ready), 1);
         let asked = traces::now();
-        let decision = self.reserve.decide(purchase, view.sale.epoch, token.is_some()).await;
+        let by = if token.is_some() { SaleDoor::Token } else { SaleDoor::Open };
+        let decision = self.reserve.decide(purchase, view.sale.epoch, by).await;
         spans::record(request_id, begun, asked, &decision);
         self.answer(decision, request_id, shard, &view).await
     }

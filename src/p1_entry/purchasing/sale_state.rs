@@ -26,6 +26,14 @@ pub(super) fn token_missing(sale: &SaleId) -> Problem {
     Kind::TokenRequired.because(how)
 }
 
+/// The units of the sale go to its line.
+pub(super) fn only_by_line(sale: &SaleId) -> Problem {
+    Kind::OnlyByLine.because_both(
+        format!("enter the line with POST /v1/sales/{sale}/entries, or wait for your offer"),
+        format!("请通过 POST /v1/sales/{sale}/entries 登记，或等待分配"),
+    )
+}
+
 /// The sale is over.
 pub(super) fn ended() -> Problem {
     count(State::P1(P1Entry::Ended), 1);

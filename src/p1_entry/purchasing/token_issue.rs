@@ -83,6 +83,9 @@ impl PurchaseTokenIssuer {
         if let Some(problem) = refusal {
             return Err(problem);
         }
+        if view.sale.by_line {
+            return Err(sale_state::only_by_line(sale));
+        }
         if view.sold_out.is_some() {
             return Err(sold_out());
         }

@@ -11,21 +11,22 @@ use serde::Serialize;
 pub(crate) struct PlannedLine {
     /// How ranks come about.
     pub(crate) kind: LineKind,
-    /// Until when entries are taken, RFC 3339.
+    /// Until when a raffle takes entries, RFC 3339; null of a waiting list.
     #[serde(serialize_with = "as_time")]
-    pub(crate) closes_at: i64,
+    pub(crate) closes_at: Option<i64>,
     /// Whether it is drawn only with a text from outside.
     pub(crate) beacon: bool,
 }
 
 impl From<LinePlan> for PlannedLine {
     fn from(plan: LinePlan) -> Self {
-        Self { kind: plan.kind, closes_at: plan.closes_at_ms, beacon: plan.needs_beacon }
+        let closes_at = (plan.kind == LineKind::Raffle).then_some(plan.closes_at_ms);
+        Self { kind: plan.kind, closes_at, beacon: plan.needs_beacon }
     }
 }
 
-fn as_time<S: serde::Serializer>(unix_ms: &i64, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_str(&shown_time(*unix_ms))
+fn as_time<S: serde::Serializer>(unix_ms: &Option<i64>, to: S) -> Result<S::Ok, S::Error> {
+    unix_ms.map(shown_time).serialize(to)
 }
 
 impl NewSaleForm {
@@ -40,6 +41,15 @@ impl NewSaleForm {
             }
             return Ok(None);
         };
+        if kind == LineKind::Waitlist {
+            if self.line_closes_at.is_some() {
+                return bad("line_closes_at", "none: a waiting list is by arrival", "空：候补按先后顺序");
+            }
+            if self.line_beacon {
+                return bad("line_beacon", "false: a waiting list is not drawn", "false：候补不抽签");
+            }
+            return Ok(Some(LinePlan { kind, closes_at_ms: self.ends_at.timestamp_millis(), needs_beacon: false }));
+        }
         let closes_at = self.line_closes_at.unwrap_or(self.starts_at);
         if closes_at > self.ends_at {
             return bad("line_closes_at", "a time not after ends_at", "不晚于 ends_at 的时间");
@@ -64,6 +74,8 @@ mod tests {
         assert_eq!(planned("").unwrap(), None);
         let at_start = planned(r#","line":"raffle""#).unwrap().unwrap();
         assert_eq!((at_start.closes_at_ms, at_start.needs_beacon), (1_767_261_600_000, false));
+        let list = planned(r#","line":"waitlist""#).unwrap().unwrap();
+        assert_eq!((list.kind, list.closes_at_ms), (LineKind::Waitlist, 1_767_268_800_000), "the end");
         let later = planned(r#","line":"raffle","line_closes_at":"2026-01-01T12:00:00Z","line_beacon":true"#);
         let later = later.unwrap().unwrap();
         assert_eq!((later.closes_at_ms, later.needs_beacon), (1_767_268_800_000, true));
@@ -71,6 +83,8 @@ mod tests {
             (r#","line":"raffle","line_closes_at":"2026-01-01T12:00:01Z""#, "line_closes_at"),
             (r#","line_closes_at":"2026-01-01T10:00:00Z""#, "line_closes_at"),
             (r#","line_beacon":true"#, "line_beacon"),
+            (r#","line":"waitlist","line_beacon":true"#, "line_beacon"),
+            (r#","line":"waitlist","line_closes_at":"2026-01-01T10:00:00Z""#, "line_closes_at"),
         ] {
             assert_eq!(planned(more).unwrap_err().field, field);
         }

@@ -138,17 +138,18 @@ pub(crate) struct NewSaleForm {
     #[schema(value_type = Option<String>)]
     #[arg(skip)]
     pub(crate) rollover_to: Option<SaleId>,
-    /// A line: who wants units enters it, and ranks are drawn after its close. Only with `lines.enabled`. It never changes.
+    /// A line, whose entries get the units by rank: `raffle`, drawn after its close, or `waitlist`, by arrival from the sell-out on. It never
+    /// changes.
     #[serde(default)]
     #[schema(value_type = Option<String>, example = "raffle")]
     #[arg(long, value_name = "KIND", help = LINE_HELP)]
     pub(crate) line: Option<LineKind>,
-    /// Until when entries are taken, RFC 3339, not after the end; the start when left out.
+    /// Until when a raffle takes entries, RFC 3339, not after the end; the start when left out.
     #[serde(default, deserialize_with = "instant::read_optional")]
     #[schema(value_type = Option<String>, format = DateTime)]
     #[arg(long, value_name = "TIME", requires = "line", value_parser = instant::instant, help = LINE_CLOSES_HELP)]
     pub(crate) line_closes_at: Option<DateTime<Utc>>,
-    /// Whether it is drawn only with a text from outside, which an operator gives after the close.
+    /// Whether a raffle is drawn only with a text from outside, which an operator gives after the close.
     #[serde(default)]
     #[arg(long, requires = "line", help = "The draw waits for a text from outside: seckill line draw")]
     pub(crate) line_beacon: bool,
@@ -156,7 +157,7 @@ pub(crate) struct NewSaleForm {
 
 const ROOM_HELP: &str =
     "Buyers pass a waiting room: drawn places for who comes before the start, released at p1_entry.room_release_per_s";
-const LINE_HELP: &str = "A line, for good: raffle, ranks are drawn after its close; needs lines.enabled";
+const LINE_HELP: &str = "A line, for good: raffle (drawn after its close) or waitlist (by arrival, from the sell-out on)";
 const LINE_CLOSES_HELP: &str = "Until when entries are taken, RFC 3339, not after the end; left out: the start";
 const LIMIT_BY_HELP: &str =
     "Who counts as one buyer, for good: account (the default), or person, the fact person of token or pass";
@@ -293,6 +294,9 @@ impl NewSaleForm {
             needs: needs.map(Arc::new),
             limit_by: self.limit_by.unwrap_or_default(),
             challenge,
+            // Its timetable says it.
+            line: None,
+            by_line: false,
             in_drop: None,
         })
     }

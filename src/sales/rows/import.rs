@@ -80,7 +80,7 @@ impl SaleRows {
     pub async fn create_all(&self, new: &[NewSales<'_>]) -> Result<(), SaleError> {
         let mut rows = Vec::with_capacity(new.len());
         for (drop, sales) in new {
-            let of_sales = sales.iter().map(|(sale, plan)| Ok((SaleRow::of(sale)?, sale, plan)));
+            let of_sales = sales.iter().map(|(sale, plan)| Ok((SaleRow::planned(sale, plan)?, sale, plan)));
             let drop = drop.map(|drop| (DropRow::of(drop), &drop.drop_id));
             rows.push((drop, of_sales.collect::<Result<Vec<_>, DbError>>()?));
         }

@@ -5,7 +5,7 @@
 
 use crate::domain::draw::{Bytes32, commitment};
 use crate::domain::ids::SaleId;
-use crate::domain::line::{LineKind, LinePlan, LineState};
+use crate::domain::line::{LineKind, LinePlan};
 use crate::store::mysql::codes::{datetime, read_sale_id, unix_ms, unreadable};
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Conn;
@@ -34,7 +34,7 @@ pub(super) async fn insert(conn: &mut Conn, sale_id: &SaleId, plan: LinePlan) ->
     diesel::sql_query(query)
         .bind::<Binary, _>(sale_id.as_str().as_bytes())
         .bind::<Text, _>(plan.kind.code())
-        .bind::<Text, _>(LineState::Open.code())
+        .bind::<Text, _>(plan.kind.first_state().code())
         .bind::<Datetime, _>(datetime(plan.closes_at_ms)?)
         .bind::<Bool, _>(plan.needs_beacon)
         .bind::<Binary, _>(&commitment(&seed)[..])

@@ -13,6 +13,7 @@ mod numbers;
 pub mod timetable;
 
 use crate::domain::challenge::Challenge;
+use crate::domain::line::LineKind;
 use crate::domain::grant_names::FIRST_GRANT;
 use crate::domain::ids::SaleId;
 use crate::domain::needs::Needs;
@@ -72,6 +73,12 @@ struct SaleRow {
     needs: Option<String>,
     limit_by: String,
     challenge: Option<String>,
+    line_kind: Option<String>,
+    by_line: bool,
+}
+
+fn read_line_kind(code: &str) -> Result<LineKind, DbError> {
+    LineKind::from_code(code).ok_or_else(|| unreadable("sales.line_kind", code))
 }
 
 impl SaleRow {
@@ -100,7 +107,16 @@ impl SaleRow {
             needs: sale.needs.as_ref().map(|needs| needs.text()),
             limit_by: sale.limit_by.code().to_owned(),
             challenge: sale.challenge.as_ref().map(ToString::to_string),
+            line_kind: sale.line.map(|kind| kind.code().to_owned()),
+            by_line: sale.by_line,
         })
+    }
+
+    /// A new sale: the units of a raffle go to its line from the beginning, those of a sale with a waiting list from the sell-out on.
+    fn planned(sale: &Sale, plan: &Timetable) -> Result<Self, DbError> {
+        let line = plan.line.map(|line| line.kind);
+        let (line_kind, by_line) = (line.map(|kind| kind.code().to_owned()), line == Some(LineKind::Raffle));
+        Ok(Self { line_kind, by_line, ..Self::of(sale)? })
     }
 
     /// Inside a transaction: the new sale, its first grant and its timetable. [`DbError::Duplicate`] of [`ARCHIVED`] when the id was one of a
@@ -145,6 +161,8 @@ impl SaleRow {
             version: self.version,
             needs: self.needs.map(|text| Arc::new(Needs::of_text(&text))),
             challenge: self.challenge.as_deref().map(Challenge::of_text),
+            line: self.line_kind.as_deref().map(read_line_kind).transpose()?,
+            by_line: self.by_line,
             in_drop,
         })
     }
@@ -161,7 +179,7 @@ impl SaleRows {
 
     /// The same, with a timetable.
     pub async fn create_planned(&self, sale: &Sale, plan: &Timetable) -> Result<(), SaleError> {
-        let row = SaleRow::of(sale)?;
+        let row = SaleRow::planned(sale, plan)?;
         let created = self
             .db
             .run("sale_create", async |conn| {

@@ -29,6 +29,8 @@ diesel::table! {
         needs -> Nullable<Varchar>,
         limit_by -> Varchar,
         challenge -> Nullable<Varchar>,
+        line_kind -> Nullable<Varchar>,
+        by_line -> Bool,
     }
 }
 

@@ -272,12 +272,7 @@ impl RedisHealth {
 
     /// The clock of the server that has a shard, Unix milliseconds: ages are only compared within one clock (window 95).
     pub(crate) async fn clock_ms(&self, shard: u16) -> Result<i64, RedisFault> {
-        let parts = list(self.redis.node_of_shard(shard)?.command("TIME", vec![]).await?)?;
-        let part = |at: usize| parts.get(at).and_then(optional_text).and_then(|part| part.parse::<i64>().ok());
-        match (part(0), part(1)) {
-            (Some(seconds), Some(micros)) => Ok(seconds * 1000 + micros / 1000),
-            (None, _) | (_, None) => Err(RedisFault::Contract(format!("TIME answered {parts:?}"))),
-        }
+        Ok(self.redis.clock_us(shard).await? / 1000)
     }
 }
 

@@ -1,6 +1,6 @@
 //! What every handle works with: the connections, the scripts, and the names of this system's keys.
 
-use super::connection::{DoneWhen, Node, RedisConnection, RedisFault, Replicated};
+use super::connection::{DoneWhen, Node, RedisConnection, RedisFault, Replicated, list, optional_text};
 use super::keys::Keys;
 use super::scripts::{self, ReserveScripts, Script};
 use crate::config::{OutboxKind, Redis};
@@ -73,6 +73,16 @@ impl Keyspace {
     }
 
     /// Sends one command to the server of its key. `key_at` is the position of the key among the arguments.
+    /// The clock of the server that has a shard, Unix microseconds.
+    pub(super) async fn clock_us(&self, shard: u16) -> Result<i64, RedisFault> {
+        let parts = list(self.node_of_shard(shard)?.command("TIME", vec![]).await?)?;
+        let part = |at: usize| parts.get(at).and_then(optional_text).and_then(|part| part.parse::<i64>().ok());
+        match (part(0), part(1)) {
+            (Some(seconds), Some(micros)) => Ok(seconds * 1_000_000 + micros),
+            (None, _) | (_, None) => Err(RedisFault::Contract(format!("TIME answered {parts:?}"))),
+        }
+    }
+
     pub(super) async fn command(
         &self,
         name: &'static str,

@@ -9,7 +9,7 @@ use crate::domain::message::BUNDLE_MAX;
 use crate::domain::policy::Quantity;
 use crate::domain::request::Purchase;
 use crate::domain::reserve::Reserved;
-use crate::domain::sale::MetaState;
+use crate::domain::sale::{MetaState, SaleDoor};
 use fred::types::Value;
 use std::sync::Arc;
 
@@ -23,35 +23,34 @@ pub struct ReservedGroup {
     pub(crate) replicated: bool,
 }
 
-/// Which requests of a group came with a purchase token that was verified.
+/// By which doors the requests of a group came.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TokensOfGroup {
-    /// All.
-    All,
-    /// None.
-    None,
+pub enum DoorsOfGroup {
+    /// All by this one.
+    All(SaleDoor),
     /// By their places in the group.
-    Each(Vec<bool>),
+    Each(Vec<SaleDoor>),
 }
 
-impl TokensOfGroup {
+impl DoorsOfGroup {
     /// Of requests in their order.
     #[must_use]
-    pub fn of(each: impl Iterator<Item = bool> + Clone) -> Self {
+    pub fn of(each: impl Iterator<Item = SaleDoor> + Clone) -> Self {
         let mut rest = each.clone();
-        match rest.next() {
-            None | Some(true) if rest.all(|has_token| has_token) => Self::All,
-            Some(false) if rest.all(|has_token| !has_token) => Self::None,
-            None | Some(_) => Self::Each(each.collect()),
-        }
+        let first = rest.next().unwrap_or(SaleDoor::Open);
+        if rest.all(|door| door == first) { Self::All(first) } else { Self::Each(each.collect()) }
     }
 
-    /// As the script reads it.
+    /// As the script reads it: one digit of all, or one for each.
     fn spelled(&self) -> String {
+        let digit = |door: &SaleDoor| match door {
+            SaleDoor::Open => '0',
+            SaleDoor::Token => '1',
+            SaleDoor::Line => '2',
+        };
         match self {
-            Self::All => "1".to_owned(),
-            Self::None => "0".to_owned(),
-            Self::Each(each) => each.iter().map(|has_token| if *has_token { '1' } else { '0' }).collect(),
+            Self::All(door) => digit(door).to_string(),
+            Self::Each(each) => each.iter().map(digit).collect(),
         }
     }
 }
@@ -63,7 +62,7 @@ pub struct Stock {
 }
 
 impl Stock {
-    /// As [`Stock::reserve_by`], past the entry: each request counts as one with a token.
+    /// As [`Stock::reserve_by`], past the entry: each request counts as an offer, which comes in by any door.
     ///
     /// # Errors
     /// As [`Stock::reserve_by`].
@@ -74,7 +73,7 @@ impl Stock {
         epoch: u32,
         group: &[&Purchase],
     ) -> Result<ReservedGroup, RedisFault> {
-        self.reserve_by(sale, (shard, epoch), group, &TokensOfGroup::All).await
+        self.reserve_by(sale, (shard, epoch), group, &DoorsOfGroup::All(SaleDoor::Line)).await
     }
 
     /// Decides a group of purchases of one sale on one shard; the answers come in the order of the group.
@@ -87,10 +86,10 @@ impl Stock {
         sale: &SaleId,
         (shard, epoch): (u16, u32),
         group: &[&Purchase],
-        tokens: &TokensOfGroup,
+        doors: &DoorsOfGroup,
     ) -> Result<ReservedGroup, RedisFault> {
         let key = self.redis.keys.stock(shard, sale);
-        let call = || (self.reserve_keys(sale, shard), self.reserve_args(sale, (shard, epoch), group, tokens));
+        let call = || (self.reserve_keys(sale, shard), self.reserve_args(sale, (shard, epoch), group, doors));
         let Replicated { answer, replicated } = match self.redis.reserve_scripts.call(&key, call).await {
             // A key has another type. The script reads every key before it writes.
             Err(RedisFault::Refused(error)) if error.starts_with("WRONGTYPE") => {
@@ -122,7 +121,7 @@ impl Stock {
         sale: &SaleId,
         (shard, epoch): (u16, u32),
         group: &[&Purchase],
-        tokens: &TokensOfGroup,
+        doors: &DoorsOfGroup,
     ) -> Vec<Value> {
         let all_one = group.iter().all(|purchase| purchase.quantity == Quantity::ONE);
         let by_person = group.iter().any(|purchase| purchase.person.is_some());
@@ -135,7 +134,7 @@ impl Stock {
         args.push(self.redis.shards);
         args.push(format_args!("{width}{}", if by_person { "p" } else { "" }));
         args.push(entries);
-        args.push(tokens.spelled());
+        args.push(doors.spelled());
         push_requests(&mut args, group, entries > 0);
         if !all_one {
             group.iter().for_each(|purchase| args.push(purchase.quantity.get()));
@@ -235,11 +234,19 @@ mod tests {
     }
 
     #[test]
-    fn tokens_of_a_group_are_spelled_as_short_as_they_can_be() {
+    fn doors_of_a_group_are_spelled_as_short_as_they_can_be() {
+        let doors = |text: &str| -> Vec<SaleDoor> {
+            let door = |c| match c {
+                '0' => SaleDoor::Open,
+                '1' => SaleDoor::Token,
+                _ => SaleDoor::Line,
+            };
+            text.chars().map(door).collect()
+        };
         for (group, spelled) in
-            [("", "1"), ("1", "1"), ("0", "0"), ("111", "1"), ("000", "0"), ("100", "100"), ("011", "011")]
+            [("", "0"), ("1", "1"), ("0", "0"), ("111", "1"), ("000", "0"), ("22", "2"), ("100", "100"), ("012", "012")]
         {
-            assert_eq!(TokensOfGroup::of(group.chars().map(|c| c == '1')).spelled(), spelled, "{group}");
+            assert_eq!(DoorsOfGroup::of(doors(group).into_iter()).spelled(), spelled, "{group}");
         }
     }
 }

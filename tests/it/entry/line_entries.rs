@@ -200,15 +200,9 @@ fn a_sale_with_a_line_is_created_only_where_lines_are_switched_on() {
             ["sale", "create", "--id", "f", "--product", "p", "--title", "t", "--stock", "1", "--line", "raffle"];
         let times = ["--starts-at", "2098-01-01T10:00:00+08:00", "--ends-at", "2098-01-01T12:00:00+08:00"];
         let create = [&flags[..], &times].concat();
-        for args in [&create[..], &["drop", "create", "--file", &path], &["sale", "import", "--file", &path]] {
-            let refused = world.cli(args).exits(1);
-            assert!(refused.err.contains("line: expected none: lines are not finished"), "{refused:?}");
-        }
-        assert_eq!(world.rows("sale_lines", "TRUE").await, 0);
-        let switched_on = |args: &[&str]| world.cli(&[&["--set", "lines.enabled=true"][..], args].concat());
-        switched_on(&create).exits(0);
+        world.cli(&create).exits(0);
         for _ in 0..2 {
-            switched_on(&["drop", "create", "--file", &path]).exits(0);
+            world.cli(&["drop", "create", "--file", &path]).exits(0);
         }
         let shown = world.cli(&["drop", "show", "d", "--json"]).exits(0).json();
         assert_eq!(shown["sales"][0]["line_closes_at"], "2098-01-01T02:00:00.000Z", "at the start");
@@ -218,8 +212,9 @@ fn a_sale_with_a_line_is_created_only_where_lines_are_switched_on() {
         let lines = "commitment = UNHEX(SHA2(seed, 256)) AND state = 'OPEN' AND digest IS NULL";
         assert_eq!(world.rows("sale_lines", lines).await, 3);
         assert_eq!(world.number("SELECT COUNT(DISTINCT seed) AS n FROM sale_lines").await, 3);
-        let waitlist = [&create[..], &["--line", "waitlist"]].concat();
-        assert!(switched_on(&waitlist).exits(64).err.contains("--line"), "given twice or unknown");
+        assert_eq!(world.rows("sales", "line_kind = 'raffle' AND by_line = 1").await, 3);
+        let queue = [&create[..9], &["--line", "queue"], &create[11..]].concat();
+        assert!(world.cli(&queue).exits(64).err.contains("raffle or waitlist"), "an unknown kind");
         world.finish().await;
     });
 }

@@ -18,6 +18,8 @@ mod journal;
 mod late_orders;
 mod later_version;
 mod leaks;
+mod line_offer_crash;
+mod line_offers;
 mod long_audit;
 mod lost_takes;
 mod mq_dlq;

@@ -40,7 +40,8 @@ impl Bench<'_> {
                 self.model.state = *state;
             }
             Step::Door(door) => {
-                let terms = Sale { token_required: *door == SaleDoor::Token, ..self.terms.clone() };
+                let (token_required, by_line) = (*door == SaleDoor::Token, *door == SaleDoor::Line);
+                let terms = Sale { token_required, by_line, ..self.terms.clone() };
                 prop_assert!(store.sale_keys.set_terms(&terms, 0).await.unwrap());
                 self.model.door = *door;
             }

@@ -5,7 +5,7 @@ use crate::support::world::parts::reserve_model::{Ask, EPOCH};
 use crate::support::world::parts::script_model::{redis_sale, request_id, reserve};
 use crate::support::world::{World, eventually, run};
 use seckill::domain::reserve::Reserved;
-use seckill::domain::sale::{MetaState, Sale};
+use seckill::domain::sale::{MetaState, Sale, SaleDoor};
 use seckill::roles::Role;
 use seckill::runtime::now_ms;
 
@@ -71,7 +71,7 @@ fn a_door_for_tokens_takes_no_buyer_without_one_and_one_of_a_later_version_no_ne
         let with_room = Sale { waiting_room: true, ..sale.clone() };
         assert!(store.sale_keys.set_terms(&with_room, 0).await.unwrap());
         // Alice's request has an odd number, and no token; Bob's has one.
-        assert!(!ALICE.has_token() && BOB.has_token());
+        assert!(ALICE.by() == SaleDoor::Open && BOB.by() == SaleDoor::Token);
         let untouched = redis.dump().await;
         assert_eq!(reserve(store, id, EPOCH, &[ALICE]).await, [Reserved::TokenMissing]);
         assert!(untouched == redis.dump().await, "nothing is written");
@@ -82,7 +82,7 @@ fn a_door_for_tokens_takes_no_buyer_without_one_and_one_of_a_later_version_no_ne
         assert!(store.sale_keys.set_terms(&with_room, 0).await.unwrap(), "the repeated check of warmed sales sets it");
         assert_eq!(redis.call(&["HGET", &meta, "door"]).await.text(), "token");
         assert_eq!(reserve(store, id, EPOCH, &[ALICE]).await, [Reserved::Replayed], "a replay comes first");
-        redis.call(&["HSET", &meta, "door", "line"]).await;
+        redis.call(&["HSET", &meta, "door", "later"]).await;
         let later = Ask { id: 4, user: 3, quantity: 1 };
         assert_eq!(reserve(store, id, EPOCH, &[BOB, later]).await, [Reserved::Replayed, Reserved::Damaged]);
         world.stop().await;

@@ -4,8 +4,9 @@ use crate::support::world::{Answer, World, eventually};
 use reqwest::Method;
 use seckill::domain::draw::{ListDigest, Ranks, from_hex, key};
 use seckill::domain::fault::Progress;
-use seckill::domain::ids::SaleId;
+use seckill::domain::ids::{RequestId, SaleId};
 use seckill::domain::line::{LineKind, LinePlan};
+use seckill::domain::order_life::PaymentTerms;
 use seckill::domain::sale::Sale;
 use seckill::domain::timetable::Timetable;
 use seckill::p5_reconcile::LineKeeper;
@@ -30,6 +31,64 @@ impl World {
             eventually("the entry knows it", async || self.draw_of(&sale_id).await.status == 200).await;
         }
         sale_id
+    }
+
+    /// A sale with a line that sells now, warmed: a raffle that takes entries, or a waiting list. With a payment step of an hour.
+    pub async fn line_sale(&self, id: &str, units: i64, kind: LineKind, change: impl FnOnce(&mut Sale)) -> SaleId {
+        let sale_id = SaleId::parse(id).expect("a sale id");
+        let mut sale = Sale::draft(sale_id.clone(), units, now_ms() - 1_000, now_ms() + HOUR_MS);
+        sale.payment = Some(PaymentTerms { pay_within_s: 3_600, pay_grace_s: 0, limit_returns: false });
+        change(&mut sale);
+        let line = LinePlan { kind, closes_at_ms: now_ms() + HOUR_MS, needs_beacon: false };
+        let plan = Timetable { line: Some(line), ..Timetable::default() };
+        self.servers.rows.sales.create_planned(&sale, &plan).await.expect("create");
+        eventually("it is warmed", async || self.sale_control().warm(&sale_id).await.is_ok()).await;
+        eventually("the entry knows it", async || self.shown_sale(&sale_id).await.status == 200).await;
+        sale_id
+    }
+
+    /// The sale as buyers see it.
+    pub async fn shown_sale(&self, sale: &SaleId) -> Answer {
+        Answer::of(self.http.get(format!("{}/v1/sales/{sale}", self.api))).await
+    }
+
+    /// The public state of an entry.
+    pub async fn entry_is(&self, sale: &SaleId, user: &str, state: &str) -> bool {
+        self.entry_of(sale, user).await.text("state") == state
+    }
+
+    /// Waits for an offer; its request.
+    pub async fn offered(&self, sale: &SaleId, user: &str) -> RequestId {
+        eventually(&format!("an order for {user}"), async || {
+            let entry = self.entry_of(sale, user).await;
+            entry.text("state") == "OFFERED"
+                && self.rows("orders", &format!("request_id = {}", entry.text("request_id"))).await == 1
+        })
+        .await;
+        RequestId::parse(&self.entry_of(sale, user).await.text("request_id")).expect("a request id")
+    }
+
+    /// Buyers enter, the raffle is drawn; the buyers in the order of ranks.
+    pub async fn drawn(&self, sale: &SaleId, buyers: &[&str]) -> Vec<String> {
+        let mut entries = Vec::new();
+        for buyer in buyers {
+            entries.push((self.entered(sale, buyer).await, (*buyer).to_owned()));
+        }
+        self.line_is_over(sale).await;
+        let draw = self.draw_once(sale, "DRAWN").await;
+        let ranks = ranks(&draw, &self.list_of(sale).await);
+        entries.sort_by_key(|(id, _)| ranks.of(id.parse().expect("an id")));
+        entries.into_iter().map(|(_, buyer)| buyer).collect()
+    }
+
+    /// Enters a waiting list as soon as it takes entries.
+    pub async fn joined(&self, sale: &SaleId, user: &str) {
+        eventually("the waiting list is open", async || {
+            let answer = self.enter_line(sale, user, 1).await;
+            assert!(matches!(answer.status, 201 | 409), "{answer:?}");
+            answer.status == 201
+        })
+        .await;
     }
 
     /// Enters its line.

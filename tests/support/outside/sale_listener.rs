@@ -19,13 +19,15 @@ pub struct SaleListener {
 }
 
 impl SaleListener {
-    /// Subscribes: events from now on are kept for it.
+    /// Subscribes to the events of sales and of their lines: those from now on are kept for it.
     pub async fn listen(world: &World) -> Self {
         declare(&world.servers.rabbit).await.unwrap();
         let (connection, channel) = crate::support::world::fault_injection::channel(&world.servers.rabbit).await;
         let exchange = Topology::new(&world.servers.rabbit).events_exchange();
         channel.queue_declare(QueueDeclareArguments::durable_client_named(QUEUE)).await.unwrap();
-        channel.queue_bind(QueueBindArguments::new(QUEUE, &exchange, "sale.*")).await.unwrap();
+        for keys in ["sale.*", "line.*"] {
+            channel.queue_bind(QueueBindArguments::new(QUEUE, &exchange, keys)).await.unwrap();
+        }
         Self { _connection: connection, channel, events: RefCell::default() }
     }
 
@@ -39,8 +41,21 @@ impl SaleListener {
             self.events.borrow_mut().extend(message["events"].as_array().unwrap().iter().cloned());
         }
         let events = self.events.borrow();
-        let of_sale = events.iter().filter(|event| event["sale_id"] == sale.as_str());
+        let of_sale = events.iter().filter(|event| event["sale_id"] == sale.as_str() && !event["version"].is_null());
         of_sale.map(named).collect()
+    }
+
+    /// How many events of its line have arrived: drawn, offered, lapsed.
+    pub async fn of_line(&self, sale: &SaleId) -> [usize; 3] {
+        self.events_of(sale).await;
+        let events = self.events.borrow();
+        let count = |key: &str| {
+            let of_line = events.iter().filter(|event| event["sale_id"] == sale.as_str() && event["event"] == key);
+            let mut entries: Vec<&Value> = of_line.map(|event| &event["entry_id"]).collect();
+            entries.dedup();
+            entries.len()
+        };
+        ["line.drawn", "line.offered", "line.lapsed"].map(count)
     }
 
     /// Waits for these events of a sale, which begin with version 1; the order of messages is not promised, that of versions is.

@@ -163,7 +163,7 @@ mod tests {
         let mut slots = slots_in(RESERVE);
         slots.sort_unstable();
         let of_drops = ["drop_counted", "drop_frozen", "drop_whole"];
-        let of_all = ["head", "ledger", "limited", "outbox", "replay_check", "replication_id", "system"];
+        let of_all = ["head", "ledger", "limited", "lowest", "outbox", "replay_check", "replication_id", "system"];
         assert_eq!(slots, [&of_drops[..], &of_all].concat());
     }
 

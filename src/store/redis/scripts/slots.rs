@@ -41,6 +41,7 @@ pub(super) fn left_out(slot: &str) -> Option<String> {
         (Mechanism::GivenOnce, "local before = false"),
         (Mechanism::WithdrawOnce, "local before = false"),
         (Mechanism::PersonCounted, "local QUANTIFIED, LIMITED = WIDTH == (BY_PERSON and 4 or 3), USERS"),
+        (Mechanism::DoorOfLine, "local lowest = door == 'token' and 49 or 0; if door == 'line' then door = 'open' end"),
         (Mechanism::DropCounted, "for other in string.gmatch('', '[^ ]+') do"),
     ];
     let rule = other_rules.into_iter().find(|(of, _)| of == mechanism).map_or("", |(_, rule)| rule);

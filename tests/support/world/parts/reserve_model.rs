@@ -17,9 +17,13 @@ pub struct Ask {
 }
 
 impl Ask {
-    /// Requests with an odd number come without a purchase token.
-    pub fn has_token(self) -> bool {
-        self.id.is_multiple_of(2)
+    /// Requests with an odd number come without a purchase token, every eighth is an offer of the line.
+    pub fn by(self) -> SaleDoor {
+        match self.id % 8 {
+            0 => SaleDoor::Line,
+            2 | 4 | 6 => SaleDoor::Token,
+            _ => SaleDoor::Open,
+        }
     }
 }
 
@@ -114,8 +118,10 @@ impl Model {
             MetaState::Closed => return Reserved::Closed,
             MetaState::Frozen => return Reserved::Frozen,
         }
-        if self.door == SaleDoor::Token && !ask.has_token() {
-            return Reserved::TokenMissing;
+        match self.door {
+            SaleDoor::Token if ask.by() < SaleDoor::Token => return Reserved::TokenMissing,
+            SaleDoor::Line if ask.by() < SaleDoor::Line => return Reserved::OnlyByLine,
+            SaleDoor::Open | SaleDoor::Token | SaleDoor::Line => {}
         }
         let key = self.key(ask.user);
         let owned = self.buyers.get(&key).copied();
@@ -174,7 +180,7 @@ pub fn step() -> impl Strategy<Value = Step> {
         4 => crowd(),
         1 => proptest::sample::select(states.to_vec()).prop_map(Step::State),
         1 => Just(Step::State(MetaState::Open)),
-        2 => proptest::sample::select(vec![SaleDoor::Open, SaleDoor::Token]).prop_map(Step::Door),
+        2 => proptest::sample::select(vec![SaleDoor::Open, SaleDoor::Token, SaleDoor::Line]).prop_map(Step::Door),
         1 => (1u32..6).prop_map(Step::Grant),
         1 => (0u32..6).prop_map(Step::Withdraw),
         1 => (1usize..9).prop_map(Step::Relay),

@@ -6,7 +6,7 @@ use seckill::domain::policy::{PurchasePolicy, Quantity};
 use seckill::domain::request::Purchase;
 use seckill::domain::reserve::Reserved;
 use seckill::domain::sale::{Sale, SaleStatus};
-use seckill::store::redis::{RedisFault, RedisStore, TokensOfGroup};
+use seckill::store::redis::{DoorsOfGroup, RedisFault, RedisStore};
 
 /// The request id behind a model's small number.
 pub fn request_id(no: u64) -> RequestId {
@@ -55,10 +55,10 @@ pub async fn reserve_for(
             quantity: Quantity::new(ask.quantity).unwrap(),
         })
         .collect();
-    let tokens = TokensOfGroup::of(group.iter().map(|ask| ask.has_token()));
+    let doors = DoorsOfGroup::of(group.iter().map(|ask| ask.by()));
     let group: Vec<&Purchase> = purchases.iter().collect();
     loop {
-        match store.stock.reserve_by(sale, (0, epoch), &group, &tokens).await {
+        match store.stock.reserve_by(sale, (0, epoch), &group, &doors).await {
             Err(RedisFault::NoScript) => {
                 let life = store.boot_fence.incarnation(0).await.unwrap();
                 store.boot_fence.load_script(0, &life).await.unwrap();

@@ -1,0 +1,85 @@
+//! The door of a sale with a line: shut to clicks before its waiting list takes entries, and opened only when nobody waits.
+//!
+//! Input: the line, its sale, and the units in Redis. Output: `by_line`, the door in Redis, the state of the line; in this order when it is shut,
+//! and row before Redis when it is opened. So whatever crashes in between, clicks get no unit while somebody waits.
+
+use super::{LineOffers, OfferFault};
+use crate::domain::ids::SaleId;
+use crate::domain::line::{LineKind, LineState};
+use crate::domain::sale::{MetaState, Sale, SaleStatus};
+use crate::faults::{crash_point, left_out};
+use crate::lines::rows::ServedLine;
+
+impl LineOffers {
+    /// Makes the door in Redis what the row says, and opens a waiting list whose sale is sold out. Returns the sale if it sells on all shards by
+    /// the terms of its row; `None`: it does not, and nothing is to be offered now.
+    pub(super) async fn door_as_the_row_says(
+        &self,
+        line: &ServedLine,
+        sale: Sale,
+    ) -> Result<Option<Sale>, OfferFault> {
+        let awaits = line.kind == LineKind::Waitlist && line.state == LineState::Awaited;
+        if awaits && !sale.by_line {
+            return self.begin_waitlist(sale).await;
+        }
+        let Some(sale) = self.aligned(sale).await? else { return Ok(None) };
+        if awaits && sale.by_line {
+            crash_point!(DoorShut);
+            if self.rows.open_waitlist(&sale).await? {
+                tracing::info!(phase = "p5_offers", sale = %sale.sale_id, "the waiting list is open");
+            }
+        }
+        Ok(Some(sale))
+    }
+
+    /// Gives the units of a sale that is sold out to its waiting list. The next step goes on with the door.
+    async fn begin_waitlist(&self, sale: Sale) -> Result<Option<Sale>, OfferFault> {
+        let is_sold_out = sale.status == SaleStatus::Warmed && self.units(&sale.sale_id).await? == Some(0);
+        if !is_sold_out || !self.rows.give_to_line(&sale.sale_id).await? {
+            return Ok(None);
+        }
+        if left_out!(DoorBeforeLine)
+            && let Some(given) = self.control.rows.sales.get(&sale.sale_id).await?
+        {
+            self.rows.open_waitlist(&given).await?;
+        }
+        crash_point!(GivenToLine);
+        self.control.follow_row(&sale.sale_id).await?;
+        Ok(None)
+    }
+
+    /// The sale, if it sells on every shard by the terms of its row; they are set first where they differ.
+    async fn aligned(&self, sale: Sale) -> Result<Option<Sale>, OfferFault> {
+        if self.control.is_aligned(&sale).await? {
+            return Ok(Some(sale));
+        }
+        if sale.status != SaleStatus::Warmed {
+            return Ok(None);
+        }
+        self.control.follow_row(&sale.sale_id).await?;
+        let Some(sale) = self.control.rows.sales.get(&sale.sale_id).await? else { return Ok(None) };
+        Ok(self.control.is_aligned(&sale).await?.then_some(sale))
+    }
+
+    /// Gives the units to clicks again, if nobody waits.
+    pub(super) async fn open_to_clicks(&self, sale: &SaleId) -> Result<(), OfferFault> {
+        if self.rows.give_to_clicks(sale).await? {
+            crash_point!(GivenToClicks);
+            tracing::info!(phase = "p5_offers", %sale, "nobody waits in the line: clicks get the units");
+            self.control.follow_row(sale).await?;
+        }
+        Ok(())
+    }
+
+    /// Units on sale in all buckets, and between two of them; `None` where one does not sell.
+    pub(super) async fn units(&self, sale: &SaleId) -> Result<Option<u64>, OfferFault> {
+        let mut units = 0;
+        for shard in 0..self.control.shards {
+            match self.control.redis.sale_keys.count(sale, shard).await? {
+                Some(count) if count.meta.state == MetaState::Open => units += count.stock + count.in_transit,
+                Some(_) | None => return Ok(None),
+            }
+        }
+        Ok(Some(u64::try_from(units).unwrap_or(0)))
+    }
+}
