@@ -251,14 +251,8 @@ impl EntryState {
 
 impl EntryEvent {
     /// Every event, in the order of declaration.
-    pub const ALL: [Self; 6] = [
-        Self::Entered,
-        Self::LeftByBuyer,
-        Self::OfferMade,
-        Self::PassedOver,
-        Self::OfferTaken,
-        Self::OfferLapsed,
-    ];
+    pub const ALL: [Self; 6] =
+        [Self::Entered, Self::LeftByBuyer, Self::OfferMade, Self::PassedOver, Self::OfferTaken, Self::OfferLapsed];
 }
 
 #[cfg(test)]

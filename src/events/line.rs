@@ -76,8 +76,7 @@ impl DrawnLine<'_> {
     pub(crate) fn event(&self, at: i64) -> WaitingEvents {
         let (digest, seed, key) = (hex(self.digest), hex(self.seed), LineEvent::Drawn.key());
         let (sale_id, entries, beacon) = (self.sale.as_str(), self.entries, self.beacon);
-        let event =
-            DrawnEvent { v: VERSION, event: key, sale_id, entries, digest: &digest, seed: &seed, beacon, at };
+        let event = DrawnEvent { v: VERSION, event: key, sale_id, entries, digest: &digest, seed: &seed, beacon, at };
         encoded(OF_A_SALE, key, &event)
     }
 }

@@ -7,6 +7,7 @@ use crate::config::Settings;
 use crate::domain::fault::MayBeOutage;
 use crate::domain::ids::SaleId;
 use crate::events::rows::OutcomeEventRows;
+use crate::lines::rows::LineRows;
 use crate::orders::persist::Persister;
 use crate::orders::rows::{OrderRows, RegisterRows, RequestRows};
 use crate::sales::SaleHandles;
@@ -79,6 +80,8 @@ pub struct ReconcileRows {
     pub(crate) acts: ActRows,
     /// Orders and their payments.
     pub(crate) orders: OrderRows,
+    /// Lines and their entries.
+    pub(crate) lines: LineRows,
     /// What is on record of requests.
     pub(crate) requests: RequestRows,
     /// The register of failed requests.

@@ -202,6 +202,7 @@ impl Servers {
             archived: self.rows.archived.clone(),
             acts: self.rows.acts.clone(),
             orders: self.rows.orders.clone(),
+            lines: self.rows.lines.clone(),
             requests: self.rows.requests.clone(),
             register: self.rows.register.clone(),
             outcome_events: self.rows.outcome_events.clone(),

@@ -118,7 +118,11 @@ impl DropSale {
             releases: shown_releases(&known.timetable.releases),
             rollover_to: known.timetable.rollover_to.clone(),
             line: known.timetable.line.map(|line| line.kind),
-            line_closes_at: known.timetable.line.filter(|line| line.kind == LineKind::Raffle).map(|line| shown_time(line.closes_at_ms)),
+            line_closes_at: known
+                .timetable
+                .line
+                .filter(|line| line.kind == LineKind::Raffle)
+                .map(|line| shown_time(line.closes_at_ms)),
             line_beacon: known.timetable.line.is_some_and(|line| line.needs_beacon),
         }
     }

@@ -243,4 +243,3 @@ async fn insert_row(conn: &mut Conn, id: &[u8], (version, state): (u32, Announce
     );
     Ok(diesel::insert_or_ignore_into(sale_announcements::table).values(row).execute(conn).await? > 0)
 }
-

@@ -6,8 +6,8 @@
 
 use super::LineRows;
 use crate::domain::ids::SaleId;
-use crate::domain::sale::Sale;
 use crate::domain::line::{LineKind, LineState};
+use crate::domain::sale::Sale;
 use crate::faults::left_out;
 use crate::store::mysql::codes::unreadable;
 use crate::store::mysql::fault::DbError;

@@ -13,8 +13,8 @@ use crate::events::line::DrawnLine;
 use crate::events::rows::single;
 use crate::sales::rows::acts;
 use crate::store::mysql::codes::unreadable;
-use crate::store::mysql::pool::Conn;
 use crate::store::mysql::fault::DbError;
+use crate::store::mysql::pool::Conn;
 use crate::store::mysql::transaction::transaction;
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Binary, Text, Unsigned};
@@ -153,8 +153,12 @@ impl LineRows {
                     let line = diesel::sql_query(&query).bind::<Binary, _>(key).get_result(conn).await.optional()?;
                     let Some(line) = line.map(LineRow::read).transpose()? else { return Ok(BeaconGiven::NoLine) };
                     match line.state {
-                        LineState::Awaited | LineState::Open | LineState::Closed => return Ok(BeaconGiven::NotSealed(line.state)),
-                        LineState::Drawn | LineState::Done if line.beacon.as_deref() == Some(beacon) => return Ok(BeaconGiven::Before),
+                        LineState::Awaited | LineState::Open | LineState::Closed => {
+                            return Ok(BeaconGiven::NotSealed(line.state));
+                        }
+                        LineState::Drawn | LineState::Done if line.beacon.as_deref() == Some(beacon) => {
+                            return Ok(BeaconGiven::Before);
+                        }
                         LineState::Drawn | LineState::Done => return Ok(BeaconGiven::OtherBeacon(line.beacon)),
                         LineState::Sealed if !line.needs_beacon => return Ok(BeaconGiven::NotAwaited),
                         LineState::Sealed => {}

@@ -3,6 +3,7 @@
 //! Adding an entry holds the line's row meanwhile, and closing the line takes it: so none is added behind the close, however
 //! slow its transaction is. The seed of a line whose list is not sealed is never read.
 
+mod compared;
 mod doors;
 mod draw;
 mod entries;
@@ -10,6 +11,7 @@ mod offers;
 mod own;
 mod schema;
 
+pub(crate) use compared::DifferingEntry;
 pub(crate) use doors::{SERVED_MAX, ServedLine};
 pub(crate) use draw::{BeaconGiven, DueLine, ID_PAGE};
 pub(crate) use entries::{Entered, NewEntry};

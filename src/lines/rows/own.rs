@@ -117,8 +117,13 @@ impl LineRows {
                     .filter(line_entries::sale_id.eq(sale.as_str().as_bytes()))
                     .filter(line_entries::user_id.eq(user.as_str().as_bytes()));
                 let offer = (line_entries::entry_rank, line_entries::request_id, line_entries::lapse_reason);
-                let columns =
-                    (line_entries::entry_id, line_entries::quantity, line_entries::state, line_entries::entered_at, offer);
+                let columns = (
+                    line_entries::entry_id,
+                    line_entries::quantity,
+                    line_entries::state,
+                    line_entries::entered_at,
+                    offer,
+                );
                 let order = (sql::<Bool>("state = 'LEFT'"), line_entries::entry_id.desc());
                 Ok(of_buyer.select(columns).order(order).first(conn).await.optional()?)
             })

@@ -3,7 +3,7 @@
 //! Two memories, because they are given up for different reasons: outcomes are counted on from a border in the database, and all of
 //! them anew where an equation does not hold; a ledger is scanned again when something came, grew old or is doubted.
 
-use super::database_side::{CountedOutcomes, DatabaseSide, OwnedUnitsDiffer};
+use super::database_side::{CountedOutcomes, DatabaseSide, OwnedUnitsSide};
 use super::finding::{AuditFinding, FindingKey, FindingKind};
 use super::judge::JudgedSale;
 use super::redis_side::ScanMemory;
@@ -20,8 +20,8 @@ pub(in crate::p5_reconcile) struct AuditMemory {
     pub outcomes: CountedOutcomes,
     /// What was read of the ledgers.
     pub(super) scans: ScanMemory,
-    /// How the units that buyers own differed from their orders, when they were compared last.
-    pub(super) owned: Vec<OwnedUnitsDiffer>,
+    /// How the units that buyers own, and entries, differed from their orders, when they were compared last.
+    pub(super) owned: OwnedUnitsSide,
     /// The gaps whose buyers were written down; as long as they are the same, no buyer is new.
     pub named_gaps: Vec<(Series, Vec<(u64, u64)>)>,
 }
@@ -51,7 +51,7 @@ impl AuditMemory {
         }
         judged.shards_to_rescan.iter().for_each(|shard| self.scans.doubt(*shard));
         if database.owned.is_new {
-            self.owned.clone_from(&database.owned.differ);
+            self.owned = OwnedUnitsSide { is_new: false, ..database.owned.clone() };
         }
     }
 
@@ -59,6 +59,6 @@ impl AuditMemory {
     pub(super) fn forget(&mut self) {
         self.outcomes = CountedOutcomes::default();
         self.scans = ScanMemory::default();
-        self.owned.clear();
+        self.owned = OwnedUnitsSide::default();
     }
 }

@@ -1,7 +1,7 @@
 //! Reads the three sides of an audit, in the order that the head of the audit argues, and what the judge asks for after
 //! that.
 
-use super::database_side::{self, DatabaseReader, DatabaseSide, OwnedUnitsSide};
+use super::database_side::{self, DatabaseReader, DatabaseSide};
 use super::elsewhere::{Elsewhere, ParkedRequests, locate, parked_requests};
 use super::judge::OpenQuestion;
 use super::memory::AuditMemory;
@@ -39,7 +39,7 @@ impl<'a> AuditReader<'a> {
         let redis = redis_side::read(self.redis(), &mut memory.scans).await?;
         let elsewhere = Elsewhere { parked: self.parked(&redis).await?, locations: None };
         let mut database = database_side::read(self.database(), before, &redis, &mut memory.outcomes).await?;
-        database.owned = OwnedUnitsSide { differ: memory.owned.clone(), is_new: false };
+        database.owned = memory.owned.clone();
         Ok(AuditSides { redis, database, elsewhere })
     }
 

@@ -13,11 +13,7 @@ use crate::lines::rows::ServedLine;
 impl LineOffers {
     /// Makes the door in Redis what the row says, and opens a waiting list whose sale is sold out. Returns the sale if it sells on all shards by
     /// the terms of its row; `None`: it does not, and nothing is to be offered now.
-    pub(super) async fn door_as_the_row_says(
-        &self,
-        line: &ServedLine,
-        sale: Sale,
-    ) -> Result<Option<Sale>, OfferFault> {
+    pub(super) async fn door_as_the_row_says(&self, line: &ServedLine, sale: Sale) -> Result<Option<Sale>, OfferFault> {
         let awaits = line.kind == LineKind::Waitlist && line.state == LineState::Awaited;
         if awaits && !sale.by_line {
             return self.begin_waitlist(sale).await;

@@ -134,11 +134,7 @@ impl LineOffers {
     }
 
     /// A page of entries that wait, in the order of ranks, and where the next one begins.
-    async fn page(
-        &mut self,
-        line: &ServedLine,
-        page: Page,
-    ) -> Result<(Vec<(u32, Waiter)>, Option<Page>), OfferFault> {
+    async fn page(&mut self, line: &ServedLine, page: Page) -> Result<(Vec<(u32, Waiter)>, Option<Page>), OfferFault> {
         let sale = &line.sale_id;
         match (line.kind, page) {
             (LineKind::Raffle, page) => {
@@ -159,11 +155,7 @@ impl LineOffers {
     }
 
     /// Writes a request into each of these entries; those that have one now, whoever wrote it.
-    async fn with_requests(
-        &self,
-        sale: &SaleId,
-        chosen: Vec<(u32, Waiter)>,
-    ) -> Result<Vec<Waiter>, OfferFault> {
+    async fn with_requests(&self, sale: &SaleId, chosen: Vec<(u32, Waiter)>) -> Result<Vec<Waiter>, OfferFault> {
         let mut requests = Vec::with_capacity(chosen.len());
         for (rank, waiter) in &chosen {
             requests.push((waiter.id, *rank, self.ids.next()?));

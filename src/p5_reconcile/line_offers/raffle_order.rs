@@ -68,7 +68,9 @@ impl RaffleOrders {
     async fn read(&self, sale: &SaleId) -> Result<RaffleOrder, OfferFault> {
         let line = self.rows.line(sale).await?;
         let sealed = line.as_ref().and_then(|line| line.sealed.clone());
-        let (Some(line), Some(sealed)) = (line, sealed) else { return Ok(RaffleOrder { ids: Arc::default(), first: 0 }) };
+        let (Some(line), Some(sealed)) = (line, sealed) else {
+            return Ok(RaffleOrder { ids: Arc::default(), first: 0 });
+        };
         let ranks = read_list(&self.rows, sale, (sealed, line.beacon)).await?;
         Ok(RaffleOrder { ids: ranks.first(usize::MAX).into(), first: 0 })
     }

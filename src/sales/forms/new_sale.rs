@@ -157,7 +157,8 @@ pub(crate) struct NewSaleForm {
 
 const ROOM_HELP: &str =
     "Buyers pass a waiting room: drawn places for who comes before the start, released at p1_entry.room_release_per_s";
-const LINE_HELP: &str = "A line, for good: raffle (drawn after its close) or waitlist (by arrival, from the sell-out on)";
+const LINE_HELP: &str =
+    "A line, for good: raffle (drawn after its close) or waitlist (by arrival, from the sell-out on)";
 const LINE_CLOSES_HELP: &str = "Until when entries are taken, RFC 3339, not after the end; left out: the start";
 const LIMIT_BY_HELP: &str =
     "Who counts as one buyer, for good: account (the default), or person, the fact person of token or pass";

@@ -13,9 +13,9 @@ mod numbers;
 pub mod timetable;
 
 use crate::domain::challenge::Challenge;
-use crate::domain::line::LineKind;
 use crate::domain::grant_names::FIRST_GRANT;
 use crate::domain::ids::SaleId;
+use crate::domain::line::LineKind;
 use crate::domain::needs::Needs;
 use crate::domain::order_life::PaymentTerms;
 use crate::domain::policy::{LimitBy, PurchasePolicy};

@@ -55,7 +55,7 @@ pub(crate) use sale_keys::ReadAt;
 pub use sale_keys::{Activation, Granted, Meta, Trimmed};
 pub(crate) use sale_keys::{SaleKeys, ShardCount};
 pub(crate) use stock::ReservedGroup;
-pub use stock::{Stock, DoorsOfGroup};
+pub use stock::{DoorsOfGroup, Stock};
 pub use transfers::{Between, Bucket, Given, Taken, Transfer, Transfers};
 pub use withdrawals::Withdrawn;
 pub(crate) use write_health::WriteStops;

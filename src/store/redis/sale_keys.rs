@@ -156,12 +156,7 @@ impl SaleKeys {
     }
 
     /// The same of a sale that was read at or after `read_at`. Terms that were read later stay.
-    pub(crate) async fn set_terms_read_at(
-        &self,
-        sale: &Sale,
-        shard: u16,
-        read_at: ReadAt,
-    ) -> Result<bool, RedisFault> {
+    pub(crate) async fn set_terms_read_at(&self, sale: &Sale, shard: u16, read_at: ReadAt) -> Result<bool, RedisFault> {
         let keys = vec![self.redis.keys.meta(shard, &sale.sale_id)];
         let limit = Value::Integer(sale.policy.limit().unwrap_or(0).into());
         let (starts, ends) = (millis(sale.starts_at_ms), millis(sale.ends_at_ms));

@@ -213,7 +213,7 @@ fn a_sale_with_a_line_is_created_only_where_lines_are_switched_on() {
         assert_eq!(world.rows("sale_lines", lines).await, 3);
         assert_eq!(world.number("SELECT COUNT(DISTINCT seed) AS n FROM sale_lines").await, 3);
         assert_eq!(world.rows("sales", "line_kind = 'raffle' AND by_line = 1").await, 3);
-        let queue = [&create[..9], &["--line", "queue"], &create[11..]].concat();
+        let queue = [&create[..10], &["--line", "queue"], &create[12..]].concat();
         assert!(world.cli(&queue).exits(64).err.contains("raffle or waitlist"), "an unknown kind");
         world.finish().await;
     });

@@ -22,7 +22,9 @@ fn a_leader_that_dies_at_any_line_of_an_offer_makes_it_once() {
             let offered = format!("sale_id = '{sale}' AND state = 'OFFERED'");
             eventually("one offer", async || world.rows("line_entries", &offered).await == 1).await;
             eventually("one order", async || world.orders(&sale).await == 1).await;
-            let of_entry = format!("{offered} AND entry_rank = 1 AND request_id = (SELECT request_id FROM orders WHERE sale_id = '{sale}')");
+            let of_entry = format!(
+                "{offered} AND entry_rank = 1 AND request_id = (SELECT request_id FROM orders WHERE sale_id = '{sale}')"
+            );
             assert_eq!(world.rows("line_entries", &of_entry).await, 1, "{point}");
             no_click(&world, &sale, "eager").await;
             let events = format!("event_key = 'line.offered' AND body LIKE '%{sale}%'");

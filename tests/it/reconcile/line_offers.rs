@@ -35,7 +35,8 @@ fn units_of_a_raffle_go_to_the_first_ranks_and_what_lapses_to_the_next() {
             ("WAITING".to_owned(), &5.into(), &2.into(), &serde_json::Value::Null)
         );
         no_click(&world, &sale, "eager").await;
-        let refused = world.leave_line(&sale, &by_rank[0], &world.entry_of(&sale, &by_rank[0]).await.text("entry_id")).await;
+        let refused =
+            world.leave_line(&sale, &by_rank[0], &world.entry_of(&sale, &by_rank[0]).await.text("entry_id")).await;
         assert_eq!((refused.status, refused.code()), (409, "ENTRY_OFFERED".to_owned()), "{refused:?}");
 
         assert_eq!(admin.pay(first, "p1").await.status, 200);
@@ -58,6 +59,17 @@ fn units_of_a_raffle_go_to_the_first_ranks_and_what_lapses_to_the_next() {
         assert_eq!(world.shown_sale(&sale).await.json["by_line"], false);
         eventually("its events", async || events.of_line(&sale).await == [1, 4, 3]).await;
         assert!(world.audit(&sale, Window::Now).await.consistent());
+
+        // An entry that contradicts its order is named.
+        for (state, buyer) in [("LAPSED", 0), ("TAKEN", 4)] {
+            let of = format!("user_id = '{}'", by_rank[buyer]);
+            let before = world.entry_of(&sale, &by_rank[buyer]).await.text("state");
+            world.sql(&format!("UPDATE line_entries SET state = '{state}' WHERE {of}")).await;
+            let findings = world.audit(&sale, Window::Now).await.findings;
+            let named = findings.iter().any(|one| one.detail.contains("entries of the line") && one.detail.contains(state));
+            assert!(named, "{findings:?}");
+            world.sql(&format!("UPDATE line_entries SET state = '{before}' WHERE {of}")).await;
+        }
         world.finish().await;
     });
 }

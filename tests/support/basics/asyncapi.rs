@@ -109,6 +109,9 @@ fn is_held(value: &Value, keyword: &str, of: &Value) -> bool {
             let matches: fn(&str) -> bool = match of.as_str().expect("a pattern") {
                 "^[A-Z]{3}$" => |text| text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_uppercase()),
                 "^[0-9]+$" => |text| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()),
+                "^[0-9a-f]{64}$" => |text| {
+                    text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+                },
                 pattern => panic!("the pattern {pattern} is not known here"),
             };
             value.as_str().is_none_or(matches)

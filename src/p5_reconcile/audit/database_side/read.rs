@@ -95,7 +95,7 @@ impl DatabaseReader<'_> {
         Ok((!too_many).then(|| open.iter().map(grants::Withdrawal::as_grant).chain(known).collect()))
     }
 
-    /// The units that buyers own, compared.
+    /// The units that buyers own, and the entries of its line, compared.
     pub(crate) async fn owned_units(self) -> Result<OwnedUnitsSide, ReconcileError> {
         let sale = &self.sale.sale_id;
         let of_drop = self.sale.judged_drop();
@@ -110,6 +110,10 @@ impl DatabaseReader<'_> {
             let differs = self.context.rows.orders.compare(limit, DIFFERING_MAX).await?;
             differ.extend(differs.map(|(units, buyers)| OwnedUnitsDiffer { of_drop, units, buyers }));
         }
-        Ok(OwnedUnitsSide { differ, is_new: true })
+        let entries = match self.sale.line {
+            Some(_) => self.context.rows.lines.differing_entries(sale, DIFFERING_MAX).await?,
+            None => Vec::new(),
+        };
+        Ok(OwnedUnitsSide { differ, entries, is_new: true })
     }
 }

@@ -3,6 +3,7 @@
 use super::void_numbers::VoidNumbers;
 use crate::domain::ids::{DropId, RequestId};
 use crate::domain::ledger::LedgerRecord;
+use crate::lines::rows::DifferingEntry;
 use crate::orders::rows::outcomes::RequestOutcome;
 use crate::orders::rows::purchases::{Differing, OwnedUnits};
 use crate::p5_reconcile::audit::result::numbers_in;
@@ -66,11 +67,13 @@ pub(crate) struct SeriesCounted {
     pub missing: Vec<(u64, u64)>,
 }
 
-/// The units that buyers own by `purchases` and `drop_purchases`, against their orders.
+/// The units that buyers own by `purchases` and `drop_purchases`, and the entries of a line, against their orders.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OwnedUnitsSide {
     /// How they differ, limit by limit; none: all agree, or nothing was compared yet.
     pub differ: Vec<OwnedUnitsDiffer>,
+    /// Entries of the sale's line that contradict their orders.
+    pub entries: Vec<DifferingEntry>,
     /// Whether this audit compared them; else it is what an earlier one found.
     pub is_new: bool,
 }

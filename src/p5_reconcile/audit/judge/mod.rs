@@ -86,6 +86,7 @@ fn decide(case: &SaleCase<'_>) -> Option<JudgedSale> {
     let transfers = redis.transfers.as_ref();
     let sells_twice = transfers.is_some_and(|side| transfers::report(side, terms.sale.epoch, &mut found));
     owned_units::report(terms.sale, &database.owned.differ, &mut found);
+    owned_units::report_entries(&database.owned.entries, &mut found);
     shards_to_rescan.extend(&numbers.orphaned);
     let audit = SaleAudit {
         examined_count: examined_count(redis),

@@ -55,7 +55,7 @@ pub(super) fn open_questions(case: &SaleCase<'_>) -> Vec<OpenQuestion> {
         questions.push(OpenQuestion::Transfers { buckets: case.redis.in_transit() != 0 });
     }
     let sale = case.terms.sale;
-    let is_limited = sale.counts_units() || sale.judged_drop().is_some();
+    let is_limited = sale.counts_units() || sale.judged_drop().is_some() || sale.line.is_some();
     if is_limited && case.snapshot.books.orders.is_some() && !case.database.owned.is_new {
         questions.push(OpenQuestion::OwnedUnits);
     }

@@ -8,7 +8,7 @@ use seckill::config::Redis;
 use seckill::domain::ids::{RequestId, SaleId, UserId};
 use seckill::domain::policy::Quantity;
 use seckill::domain::request::Purchase;
-use seckill::domain::sale::MetaState;
+use seckill::domain::sale::{MetaState, SaleDoor};
 use seckill::domain::shard::{home_shard, share};
 use seckill::p2_reserve::{Decision, DurabilityGuard, Fence, FenceHandles, Reserve, ReserveHandles};
 use seckill::store::redis::{Granted, RedisStore};
@@ -79,7 +79,7 @@ impl Buckets {
             .decide(
                 Purchase { request_id: id, sale_id: sale.clone(), user_id: user, person: None, quantity },
                 EPOCH,
-                true,
+                SaleDoor::Token,
             )
             .await
     }
