@@ -5,7 +5,7 @@ ALTER TABLE sales
 UPDATE sales s JOIN sale_lines l ON l.sale_id = s.sale_id SET s.line_kind = l.kind, s.by_line = 1;
 ALTER TABLE sale_lines
   MODIFY COLUMN kind  VARCHAR(16) NOT NULL COMMENT 'How ranks come about: raffle (drawn), waitlist (by arrival)',
-  MODIFY COLUMN state VARCHAR(16) NOT NULL COMMENT 'AWAITED (a waiting list while units are sold by click), OPEN, CLOSED (no entry is added), SEALED (count and digest are public), DRAWN, DONE (nobody gets an offer any more)',
+  MODIFY COLUMN state VARCHAR(16) NOT NULL COMMENT 'AWAITED (a waiting list while units are sold by click), OPEN, CLOSED (no entry is added), SEALED (count and digest are public), DRAWN, DONE (no offer is made any more)',
   ADD COLUMN last_rank INT UNSIGNED NOT NULL DEFAULT 0 COMMENT 'The last rank that a waiting list gave',
   ADD COLUMN reached_rank INT UNSIGNED NOT NULL DEFAULT 0 COMMENT 'The highest rank that was given units';
 ALTER TABLE line_entries

@@ -78,7 +78,7 @@ pub enum LineState {
     Sealed,
     /// The ranks are settled, and units go to them.
     Drawn,
-    /// Every offer is decided, and none is made any more: nobody waits, or the sale is over.
+    /// Every offer is decided, and none is made any more: no entry waits, or the sale is over.
     Done,
 }
 

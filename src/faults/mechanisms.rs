@@ -177,10 +177,10 @@ coded! {
         DoorOfLine = "lowest",
         /// Terms that were read earlier than those of meta change nothing.
         TermsReadLater = "terms_read_later",
-        /// A waiting list takes entries only behind a door that lets in nobody else.
+        /// A waiting list takes entries only behind a door that lets in no click.
         DoorBeforeLine = "door_before_line",
-        /// The door opens to clicks only while the line is held and nobody waits.
-        NobodyWaits = "nobody_waits",
+        /// The door opens to clicks only while the line is held and no entry waits.
+        NoEntryWaits = "no_entry_waits",
         /// The request of an offer is written into the entry before its purchase.
         OfferRequestFirst = "offer_request_first",
         /// Units that come back no longer count in the drop.

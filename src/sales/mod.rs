@@ -3,6 +3,7 @@
 //! Input: an operator's wish, or the time of a start. Output: the sale in the database, then in Redis. The database always
 //! comes first and every step can be repeated. The command line, the admin API, P1's automatic warm-up and P5 share it.
 
+mod alignment;
 mod changes;
 mod contention;
 mod control;

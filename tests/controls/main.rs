@@ -15,6 +15,7 @@ mod audits;
 mod drops;
 mod events;
 mod grants;
+mod lines;
 mod messages;
 mod money;
 mod neighbours;

@@ -1,7 +1,7 @@
 //! Whether the units of a sale go to its line: `sales.by_line`, and the state of the line with it.
 //!
 //! Input: what the leader saw. Output: rows, each statement or transaction conditional on what is so. `by_line` stands before the first entry
-//! of a waiting list, and goes only while the line's row is held and nobody waits; the door in Redis follows. A crash between the two leaves
+//! of a waiting list, and goes only while the line's row is held and no entry waits; the door in Redis follows. A crash between the two leaves
 //! a door that lets in less than the rows say, never more: the next step aligns it.
 
 use super::LineRows;
@@ -102,20 +102,20 @@ impl LineRows {
         Ok(changed > 0)
     }
 
-    /// Gives the units of a sale to clicks again, if nobody waits in its line. The line's row is held meanwhile: no entry comes in between.
+    /// Gives the units of a sale to clicks again, if no entry waits in its line. The line's row is held meanwhile: no entry comes in between.
     pub(crate) async fn give_to_clicks(&self, sale: &SaleId) -> Result<bool, DbError> {
         let key = sale.as_str().as_bytes();
         self.db
             .run("line_to_clicks", async |conn| {
                 transaction(conn, async |conn| {
                     let held = "SELECT state = 'OPEN' AS waits FROM sale_lines WHERE sale_id = ? FOR UPDATE";
-                    if !left_out!(NobodyWaits) {
+                    if !left_out!(NoEntryWaits) {
                         diesel::sql_query(held).bind::<Binary, _>(key).load::<Waits>(conn).await?;
                     }
                     let waits = "SELECT EXISTS (SELECT 1 FROM line_entries e WHERE e.sale_id = ? AND (e.state = 'WAITING' OR (e.state = 'OFFERED' \
                          AND NOT EXISTS (SELECT 1 FROM request_outcome o WHERE o.request_id = e.request_id)))) AS waits";
                     let Waits { waits } = diesel::sql_query(waits).bind::<Binary, _>(key).get_result(conn).await?;
-                    if waits && !left_out!(NobodyWaits) {
+                    if waits && !left_out!(NoEntryWaits) {
                         return Ok(false);
                     }
                     let line = "UPDATE sale_lines SET state = 'AWAITED' WHERE sale_id = ? AND kind = 'waitlist' AND state = 'OPEN'";

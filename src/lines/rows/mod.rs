@@ -10,13 +10,15 @@ mod entries;
 mod offers;
 mod own;
 mod schema;
+mod waiters;
 
 pub(crate) use compared::DifferingEntry;
 pub(crate) use doors::{SERVED_MAX, ServedLine};
 pub(crate) use draw::{BeaconGiven, DueLine, ID_PAGE};
 pub(crate) use entries::{Entered, NewEntry};
-pub(crate) use offers::{EntryStep, OFFERS_MAX, Waiter};
+pub(crate) use offers::EntryStep;
 pub(crate) use own::{Entry, LeftLine};
+pub(crate) use waiters::{OFFERS_MAX, Waiter};
 
 use crate::domain::draw::Bytes32;
 use crate::domain::ids::SaleId;

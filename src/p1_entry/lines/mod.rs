@@ -5,15 +5,17 @@
 //! leaves entries that are in the database without an answer: their buyers enter again, and find them.
 
 mod draws;
+mod my_entry;
 mod receipts;
 
+pub(crate) use my_entry::MyEntry;
 pub(crate) use receipts::Receipts;
 
 use super::block_list::BuyerChecks;
 use super::catalog::Catalog;
 use super::entitlement::ShownFacts;
 use super::request_ids::RequestIds;
-use crate::domain::ids::{EntryId, RequestId, SaleId, UserId};
+use crate::domain::ids::{EntryId, SaleId, UserId};
 use crate::domain::line::{EntryState, LineKind, LineState};
 use crate::domain::policy::Quantity;
 use crate::domain::sale::{Sale, SaleStatus};
@@ -21,7 +23,7 @@ use crate::domain::states::State;
 use crate::faults::crash_point;
 use crate::http::problem::{Kind, Problem};
 use crate::lines::document::DrawDocument;
-use crate::lines::rows::{Entered, Entry, LeftLine, Line, LineRows, NewEntry};
+use crate::lines::rows::{Entered, LeftLine, Line, LineRows, NewEntry};
 use crate::runtime::batcher::{Bounds, QuestionBatcher};
 use crate::runtime::now_ms;
 use crate::store::mysql::DbError;
@@ -39,24 +41,6 @@ const SALES_AT_ONCE: usize = 4;
 const CALLS_MAX: usize = 64;
 
 type EnterAnswer = Result<Entered, DbError>;
-
-/// An entry as its buyer sees it.
-pub(crate) struct MyEntry {
-    pub(crate) id: EntryId,
-    pub(crate) quantity: u32,
-    pub(crate) state: EntryState,
-    /// Unix milliseconds.
-    pub(crate) entered_at_ms: i64,
-    /// From 1; of a raffle once it is drawn.
-    pub(crate) rank: Option<u32>,
-    /// Entries in front that may still get units before it, with a rank.
-    pub(crate) before: Option<u32>,
-    /// The request of its offer, once that is made or being made.
-    pub(crate) request_id: Option<RequestId>,
-    /// Why it lapsed.
-    pub(crate) lapse_reason: Option<String>,
-    pub(crate) receipt: Option<String>,
-}
 
 /// Lines, of one process.
 pub(crate) struct Lines {
@@ -175,33 +159,6 @@ impl Lines {
             )),
             LeftLine::Unknown => Err(Kind::EntryNotFound.into()),
         }
-    }
-
-    /// The entry of this buyer, with its rank once the line is drawn.
-    ///
-    /// # Errors
-    /// The problem to answer with; 404 when the buyer has none.
-    pub(crate) async fn mine(&self, user: &UserId, sale: &SaleId) -> Result<MyEntry, Problem> {
-        let line = self.draws.line(sale).await?;
-        self.buyers.limits.take_of_buyer(user).await?;
-        let entry = self.call(self.rows.entry_of(sale, user)).await?.ok_or(Problem::from(Kind::EntryNotFound))?;
-        let (rank, before) = match (line.kind, entry.rank) {
-            (LineKind::Waitlist, rank) if entry.state == EntryState::Waiting => (rank, self.before(sale, rank).await),
-            (LineKind::Waitlist, rank) => (rank, rank.map(|_| 0)),
-            (LineKind::Raffle, None) if line.state.is_drawn() => {
-                let rank = self.draws.ranks(&line).await?.of(entry.id.get());
-                (rank, rank.map(|rank| (rank - 1).saturating_sub(line.reached_rank)))
-            }
-            (LineKind::Raffle, rank) => (rank, rank.map(|_| 0)),
-        };
-        let receipt = self.receipts.sign((entry.id, sale), user, entry.quantity, entry.entered_at_ms);
-        let Entry { id, quantity, state, entered_at_ms, request_id, lapse_reason, .. } = entry;
-        Ok(MyEntry { id, quantity, state, entered_at_ms, rank, before, request_id, lapse_reason, receipt })
-    }
-
-    /// How many wait in front of a rank of a waiting list; none where it cannot be read: the entry is what counts.
-    async fn before(&self, sale: &SaleId, rank: Option<u32>) -> Option<u32> {
-        self.call(self.rows.waiting_before(sale, rank?)).await.ok()
     }
 
     /// What is public of the draw.

@@ -13,6 +13,7 @@ mod in_flight;
 mod load;
 mod quiescence;
 mod steps;
+mod terms;
 
 pub(super) use quiescence::QuiescenceTimer;
 pub(super) use steps::{RebuildOptions, broken_epoch, rebuild};

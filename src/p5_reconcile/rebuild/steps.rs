@@ -2,7 +2,7 @@
 
 use super::in_flight::{WaitsFor, in_flight};
 use super::quiescence::{QuiescenceTimer, QuietMark};
-use super::{ends, load};
+use super::{ends, load, terms};
 use crate::domain::ids::SaleId;
 use crate::domain::sale::{MetaState, Sale, SaleStatus};
 use crate::domain::shard::share;
@@ -240,24 +240,13 @@ async fn rebuild_now(
     between_steps("rebuild: snapped").await;
     let state = if sale.status == SaleStatus::Paused { MetaState::Paused } else { MetaState::Open };
     let mut opened = false;
-    terms_of_now(context, id).await?;
+    terms::set_now(context, id).await?;
     for shard in 0..context.shards {
         let share = share(units, shard, context.shards);
         opened |= context.redis.rebuild.end(id, shard, epoch, (share, state, &given)).await?;
     }
     context.redis.sale_cache.forget(id).await?;
     Ok(if opened { RebuildAttempt::Rebuilt } else { RebuildAttempt::Overtaken })
-}
-
-/// Sets window, door and limit as the sale has them now, on keys that do not sell yet: they may have changed since the sale was read.
-async fn terms_of_now(context: &ReconcileContext, id: &SaleId) -> Result<(), ReconcileError> {
-    let keys = &context.redis.sale_keys;
-    let clocks = futures::future::try_join_all((0..context.shards).map(|shard| keys.clock(shard))).await?;
-    let Some(sale) = context.rows.giving.sales.get(id).await? else { return Ok(()) };
-    for (shard, read_at) in (0..context.shards).zip(clocks) {
-        keys.set_terms_read_at(&sale, shard, read_at).await?;
-    }
-    Ok(())
 }
 
 /// Reads the MQ DLQ to its end, and leaves it as it is.

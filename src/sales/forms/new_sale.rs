@@ -138,8 +138,7 @@ pub(crate) struct NewSaleForm {
     #[schema(value_type = Option<String>)]
     #[arg(skip)]
     pub(crate) rollover_to: Option<SaleId>,
-    /// A line, whose entries get the units by rank: `raffle`, drawn after its close, or `waitlist`, by arrival from the sell-out on. It never
-    /// changes.
+    /// A line, for good: its entries get the units, of a `raffle` as drawn, of a `waitlist` by arrival from the sell-out on.
     #[serde(default)]
     #[schema(value_type = Option<String>, example = "raffle")]
     #[arg(long, value_name = "KIND", help = LINE_HELP)]
@@ -157,8 +156,7 @@ pub(crate) struct NewSaleForm {
 
 const ROOM_HELP: &str =
     "Buyers pass a waiting room: drawn places for who comes before the start, released at p1_entry.room_release_per_s";
-const LINE_HELP: &str =
-    "A line, for good: raffle (drawn after its close) or waitlist (by arrival, from the sell-out on)";
+const LINE_HELP: &str = "A line, for good: raffle (drawn after its close) or waitlist (by arrival, once sold out)";
 const LINE_CLOSES_HELP: &str = "Until when entries are taken, RFC 3339, not after the end; left out: the start";
 const LIMIT_BY_HELP: &str =
     "Who counts as one buyer, for good: account (the default), or person, the fact person of token or pass";
@@ -295,7 +293,6 @@ impl NewSaleForm {
             needs: needs.map(Arc::new),
             limit_by: self.limit_by.unwrap_or_default(),
             challenge,
-            // Its timetable says it.
             line: None,
             by_line: false,
             in_drop: None,

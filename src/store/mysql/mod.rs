@@ -5,6 +5,7 @@
 //! Everything here may be repeated: a crash leaves either a committed transaction or nothing, and a repeat finds out
 //! which by the primary key of its own row.
 
+mod acts_schema;
 pub mod address;
 mod address_states;
 pub mod checks;

@@ -271,28 +271,7 @@ diesel::table! {
     }
 }
 
-diesel::table! {
-    operator_acts (act_id) {
-        act_id -> Unsigned<BigInt>,
-        at -> Datetime,
-        actor_kind -> Varchar,
-        actor_id -> Varchar,
-        actor_name -> Varchar,
-        roles -> Varchar,
-        auth_method -> Varchar,
-        ip -> Nullable<Varchar>,
-        action -> Varchar,
-        target_type -> Varchar,
-        target_id -> Varchar,
-        sale_id -> Nullable<Binary>,
-        outcome -> Varchar,
-        code -> Nullable<Varchar>,
-        reason -> Nullable<Varchar>,
-        before_json -> Nullable<Mediumtext>,
-        after_json -> Nullable<Mediumtext>,
-        request_id -> Nullable<Varchar>,
-    }
-}
+pub use super::acts_schema::operator_acts;
 
 diesel::allow_tables_to_appear_in_same_query!(audit_runs, audit_findings);
 diesel::allow_tables_to_appear_in_same_query!(sales, archived_sales);

@@ -2,7 +2,7 @@
 
 use super::connection::{RedisFault, integer, list, text};
 use super::keyspace::Keyspace;
-use super::scripts::{ACTIVATE, ARCHIVE, COUNT, GRANT, SET_TERMS};
+use super::scripts::{ACTIVATE, ARCHIVE, COUNT, GRANT};
 use crate::domain::ids::SaleId;
 use crate::domain::order_life::ReturnedPurchase;
 use crate::domain::sale::{MetaState, Sale};
@@ -95,10 +95,6 @@ pub(super) fn millis(unix_ms: i64) -> Value {
     Value::Integer(unix_ms.max(0))
 }
 
-/// A moment before a sale was read, by the clock of one shard's server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ReadAt(i64);
-
 /// A sale's keys on a shard as a whole: made, opened, granted to, counted, removed.
 #[derive(Clone)]
 pub struct SaleKeys {
@@ -138,31 +134,6 @@ impl SaleKeys {
             -3 => Ok(Activation::OtherShards),
             other => Err(RedisFault::Contract(format!("activate answered {other}"))),
         }
-    }
-
-    /// The clock of the server of `shard`: taken before a sale is read, it says how old the reading is.
-    ///
-    /// # Errors
-    /// [`RedisFault`].
-    pub(crate) async fn clock(&self, shard: u16) -> Result<ReadAt, RedisFault> {
-        self.redis.clock_us(shard).await.map(ReadAt)
-    }
-
-    /// Makes `shard` sell `sale`, as it was read just now, within the sale's window and limits, and through its door; `false` when its keys
-    /// are missing. Repeating is safe.
-    pub async fn set_terms(&self, sale: &Sale, shard: u16) -> Result<bool, RedisFault> {
-        let read_at = self.clock(shard).await?;
-        self.set_terms_read_at(sale, shard, read_at).await
-    }
-
-    /// The same of a sale that was read at or after `read_at`. Terms that were read later stay.
-    pub(crate) async fn set_terms_read_at(&self, sale: &Sale, shard: u16, read_at: ReadAt) -> Result<bool, RedisFault> {
-        let keys = vec![self.redis.keys.meta(shard, &sale.sale_id)];
-        let limit = Value::Integer(sale.policy.limit().unwrap_or(0).into());
-        let (starts, ends) = (millis(sale.starts_at_ms), millis(sale.ends_at_ms));
-        let (door, drop, read_at) = (text(sale.door_in_meta()), text(sale.drop_in_meta()), text(read_at.0.to_string()));
-        let args = vec![starts, ends, limit, door, drop, read_at];
-        Ok(integer(&self.redis.script(&SET_TERMS, keys, args).await?)? >= 0)
     }
 
     /// Gives the units of a grant to one shard, once. Repeating is safe.

@@ -1,11 +1,19 @@
-//! Whether Redis sells a sale by the terms that a process knows: what there is to ask while the database does not answer, and what
-//! shows that a warmed sale needs nothing done.
+//! The terms by which Redis sells a sale: set as the database has them, and compared with what a process knows.
+//!
+//! Input: a sale, and when it was read. Output: its window, limit and door in `meta`; whether they are so. A crash leaves some shards with
+//! terms of before; setting them again is safe.
 
-use super::connection::{RedisFault, list, optional_text, text};
+use super::connection::{RedisFault, integer, list, optional_text, text};
 use super::keyspace::Keyspace;
-use super::sale_keys::SaleKeys;
+use super::sale_keys::{SaleKeys, millis};
+use super::scripts::SET_TERMS;
 use super::stock::Stock;
 use crate::domain::sale::{MetaState, Sale, SaleStatus};
+use fred::types::Value;
+
+/// A moment before a sale was read, by the clock of one shard's server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadAt(i64);
 
 impl Keyspace {
     /// Whether the sale's meta on this shard has exactly this status, epoch, window, limits and door, for as many shards as here.
@@ -42,6 +50,34 @@ impl Stock {
 }
 
 impl SaleKeys {
+    /// The clock of the server of `shard`: taken before a sale is read, it says how old the reading is.
+    ///
+    /// # Errors
+    /// [`RedisFault`].
+    pub async fn clock(&self, shard: u16) -> Result<ReadAt, RedisFault> {
+        self.redis.clock_us(shard).await.map(ReadAt)
+    }
+
+    /// Makes `shard` sell `sale`, as it was read just now, within the sale's window and limits, and through its door; `false` when its keys
+    /// are missing. Repeating is safe.
+    pub async fn set_terms(&self, sale: &Sale, shard: u16) -> Result<bool, RedisFault> {
+        let read_at = self.clock(shard).await?;
+        self.set_terms_read_at(sale, shard, read_at).await
+    }
+
+    /// The same of a sale that was read at or after `read_at`. Terms that were read later stay.
+    ///
+    /// # Errors
+    /// [`RedisFault`]; repeating is safe.
+    pub async fn set_terms_read_at(&self, sale: &Sale, shard: u16, read_at: ReadAt) -> Result<bool, RedisFault> {
+        let keys = vec![self.redis.keys.meta(shard, &sale.sale_id)];
+        let limit = Value::Integer(sale.policy.limit().unwrap_or(0).into());
+        let (starts, ends) = (millis(sale.starts_at_ms), millis(sale.ends_at_ms));
+        let (door, drop, read_at) = (text(sale.door_in_meta()), text(sale.drop_in_meta()), text(read_at.0.to_string()));
+        let args = vec![starts, ends, limit, door, drop, read_at];
+        Ok(integer(&self.redis.script(&SET_TERMS, keys, args).await?)? >= 0)
+    }
+
     /// Whether every shard has exactly the terms of this sale. All shards are asked at once.
     pub(crate) async fn have_terms_of(&self, sale: &Sale) -> Result<bool, RedisFault> {
         let asked = (0..self.redis.shards).map(|shard| self.redis.has_terms_of(sale, shard));

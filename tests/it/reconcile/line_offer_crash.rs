@@ -47,7 +47,7 @@ fn a_leader_that_dies_while_it_moves_the_door_lets_in_no_click_while_somebody_wa
             let one = world.ordered(&sale, "one").await;
             let dies = world.start_armed(&format!("{point}=return"), "reconcile").await;
             if point == "F92" {
-                // Nobody waits: the door opens when the unit comes back.
+                // No entry waits: the door opens when the unit comes back.
                 eventually("open", async || world.rows("sale_lines", "state = 'OPEN'").await == 1).await;
                 world.cancel_mine("one", one).await;
             }

@@ -50,7 +50,7 @@ fn units_of_a_raffle_go_to_the_first_ranks_and_what_lapses_to_the_next() {
         eventually("lapsed", async || world.entry_of(&sale, &by_rank[2]).await.text("reason") == "CANCELLED").await;
         no_click(&world, &sale, "eager").await;
 
-        // Who leaves is passed over; then nobody waits, and the door is open.
+        // Who leaves is passed over; then no entry waits, and the door is open.
         let last = world.entry_of(&sale, &by_rank[4]).await.text("entry_id");
         assert_eq!(world.leave_line(&sale, &by_rank[4], &last).await.status, 204);
         world.cancel_mine(&by_rank[3], fourth).await;
@@ -66,7 +66,8 @@ fn units_of_a_raffle_go_to_the_first_ranks_and_what_lapses_to_the_next() {
             let before = world.entry_of(&sale, &by_rank[buyer]).await.text("state");
             world.sql(&format!("UPDATE line_entries SET state = '{state}' WHERE {of}")).await;
             let findings = world.audit(&sale, Window::Now).await.findings;
-            let named = findings.iter().any(|one| one.detail.contains("entries of the line") && one.detail.contains(state));
+            let named =
+                findings.iter().any(|one| one.detail.contains("entries of the line") && one.detail.contains(state));
             assert!(named, "{findings:?}");
             world.sql(&format!("UPDATE line_entries SET state = '{before}' WHERE {of}")).await;
         }
@@ -75,7 +76,7 @@ fn units_of_a_raffle_go_to_the_first_ranks_and_what_lapses_to_the_next() {
 }
 
 #[test]
-fn a_waiting_list_gets_what_comes_back_and_clicks_get_it_when_nobody_waits() {
+fn a_waiting_list_gets_what_comes_back_and_clicks_get_it_when_no_entry_waits() {
     run(async {
         let world = World::with(ALL, &[QUICK, &["redis.shards=2"]].concat()).await;
         let admin = world.admin_port();

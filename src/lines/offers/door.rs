@@ -1,4 +1,4 @@
-//! The door of a sale with a line: shut to clicks before its waiting list takes entries, and opened only when nobody waits.
+//! The door of a sale with a line: shut to clicks before its waiting list takes entries, and opened only when no entry waits.
 //!
 //! Input: the line, its sale, and the units in Redis. Output: `by_line`, the door in Redis, the state of the line; in this order when it is shut,
 //! and row before Redis when it is opened. So whatever crashes in between, clicks get no unit while somebody waits.
@@ -57,11 +57,11 @@ impl LineOffers {
         Ok(self.control.is_aligned(&sale).await?.then_some(sale))
     }
 
-    /// Gives the units to clicks again, if nobody waits.
+    /// Gives the units to clicks again, if no entry waits.
     pub(super) async fn open_to_clicks(&self, sale: &SaleId) -> Result<(), OfferFault> {
         if self.rows.give_to_clicks(sale).await? {
             crash_point!(GivenToClicks);
-            tracing::info!(phase = "p5_offers", %sale, "nobody waits in the line: clicks get the units");
+            tracing::info!(phase = "p5_offers", %sale, "no entry waits in the line: clicks get the units");
             self.control.follow_row(sale).await?;
         }
         Ok(())

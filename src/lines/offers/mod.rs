@@ -8,7 +8,7 @@
 //! A unit that comes back is offered by the next step. An entry that wants more units than there are is passed over, and keeps its rank.
 
 mod door;
-mod offers;
+mod making;
 mod raffle_order;
 
 use crate::domain::fault::{Fault, MayBeOutage, Progress};
@@ -22,14 +22,14 @@ use crate::runtime::Worker;
 use crate::sales::{SaleControl, SaleControlError};
 use crate::store::mysql::DbError;
 use crate::store::redis::RedisFault;
-use offers::Served;
+use making::Served;
 use raffle_order::RaffleOrders;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Longest time without a look at the lines: a unit that comes back is offered at most this late, and what that takes.
+/// Longest time between two reads of the lines: a unit that comes back is offered at most this late, and what that takes.
 const ASK_EVERY: Duration = Duration::from_millis(500);
 /// How long a line is left alone whose step failed.
 const FAILED_PAUSE: Duration = Duration::from_secs(5);
@@ -108,7 +108,7 @@ impl LineOffers {
         }
         let Some(sale) = self.door_as_the_row_says(line, sale).await? else { return Ok(moved) };
         if !sale.by_line {
-            // Of a raffle: nobody waits any more.
+            // Of a raffle: no entry waits any more.
             if line.kind == LineKind::Raffle && moved == 0 {
                 self.rows.end_line(&line.sale_id).await?;
             }

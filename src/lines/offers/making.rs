@@ -17,7 +17,7 @@ use crate::p2_reserve::Decision;
 use crate::telemetry::count;
 use futures::future::join_all;
 
-/// Pages of entries that one step goes through for units that nobody in front wants.
+/// Pages of entries that one step goes through for units that no entry in front wants.
 const PAGES_MAX: usize = 40;
 
 /// What a round of questions at P2 came to.
@@ -76,16 +76,16 @@ impl LineOffers {
         self.purchase(sale, in_hand).await
     }
 
-    /// Gives the units that are there to the next entries; to clicks when nobody waits.
+    /// Gives the units that are there to the next entries; to clicks when no entry waits.
     pub(super) async fn offer(&mut self, line: &ServedLine, sale: &Sale) -> Result<usize, OfferFault> {
         let units = self.units(&sale.sale_id).await?.unwrap_or_default();
-        // A raffle is over for good when nobody waits; a waiting list takes entries as long as there is nothing to give.
+        // A raffle is over for good when no entry waits; a waiting list takes entries as long as there is nothing to give.
         if units == 0 && line.kind == LineKind::Waitlist {
             return Ok(0);
         }
         let next = self.choose(line, units).await?;
         match next {
-            Next::Nobody => {
+            Next::Empty => {
                 self.open_to_clicks(&sale.sale_id).await?;
                 Ok(0)
             }
@@ -120,7 +120,7 @@ impl LineOffers {
                 Some(_) | None => {
                     steps.truncate(OFFERS_MAX);
                     return Ok(if !waits {
-                        Next::Nobody
+                        Next::Empty
                     } else if steps.is_empty() && chosen.is_empty() {
                         Next::Passed
                     } else {
@@ -154,7 +154,7 @@ impl LineOffers {
         }
     }
 
-    /// Writes a request into each of these entries; those that have one now, whoever wrote it.
+    /// Writes a request into each of these entries; those that have one now, by whichever leader.
     async fn with_requests(&self, sale: &SaleId, chosen: Vec<(u32, Waiter)>) -> Result<Vec<Waiter>, OfferFault> {
         let mut requests = Vec::with_capacity(chosen.len());
         for (rank, waiter) in &chosen {
@@ -237,9 +237,9 @@ enum Page {
 
 /// Who gets the units.
 enum Next {
-    /// Nobody waits.
-    Nobody,
-    /// Whoever waits wants more units than there are.
+    /// No entry waits.
+    Empty,
+    /// Each that waits wants more units than there are.
     Passed,
     /// These, by rank; and those that get nothing.
     Chosen {
