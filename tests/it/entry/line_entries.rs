@@ -182,7 +182,7 @@ fn file(name: &str, text: &Value) -> String {
 }
 
 #[test]
-fn a_sale_with_a_line_is_created_only_where_lines_are_switched_on() {
+fn a_sale_is_created_with_a_line_by_each_way() {
     run(async {
         let world = World::with(&[], &[]).await;
         let sale = |id: &str, more: Value| {

@@ -53,7 +53,7 @@ impl AuditScene {
     /// again.
     pub(super) fn judged(&mut self) -> Option<(JudgedSale, Vec<OpenQuestion>)> {
         let snapshot = self.read_books();
-        let owned = OwnedUnitsSide { differ: self.database.owned.clone(), is_new: false };
+        let owned = OwnedUnitsSide { differ: self.database.owned.clone(), ..OwnedUnitsSide::default() };
         let mut sides = AuditSides {
             redis: self.read_redis(),
             database: DatabaseSide { before: self.read_before(), snapshot, owned, ..DatabaseSide::default() },
@@ -117,7 +117,8 @@ impl AuditScene {
                 sides.redis.transfers = Some(transfers);
             }
             OpenQuestion::OwnedUnits => {
-                sides.database.owned = OwnedUnitsSide { differ: self.database.owned.clone(), is_new: true };
+                sides.database.owned =
+                    OwnedUnitsSide { differ: self.database.owned.clone(), is_new: true, ..OwnedUnitsSide::default() };
             }
         }
     }
