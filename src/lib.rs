@@ -17,9 +17,11 @@
 //! | 3 | [`store`] | Redis, RabbitMQ, MySQL: one folder each, the only importers of their clients |
 //! | 4 | [`http`], [`sales`] | what two HTTP servers share, and the client for other machines; a sale's own life |
 //! | 5 | [`events`] | what the world is notified of: rows, the publisher, webhooks |
+//! | 6 | [`lines`] | entries of a sale's line: added, left, drawn |
 //! | 6 | [`orders`] | what an order is: written once, and changed until it is paid, cancelled or expired |
 //! | 7 | [`p2_reserve`], [`p3_relay`], [`p4_persist`], [`p5_reconcile`], [`p6_fulfil`] | one phase each; none imports another |
 //! | 8 | [`p1_entry`] | the public API; it calls P2, and P6 for a buyer's own orders: the only calls between phases |
+//! | 9 | [`line_offers`] | gives units to the entries of a line, by purchases through P2 |
 //! | 9 | [`console`] | pages: the operators' console, the contract, the demo shop |
 //! | 10 | [`roles`] | what a process runs: api, relay, consumer, reconcile |
 //! | 11 | [`admin`] | the operators' HTTP server: health, metrics, API |
@@ -48,6 +50,7 @@ pub mod events;
 pub mod faults;
 pub mod http;
 pub mod jwt;
+pub mod line_offers;
 pub mod lines;
 pub mod orders;
 pub mod p1_entry;

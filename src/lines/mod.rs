@@ -6,6 +6,5 @@
 
 pub(crate) mod document;
 pub(crate) mod list;
-pub mod offers;
 pub mod rows;
 pub(crate) mod verify;

@@ -8,7 +8,7 @@ use super::tasks::RoleTasks;
 use super::{CONNECT_GRACE, RoleContext, RoleError};
 use crate::buyers::forget::finisher::Finisher;
 use crate::events::webhooks::WebhookSender;
-use crate::lines::offers::LineOffers;
+use crate::line_offers::LineOffers;
 use crate::p1_entry::request_ids::RequestIds;
 use crate::p2_reserve::DurabilityGuard;
 use crate::p5_reconcile::{Announcer, LineKeeper, Timekeeper};

@@ -107,7 +107,7 @@ mod tests {
         let sale = serde_json::from_value(serde_json::json!({
             "sale_id": sale, "product_id": "p", "title": "t", "price_cents": 1, "currency": "CNY", "granted": 1, "stock": 1,
             "policy": 1, "token_required": false, "starts_at_ms": 0, "ends_at_ms": 1, "status": "warmed", "epoch": 1, "needs": null, "limit_by": "account",
-            "challenge": null,
+            "challenge": null, "line": null, "by_line": false,
         }));
         SaleView { sale: sale.unwrap(), sold_out: None, remaining: None }
     }

@@ -84,7 +84,7 @@ mod tests {
         let sale: Sale = serde_json::from_value(serde_json::json!({
             "sale_id": "s", "product_id": "p", "title": "t", "price_cents": 1, "currency": "CNY", "granted": 5, "stock": 1,
             "policy": 1, "token_required": false, "starts_at_ms": 0, "ends_at_ms": 1, "status": "warmed", "epoch": 2, "needs": null, "limit_by": "account",
-            "challenge": null,
+            "challenge": null, "line": null, "by_line": false,
         }))
         .unwrap();
         Arc::new(SaleView { sale, sold_out: None, remaining: Some(3) })

@@ -154,8 +154,7 @@ pub(crate) struct NewSaleForm {
     pub(crate) line_beacon: bool,
 }
 
-const ROOM_HELP: &str =
-    "Buyers pass a waiting room: drawn places for who comes before the start, released at p1_entry.room_release_per_s";
+const ROOM_HELP: &str = "A waiting room: drawn places before the start, released at p1_entry.room_release_per_s";
 const LINE_HELP: &str = "A line, for good: raffle (drawn after its close) or waitlist (by arrival, once sold out)";
 const LINE_CLOSES_HELP: &str = "Until when entries are taken, RFC 3339, not after the end; left out: the start";
 const LIMIT_BY_HELP: &str =
