@@ -18,12 +18,17 @@ impl LineOffers {
         if awaits && !sale.by_line {
             return self.begin_waitlist(sale).await;
         }
-        let Some(sale) = self.aligned(sale).await? else { return Ok(None) };
-        if awaits && sale.by_line {
-            crash_point!(DoorShut);
-            if self.rows.open_waitlist(&sale).await? {
-                tracing::info!(phase = "p5_offers", sale = %sale.sale_id, "the waiting list is open");
-            }
+        if !awaits {
+            return self.aligned(sale).await;
+        }
+        // Set again although it may be so: now every process that read the row before it said `by_line` has an older reading.
+        self.control.follow_row(&sale.sale_id).await?;
+        if !self.control.is_aligned(&sale).await? {
+            return Ok(None);
+        }
+        crash_point!(DoorShut);
+        if self.rows.open_waitlist(&sale).await? {
+            tracing::info!(phase = "p5_offers", sale = %sale.sale_id, "the waiting list is open");
         }
         Ok(Some(sale))
     }

@@ -12,7 +12,7 @@ use crate::domain::reserve::Reserved;
 use crate::domain::sale::{Sale, SaleDoor};
 use crate::domain::states::State;
 use crate::faults::{crash_point, left_out};
-use crate::lines::rows::{EntryStep, OFFERS_MAX, ServedLine, Waiter};
+use crate::lines::rows::{EntryStep, LOST, OFFERS_MAX, ServedLine, Waiter};
 use crate::p2_reserve::Decision;
 use crate::telemetry::count;
 use futures::future::join_all;
@@ -204,7 +204,7 @@ impl LineOffers {
                 }
                 // Of an entry that waits nothing follows.
                 Verdict::Over => {
-                    let reason = Some("LOST".to_owned());
+                    let reason = Some(LOST.to_owned());
                     Some(EntryStep { id: *id, event: EntryEvent::OfferLapsed, reason })
                 }
                 Verdict::NotNow | Verdict::Unknown => None,

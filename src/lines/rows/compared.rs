@@ -31,13 +31,14 @@ struct DifferingRow {
 
 impl LineRows {
     /// Entries that are TAKEN without an order, LAPSED although their order lives, or LEFT with a request; `limit` at most. No step makes
-    /// one of these: an entry follows its order, and leaves before it has a request.
+    /// one of these: an entry follows its order, and leaves before it has a request. What P2 refused may have been accepted later, by a call
+    /// that was given up: those entries are left out.
     pub(crate) async fn differing_entries(&self, sale: &SaleId, limit: usize) -> Result<Vec<DifferingEntry>, DbError> {
         let query = format!(
             "/* lines::differing */ SELECT e.entry_id, e.state, e.request_id FROM line_entries e \
              LEFT JOIN orders o ON o.request_id = e.request_id WHERE e.sale_id = ? \
              AND ((e.state = 'TAKEN' AND o.request_id IS NULL) OR (e.state = 'LEFT' AND e.request_id IS NOT NULL) \
-             OR (e.state = 'LAPSED' AND (o.state IN ('UNPAID', 'PAID') \
+             OR (e.state = 'LAPSED' AND COALESCE(e.lapse_reason, '') NOT IN ('LIMIT', 'BLOCKED', 'LOST') AND (o.state IN ('UNPAID', 'PAID') \
              OR (o.request_id IS NOT NULL AND o.state IS NULL AND o.cancelled_at IS NULL)))) LIMIT {limit}"
         );
         let rows: Vec<DifferingRow> = self

@@ -16,7 +16,7 @@ pub(crate) use compared::DifferingEntry;
 pub(crate) use doors::{SERVED_MAX, ServedLine};
 pub(crate) use draw::{BeaconGiven, DueLine, ID_PAGE};
 pub(crate) use entries::{Entered, NewEntry};
-pub(crate) use offers::EntryStep;
+pub(crate) use offers::{EntryStep, LOST};
 pub(crate) use own::{Entry, LeftLine};
 pub(crate) use waiters::{OFFERS_MAX, Waiter};
 

@@ -22,6 +22,9 @@ use diesel::sql_types::{BigInt, Binary, Bool, Datetime, Integer, Nullable, Text,
 use diesel_async::RunQueryDsl;
 use std::collections::HashMap;
 
+/// Why an offer lapses that P2 accepted once, does not know any more, and will not accept again.
+pub(crate) const LOST: &str = "LOST";
+
 /// What follows for an entry, and why it lapsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct EntryStep {
@@ -134,6 +137,9 @@ struct HeldEntry {
     state: String,
     #[diesel(sql_type = Nullable<Unsigned<BigInt>>)]
     request_id: Option<u64>,
+    /// Whether its request has an outcome by now.
+    #[diesel(sql_type = Bool)]
+    is_decided: bool,
     #[diesel(sql_type = Datetime)]
     now: NaiveDateTime,
 }
@@ -160,8 +166,9 @@ async fn take_held(
     steps: &[EntryStep],
 ) -> Result<(Vec<(EntryState, usize)>, Vec<WaitingEvents>), DbError> {
     let query = format!(
-        "SELECT entry_id, user_id, quantity, entry_rank, state, request_id, NOW(3) AS now FROM line_entries \
-         WHERE sale_id = ? AND entry_id IN ({}) ORDER BY entry_id FOR UPDATE",
+        "SELECT e.entry_id, e.user_id, e.quantity, e.entry_rank, e.state, e.request_id, NOW(3) AS now, \
+         EXISTS (SELECT 1 FROM request_outcome o WHERE o.request_id = e.request_id) AS is_decided FROM line_entries e \
+         WHERE e.sale_id = ? AND e.entry_id IN ({}) ORDER BY e.entry_id FOR UPDATE",
         places(steps.len())
     );
     let mut held = diesel::sql_query(query).into_boxed().bind::<Binary, _>(sale.as_str().as_bytes());
@@ -175,6 +182,10 @@ async fn take_held(
         let Some(entry) = held.get(&step.id.get()) else { continue };
         let EntryTransition::To(to) = entry_state(&entry.state)?.after(step.event) else { continue };
         let reason = step.reason.as_deref();
+        // It was not lost: its outcome came since P2 was asked.
+        if entry.is_decided && reason == Some(LOST) {
+            continue;
+        }
         match to {
             EntryState::Offered => events.push(entry.event(sale, LineEvent::Offered, None)?),
             EntryState::Lapsed => events.push(entry.event(sale, LineEvent::Lapsed, reason)?),
