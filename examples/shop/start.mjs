@@ -181,6 +181,8 @@ async function startShop(dev) {
     SHOP_URL: shopUrl, SHOP_DATABASE_URL: database('shop'), SHOP_COOKIE_SECRET: secret.shopCookie,
     SHOP_ADMIN_PASSWORD: secret.shopAdmin, IDP_URL: idpUrl, SECKILL_API: dev.api, SECKILL_ADMIN: dev.admin,
     SECKILL_TOKEN: secret.seckillToken, SECKILL_WEBHOOK_SECRET: secret.webhook, SECKILL_SALE: SALE,
+    // Vendure's: an example calls nobody.
+    VENDURE_DISABLE_TELEMETRY: 'true',
   });
   await answers(`${shopUrl}/settings.json`);
 }

@@ -26,11 +26,14 @@ export const config: VendureConfig = {
         port: Number(new URL(settings.shopUrl).port),
         shopApiPath: 'shop-api',
         adminApiPath: 'admin-api',
+        // The page is on this origin; no other one calls these APIs.
+        cors: false,
+        csrfPrevention: true,
         middleware: [
             // The signature of a webhook is over the bytes that came, so they are kept as they are.
-            { route: 'hooks/seckill', handler: express.raw({ type: () => true, limit: WEBHOOK_BYTES_MAX }), beforeListen: true },
+            { route: '/hooks/seckill', handler: express.raw({ type: () => true, limit: WEBHOOK_BYTES_MAX }), beforeListen: true },
             { route: 'settings.json', handler: pageSettings },
-            { route: '', handler: express.static(path.join(__dirname, '../storefront')) },
+            { route: '/', handler: express.static(path.join(__dirname, '../storefront')), beforeListen: true },
         ],
     },
     authOptions: {
