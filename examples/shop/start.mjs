@@ -146,6 +146,10 @@ name = "shop"
 url = "${shopUrl}/hooks/seckill"
 secrets = ["${secret.webhook}"]
 events = ["order.confirmed", "order.failed", "order.paid", "order.expired", "order.cancelled", "order.refund_needed"]
+
+# Customers wait for their orders: a restart of the shop must not cost them the five minutes of the second default pause.
+[webhook_delivery]
+retry_ms = [500, 1000, 2000, 4000, 8000, 15000, 30000, 60000, 300000, 1800000, 7200000, 36000000, 86400000, 86400000]
 `;
 }
 
@@ -181,7 +185,7 @@ async function startShop(dev) {
     SHOP_URL: shopUrl, SHOP_DATABASE_URL: database('shop'), SHOP_COOKIE_SECRET: secret.shopCookie,
     SHOP_ADMIN_PASSWORD: secret.shopAdmin, IDP_URL: idpUrl, SECKILL_API: dev.api, SECKILL_ADMIN: dev.admin,
     SECKILL_TOKEN: secret.seckillToken, SECKILL_WEBHOOK_SECRET: secret.webhook, SECKILL_SALE: SALE,
-    // Vendure's: an example calls nobody.
+    // Vendure's: an example calls no server of others.
     VENDURE_DISABLE_TELEMETRY: 'true',
   });
   await answers(`${shopUrl}/settings.json`);

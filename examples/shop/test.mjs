@@ -113,12 +113,15 @@ const browser = await puppeteer.launch({
 const picture = (page, name) => page.screenshot({ path: path.join(shots, `${name}.png`) });
 const text = (page, selector) => page.$eval(selector, (element) => element.textContent);
 
+const ready = (page) => page.waitForFunction(() => !document.getElementById('buy').disabled, { timeout: 5_000 });
+
 /** Opens the shop and signs in with a new account. The shop may be dead at any moment: a page that fails is opened again. */
 async function register(page, n) {
   await until(`buyer ${n} signs in`, async () => {
     await page.goto(`${stack.shop}/`, { waitUntil: 'load', timeout: 15_000 });
     await page.waitForFunction(() => document.getElementById('who').textContent || !document.getElementById('sign').hidden, { timeout: 10_000 });
-    if (await text(page, '#who')) return true;
+    // Signed in, but the shop died before the page had everything: open it again.
+    if (await text(page, '#who')) return ready(page);
     await Promise.all([page.waitForNavigation({ timeout: 15_000 }), page.click('#sign')]);
     if (page.url().startsWith(stack.shop)) return false; // the provider remembers the session
     await page.type('input[name=email]', `buyer-${n}@shop.example`);
@@ -126,14 +129,14 @@ async function register(page, n) {
     if (n === 0) await picture(page, '1-sign-in');
     await Promise.all([page.waitForNavigation({ timeout: 15_000 }), page.click('button[value=register]')]);
     await page.waitForFunction(() => document.getElementById('who').textContent, { timeout: 10_000 });
-    return true;
+    return ready(page);
   });
 }
 
 /** The words of the shop when the purchase has ended, one way or the other. */
 async function buy(page, n) {
   return until(`buyer ${n} buys`, async () => {
-    await page.waitForFunction(() => !document.getElementById('buy').disabled, { timeout: 60_000 });
+    await ready(page);
     await page.click('#buy');
     if (n === 0) await picture(page, '2-buying');
     await page.waitForFunction(() => !document.getElementById('buy').disabled, { timeout: 80_000 });

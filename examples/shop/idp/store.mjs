@@ -1,5 +1,5 @@
 // What the identity provider remembers, in two tables of its own database: accounts, and the artifacts of oidc-provider
-// (sessions, codes, grants). A restart, also by kill -9, signs nobody out.
+// (sessions, codes, grants). A restart, also by kill -9, signs no customer out.
 import { randomBytes, scrypt, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
 import mysql from 'mysql2/promise';

@@ -23,7 +23,7 @@ export class OidcStrategy implements AuthenticationStrategy<{ token: string }> {
     }
 
     async authenticate(ctx: RequestContext, { token }: { token: string }): Promise<User | false | string> {
-        // `aud` is this shop: an access token for seckill signs nobody in here.
+        // `aud` is this shop: an access token for seckill does not sign in here.
         const checks = { issuer: settings.idpUrl, audience: 'shop', algorithms: ['ES256'] };
         const verified = await jwtVerify(token, this.keys, checks).catch((error: Error) => error);
         if (verified instanceof Error) return verified.message;

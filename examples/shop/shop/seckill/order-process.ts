@@ -1,4 +1,4 @@
-// The shop's side of an order moves: seckill has to be told. In the transaction of the move, so that neither is without the
+// The shop's side of an order moves: a report to seckill is due. In the transaction of the move, so that neither is without the
 // other.
 import { Injector, OrderProcess, OrderState } from '@vendure/core';
 import { Tasks } from './tasks';

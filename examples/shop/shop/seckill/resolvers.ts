@@ -19,7 +19,7 @@ export const shopSchema = gql`
 
 export const adminSchema = gql`
     extend type Query {
-        "What is not told, or not applied, yet."
+        "Events that are not applied yet, and reports that seckill does not have yet."
         seckillTasksWaiting: Int!
     }
 `;

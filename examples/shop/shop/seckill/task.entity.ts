@@ -1,7 +1,7 @@
 import { DeepPartial, VendureEntity } from '@vendure/core';
 import { Column, Entity, Index } from 'typeorm';
 
-/** Work that is on record before it is done: what seckill said (inbox), and what it has to be told (outbox). */
+/** Work that is on record before it is done: what seckill said (inbox), and what the shop reports to it (outbox). */
 @Entity()
 export class SeckillTask extends VendureEntity {
     constructor(input?: DeepPartial<SeckillTask>) {
