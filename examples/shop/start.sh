@@ -20,7 +20,8 @@ done
 [ -x "${program:-}" ] || fail "no program seckill: make build, or SECKILL=path/to/seckill"
 export SECKILL="$program"
 
-# The exact versions of package-lock.json.
-[ node_modules/.package-lock.json -nt package-lock.json ] || { npm ci && touch node_modules/.package-lock.json; }
+# The exact versions of package-lock.json. Without warnings: some packages of Vendure ask for Node 22 and run with 20 all the same.
+[ node_modules/.package-lock.json -nt package-lock.json ] ||
+    { npm ci --loglevel=error && touch node_modules/.package-lock.json; }
 [ -z "$(find shop tsconfig.json -newer dist/main.js 2>/dev/null || echo all)" ] || npx tsc
 exec node start.mjs
