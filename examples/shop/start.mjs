@@ -39,6 +39,19 @@ const database = (name) => `mysql://root@127.0.0.1:${databasePort}/${name}`;
 const secret = secrets();
 const stack = { shop: shopUrl, idp: idpUrl, sale: SALE, seckill: at('seckill'), program: path.resolve(env.SECKILL), pids: {} };
 
+// Two of them on one folder would take each other's ports and data.
+function refuseSecond() {
+  if (!existsSync(at('stack.json'))) return;
+  const alive = (pid) => { try { return process.kill(pid, 0); } catch { return false; } };
+  const { supervisor, pids } = JSON.parse(readFileSync(at('stack.json'), 'utf8'));
+  const left = Object.values({ supervisor, ...pids }).filter(alive);
+  if (!left.length) return;
+  console.error(`it runs already on ${data}, or did not end well. Stop it first: kill ${left.join(' ')}`);
+  process.exit(1);
+}
+refuseSecond();
+stack.supervisor = process.pid;
+
 function save() {
   writeFileSync(at('stack.json.new'), JSON.stringify({ ...stack, shopAdmin: secret.shopAdmin, idpKeys: at('keys.json') }, null, 1));
   renameSync(at('stack.json.new'), at('stack.json'));
