@@ -307,10 +307,7 @@ try {
   const began = Date.now();
   await lateBuyers();
   rotated = rotate();
-  const killing = killer();
-  const [buyers, rotation] = await Promise.all([crowd(), rotated]);
-  selling = false;
-  await killing;
+  const [buyers, rotation] = await Promise.all([crowd().finally(() => { selling = false; }), rotated, killer()]);
 
   const usedKeys = buyers.map((one) => kidOf(one.access)).reduce((all, kid) => ({ ...all, [kid]: (all[kid] ?? 0) + 1 }), {});
   log(`access tokens by key: ${JSON.stringify(usedKeys)}`);
