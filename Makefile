@@ -13,7 +13,7 @@ ON_SERVERS = servers=$$(scripts/newest-servers.sh $(SERVERS)) && SECKILL_SERVERS
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run drop test proof record test-long upgrade hosts check model generated build build-at fmt bench load chaos traces chaos-loss soak corruption controls schemathesis check-deploy image image-test compose units-test dist deny doc clean-dev deps deps-test deps-long
+.PHONY: help run drop test proof record test-long upgrade hosts check model generated build build-at fmt bench load chaos traces chaos-loss soak corruption controls schemathesis check-deploy image image-test compose units-test dist deny doc example example-test clean-dev deps deps-test deps-long
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "  %-16s %s\n", $$1, $$2 }'
@@ -169,6 +169,15 @@ doc: deps ## The code's documentation, target/doc/seckill/index.html
 # The test starts nothing: the stack of `make run` does the work, in another terminal, and lives on. Without NAME it says which there are.
 drop: deps-test ## A drop as a shop has it, tests/drops/NAME.json, with its crowd and its cheaters on the stack of `make run`; with ARGS=--split there roles are killed too: NAME=sneaker SEED=
 	@DROP_NAME="$(NAME)" DROPS_SEED=$(SEED) $(CARGO) test --locked --quiet --test drops one_drop_on_the_stack -- --ignored --nocapture
+
+# Needs node and npm besides; installs the packages of examples/shop/package-lock.json there.
+example: deps ## A real shop (Vendure) with a real login around this system: examples/shop/README.md; Ctrl-C stops it
+	$(CARGO) build --locked --features faults
+	SECKILL=$(CURDIR)/target/debug/seckill examples/shop/start.sh
+
+example-test: deps-test ## Buyers in a browser buy in that shop while roles are killed; then both systems' orders are compared
+	$(CARGO) build --locked --features faults
+	cd examples/shop && SECKILL=$(CURDIR)/target/debug/seckill node test.mjs
 
 clean-dev: ## Forgets the data of `make run`; refuses while it runs
 	@if [ -d .seckill ]; then flock --nonblock .seckill/lock rm -rf .seckill || { echo "stop seckill dev first" >&2; exit 1; }; fi

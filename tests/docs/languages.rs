@@ -3,7 +3,7 @@
 use crate::markdown::{Kind, Page};
 
 /// Pages that have a Chinese one.
-const IN_BOTH: [&str; 3] = ["README.md", "docs/guarantees.md", "docs/operations.md"];
+const IN_BOTH: [&str; 4] = ["README.md", "docs/guarantees.md", "docs/operations.md", "examples/shop/README.md"];
 
 /// What a line of a code block that is a command begins with.
 const COMMANDS: [&str; 14] = [

@@ -28,7 +28,8 @@ pub struct Link {
 
 /// Every page that people read.
 pub fn pages() -> Vec<Page> {
-    let mut paths: Vec<PathBuf> = vec![root().join("migrations/README.md")];
+    let beside = ["migrations/README.md", "examples/shop/README.md", "examples/shop/README.zh-CN.md"];
+    let mut paths: Vec<PathBuf> = beside.iter().map(|name| root().join(name)).collect();
     for folder in [root().to_owned(), root().join("docs")] {
         let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
         paths.extend(entries.filter(|path| path.extension().is_some_and(|extension| extension == "md")));
