@@ -285,7 +285,7 @@ mod tests {
         };
         assert_eq!(of("100, 2000").unwrap(), [100, 2000]);
         assert!(of("soon").unwrap_err().to_string().contains("expected milliseconds"));
-        // 75 hours, as the standard has it.
+        // 75 hours, as the standard has it, with more tries in the first five minutes.
         let defaults = load("defaults", "").unwrap().webhook_delivery.retry_ms.all().iter().sum::<u64>();
         assert_eq!(defaults / 60_000, 75 * 60 + 35);
     }
