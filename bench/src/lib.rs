@@ -32,6 +32,7 @@ mod lags;
 mod landing;
 mod latency;
 mod latency_bare;
+mod line;
 pub mod loadgen;
 mod machine_time;
 mod measurement_plan;
@@ -98,6 +99,7 @@ const SLOW_START: Duration = Duration::from_secs(6);
   seckill bench --only growth_reconcile --orders 10000000
   seckill bench --only growth_sales_idle
   seckill bench --only cost_drop --against PATH
+  seckill bench --only line
   seckill bench --only expiry --entries 1000000
   seckill bench --here               against the running seckill dev (adds sales named bench-…, closed afterwards)")]
 struct BenchArgs {

@@ -14,8 +14,8 @@ use super::sold_out::SoldOut;
 use super::stage::Stage;
 use super::{
     accept, aof_rewrite, drop_cost, expiry, fill, flash_crowd, growth, growth_reconcile, growth_sales_idle, index_cost,
-    latency, latency_bare, memory, prefault, program, recovery, rush, scenarios, steady_crowd, strategies, waiters,
-    whole_sale,
+    latency, latency_bare, line, memory, prefault, program, recovery, rush, scenarios, steady_crowd, strategies,
+    waiters, whole_sale,
 };
 use seckill::cli::Failure;
 use std::path::Path;
@@ -218,6 +218,10 @@ impl<'a> MeasurementPlan<'a> {
             }
             Stage::GrowthSalesIdle => self.growth_sales_idle().await,
             Stage::DropCost => self.cost_drop().await,
+            Stage::Line => {
+                let spinner = self.nothing_but_api("line").await?;
+                line::measure(self.environment, self.sizes, &spinner).await
+            }
             Stage::Expiry => {
                 let spinner = self.nothing_but_api("expiry").await?;
                 expiry::measure(self.environment, self.sizes, &spinner).await

@@ -53,6 +53,8 @@ pub(super) enum Scenario {
     GrowthSalesIdle,
     /// What a purchase in a drop costs, against one in a plain sale, and that against another build (only when asked for)
     CostDrop,
+    /// How late entries of a line are answered at 2,000 a second, and what an entry and an offer cost (only when asked for)
+    Line,
     /// What an order costs that expires unpaid, against landing it, and what buyers notice (only when asked for)
     Expiry,
     /// What the indexes of orders cost an order that lands (only when asked for)
@@ -62,7 +64,7 @@ pub(super) enum Scenario {
 }
 
 impl Scenario {
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::Accept,
         Self::AcceptRs256,
         Self::SoldOut,
@@ -82,6 +84,7 @@ impl Scenario {
         Self::GrowthReconcile,
         Self::GrowthSalesIdle,
         Self::CostDrop,
+        Self::Line,
         Self::Expiry,
         Self::IndexCost,
         Self::Strategies,
@@ -108,6 +111,7 @@ impl Scenario {
             Self::GrowthReconcile => "growth_reconcile",
             Self::GrowthSalesIdle => "growth_sales_idle",
             Self::CostDrop => "cost_drop",
+            Self::Line => "line",
             Self::Expiry => "expiry",
             Self::IndexCost => "index_cost",
             Self::Strategies => "strategies",
@@ -128,6 +132,7 @@ impl Scenario {
             | Self::GrowthReconcile
             | Self::GrowthSalesIdle
             | Self::CostDrop
+            | Self::Line
             | Self::Expiry
             | Self::IndexCost
             | Self::Strategies
@@ -142,6 +147,7 @@ impl Scenario {
             | Self::GrowthReconcile
             | Self::GrowthSalesIdle
             | Self::CostDrop
+            | Self::Line
             | Self::Expiry
             | Self::IndexCost
             | Self::Strategies
@@ -168,6 +174,7 @@ impl Scenario {
             | Self::GrowthReconcile
             | Self::GrowthSalesIdle
             | Self::CostDrop
+            | Self::Line
             | Self::Expiry
             | Self::IndexCost
             | Self::Strategies => None,
@@ -314,6 +321,7 @@ mod tests {
                     "growth_reconcile",
                     "growth_sales_idle",
                     "cost_drop",
+                    "line",
                     "expiry",
                     "index_cost",
                     "strategies"
@@ -329,6 +337,7 @@ mod tests {
             "growth_reconcile",
             "growth_sales_idle",
             "cost_drop",
+            "line",
             "expiry",
             "index_cost",
             "strategies",

@@ -21,13 +21,14 @@ pub(super) enum Stage {
     GrowthReconcile,
     GrowthSalesIdle,
     DropCost,
+    Line,
     Expiry,
     IndexCost,
     Strategies,
 }
 
 impl Stage {
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Accept,
         Self::AcceptRs256,
         Self::SoldOut,
@@ -44,6 +45,7 @@ impl Stage {
         Self::GrowthReconcile,
         Self::GrowthSalesIdle,
         Self::DropCost,
+        Self::Line,
         Self::Expiry,
         Self::IndexCost,
         Self::Strategies,
@@ -69,6 +71,7 @@ impl Stage {
             Self::GrowthReconcile => &[Scenario::GrowthReconcile],
             Self::GrowthSalesIdle => &[Scenario::GrowthSalesIdle],
             Self::DropCost => &[Scenario::CostDrop],
+            Self::Line => &[Scenario::Line],
             Self::Expiry => &[Scenario::Expiry],
             Self::IndexCost => &[Scenario::IndexCost],
             Self::Strategies => &[Scenario::Strategies],
@@ -93,6 +96,7 @@ impl Stage {
             | Self::Recovery
             | Self::Growth
             | Self::DropCost
+            | Self::Line
             | Self::Expiry
             | Self::Strategies => true,
         }

@@ -127,6 +127,19 @@ pub async fn end(db: &Db, bulk: Bulk<'_>) -> Result<i64, DbError> {
     Ok(i64::try_from(units).unwrap_or(i64::MAX))
 }
 
+/// Lets the time of a sale's line be over.
+///
+/// # Errors
+/// [`DbError`]; repeating the call is safe.
+pub async fn close_line(db: &Db, sale: &SaleId) -> Result<(), DbError> {
+    let query = "UPDATE sale_lines SET closes_at = NOW(3) WHERE sale_id = ?";
+    db.run("bulk_close_line", async |conn| {
+        diesel::sql_query(query).bind::<Binary, _>(sale.as_str().as_bytes()).execute(conn).await?;
+        Ok(())
+    })
+    .await
+}
+
 /// Updates the tables' statistics, as a server does some time after they grew, and removes what [`prepare`] made.
 ///
 /// # Errors

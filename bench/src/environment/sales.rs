@@ -1,10 +1,12 @@
 //! The sales of an environment: made, drained, closed.
 
 use super::{Environment, HOUR_MS};
+use crate::baseline::mysql_bulk;
 use crate::sizes::Spinner;
 use seckill::cli::Failure;
 use seckill::domain::drops::SalesDrop;
 use seckill::domain::ids::{DropId, IdError, SaleId};
+use seckill::domain::line::{LineKind, LinePlan};
 use seckill::domain::order_life::PaymentTerms;
 use seckill::domain::policy::PurchasePolicy;
 use seckill::domain::sale::Sale;
@@ -33,6 +35,22 @@ impl Environment {
     pub async fn paying_sale(&mut self, name: &str, stock: i64, terms: PaymentTerms) -> Result<SaleId, Failure> {
         let sale = self.made_draft(name, stock, (Some(1), Some(terms)), -1_000).await?;
         let id = sale.sale_id.clone();
+        self.sale_control().warm(&id).await?;
+        self.sales.push(sale);
+        Ok(id)
+    }
+
+    /// A warmed sale that is open now, whose raffle takes entries for an hour.
+    pub async fn raffle(&mut self, name: &str, stock: i64) -> Result<SaleId, Failure> {
+        let number = self.numbers(1);
+        let name = format!("bench-{}-{name}-{number}", self.run);
+        let id = SaleId::parse(&name).map_err(|error| Failure::Failed(error.to_string()))?;
+        let ends_at_ms = now_ms() + HOUR_MS;
+        let sale =
+            Sale { policy: PurchasePolicy::OnePerUser, ..Sale::draft(id.clone(), stock, now_ms() - 1_000, ends_at_ms) };
+        let line = LinePlan { kind: LineKind::Raffle, closes_at_ms: ends_at_ms, needs_beacon: false };
+        let plan = Timetable { line: Some(line), ..Timetable::default() };
+        self.servers.rows.sales.create_planned(&sale, &plan).await?;
         self.sale_control().warm(&id).await?;
         self.sales.push(sale);
         Ok(id)
@@ -100,6 +118,11 @@ impl Environment {
         self.servers.sale_control(&self.settings)
     }
 
+    /// Lets the time of a line be over.
+    pub async fn close_line(&self, id: &SaleId) -> Result<(), Failure> {
+        Ok(mysql_bulk::close_line(&self.servers.db, id).await?)
+    }
+
     /// Ends a sale of which everything landed; P5's own code then removes its keys from Redis.
     pub async fn archive(&mut self, id: &SaleId) -> Result<(), Failure> {
         self.sale_control().close(id).await?;
@@ -141,7 +164,11 @@ impl Environment {
         self.until(within, async || Ok(self.backlog().await? == 0)).await
     }
 
-    async fn until(&self, within: Duration, is_so: impl AsyncFn() -> Result<bool, Failure>) -> Result<bool, Failure> {
+    pub async fn until(
+        &self,
+        within: Duration,
+        is_so: impl AsyncFn() -> Result<bool, Failure>,
+    ) -> Result<bool, Failure> {
         let end = Instant::now() + within;
         while !is_so().await? {
             if Instant::now() > end || self.stop.is_stopped() {

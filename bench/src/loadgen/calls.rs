@@ -50,6 +50,8 @@ impl VirtualUser {
         self.seen.by_status.add(answer.status(), code(&answer));
         match (answer.status(), answer.retry_after_s()) {
             (202, _) => request_id(&answer).map_or(CallResult::Unknown { id: None, path: None }, CallResult::Accepted),
+            // An entry: its id is one of the same kind.
+            (201, _) => entry_id(&answer).map_or(CallResult::Unknown { id: None, path: None }, CallResult::Accepted),
             (status @ (429 | 503), Some(seconds)) => CallResult::Later { status, seconds },
             (503, None) => CallResult::Refused(503),
             // The contract leaves only 504 open; what a proxy or a fault answers in its place is no more certain.
@@ -105,6 +107,10 @@ pub(super) fn was_sent(result: &Result<ServerResponse<'_>, HttpError>) -> bool {
 /// The body's `code`; empty when it has none.
 pub(super) fn code<'a>(answer: &'a ServerResponse<'_>) -> &'a str {
     text_field(answer.body(), "code").unwrap_or_default()
+}
+
+fn entry_id(answer: &ServerResponse<'_>) -> Option<RequestId> {
+    text_field(answer.body(), "entry_id").and_then(|text| RequestId::parse(text).ok())
 }
 
 fn request_id(answer: &ServerResponse<'_>) -> Option<RequestId> {

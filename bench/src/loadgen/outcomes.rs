@@ -81,7 +81,7 @@ pub async fn await_outcomes(
     let (start, timeout) = (Instant::now(), Duration::from_millis(plan.timeout_ms));
     let target = ServerAddress::resolve(&plan.api_url, timeout).await?;
     let desk = Arc::new(OutcomeQueries {
-        forms: RequestTemplates::new(target.host(), &plan.sale_id, plan.quantity),
+        forms: RequestTemplates::new(target.host(), (&plan.sale_id, plan.quantity), false),
         issuer: TokenIssuer::new(&plan.secret, &plan.issuer, &plan.audience)?,
         deadline: start + within,
     });

@@ -57,6 +57,8 @@ pub struct LoadPlan {
     pub requests_per_buyer: u64,
     /// Units of each purchase, at least 1.
     pub quantity: u32,
+    /// Enter the sale's line instead of buying: an entry counts as accepted.
+    pub enters_line: bool,
     /// Get a purchase token first and send it as `Idempotency-Key`.
     pub tokens: bool,
     /// Ask for the status once after each accepted purchase.
@@ -103,6 +105,7 @@ impl LoadPlan {
             first_buyer: 0,
             connections: 64,
             requests_per_buyer: 1,
+            enters_line: false,
             quantity: 1,
             tokens: false,
             asks_status: false,

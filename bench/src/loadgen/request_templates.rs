@@ -16,14 +16,15 @@ pub(super) struct RequestTemplates {
 }
 
 impl RequestTemplates {
-    /// Builds them for one server, sale and quantity.
-    pub fn new(host: &str, sale: &SaleId, quantity: u32) -> Self {
+    /// Builds them for one server, sale and quantity; `enters_line`: entries of its line in place of purchases.
+    pub fn new(host: &str, (sale, quantity): (&SaleId, u32), enters_line: bool) -> Self {
+        let what = if enters_line { "entries" } else { "orders" };
         let sale = format!("/v1/sales/{sale}");
         let body = format!("{{\"quantity\":{quantity}}}");
         let length = body.len();
         Self {
             order: format!(
-                "POST {sale}/orders HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\nAuthorization: Bearer "
+                "POST {sale}/{what} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\nAuthorization: Bearer "
             ),
             token: format!(
                 "POST {sale}/tokens HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\nAuthorization: Bearer "

@@ -41,7 +41,7 @@ impl RunState {
             }
         };
         Ok(Self {
-            forms: RequestTemplates::new(target.host(), &plan.sale_id, plan.quantity),
+            forms: RequestTemplates::new(target.host(), (&plan.sale_id, plan.quantity), plan.enters_line),
             target,
             latencies: Latencies::new()?,
             wallet,
