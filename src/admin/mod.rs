@@ -16,6 +16,7 @@ mod failed_requests;
 mod flows;
 mod forget;
 mod json_api;
+mod lines;
 mod minutes;
 mod openapi;
 mod order_export;

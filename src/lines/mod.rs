@@ -5,5 +5,7 @@
 //! that it finds: a crash leaves a line that is closed, not sealed, or sealed, not drawn, and the next step goes on with the same list.
 
 pub(crate) mod document;
+pub(crate) mod forms;
+pub(crate) mod listing;
 pub mod rows;
 pub(crate) mod verify;

@@ -5,11 +5,13 @@
 
 mod draw;
 mod entries;
+mod listing;
 mod own;
 mod schema;
 
 pub(crate) use draw::{BeaconGiven, DueLine, ID_PAGE};
 pub(crate) use entries::{Entered, NewEntry};
+pub(crate) use listing::{EntriesQuery, EntryTally, ListedEntry, PAGE_MAX};
 pub(crate) use own::LeftLine;
 
 use crate::domain::draw::Bytes32;

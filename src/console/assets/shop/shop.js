@@ -5,6 +5,9 @@ import { buy, call, follow } from './buy.js';
 import { crowdPanel } from './crowd.js';
 import { dictionary } from './dictionary.js';
 import { h, say, show } from './dom.js';
+import { goesByLine, lineBox } from './line.js';
+import { lineWords } from './line-dictionary.js';
+import { lineReader } from './line-reader.js';
 import { firstLot, lotChooser, nextRelease } from './lots.js';
 import { lacking, needed } from './needs.js';
 import { countdown, orderList, paymentBox } from './orders.js';
@@ -17,11 +20,12 @@ const app = document.getElementById('app');
 const asked = new URLSearchParams(location.search);
 /** The sale or the drop that the address names; a person may choose another size. */
 const wanted = { sale: asked.get('sale'), drop: asked.get('drop') };
-/** What this page knows; `purchase` is {sale, pays, requestId, step, detail, reason, began, tookMs}, `order` what became of it. */
-const state = { sales: [], sale: null, drop: null, orders: [], order: null, ahead: 0, crowd: { running: false, number: 0, progress: {} }, visitor: null, purchase: null, problem: null };
+/** What this page knows; `line` and `entry` are the sale's line and the visitor's entry in it, `purchase` is {sale, pays, requestId, step, detail, reason, began, tookMs}, `order` what became of it. */
+const state = { sales: [], sale: null, drop: null, line: null, entry: null, orders: [], order: null, ahead: 0, crowd: { running: false, number: 0, progress: {} }, visitor: null, purchase: null, problem: null };
 let parts = null;
 let timer = 0;
 let solving = new AbortController();
+const lines = lineReader();
 let askedOrders = 0;
 
 function kept() {
@@ -37,7 +41,7 @@ async function visit(member = false) {
   solving.abort();
   const answer = await call('POST', '/shop/v1/visitors', { body: { member } });
   if (answer.status !== 200) throw new Error(answer.body.title ?? String(answer.status));
-  Object.assign(state, { visitor: answer.body, purchase: null, orders: [], order: null });
+  Object.assign(state, { visitor: answer.body, purchase: null, orders: [], order: null, entry: null });
   keep();
 }
 
@@ -58,7 +62,7 @@ function page() {
     meter: h('span', {}), clockWords: h('span', { class: 'quiet' }), clock: h('strong', { id: 'clock' }), steps: h('ol', { class: 'steps', id: 'steps', 'aria-live': 'polite' }),
     bar: h('progress', { id: 'solving', max: 1, 'aria-label': t('solving-bar') }), stop: h('button', { type: 'button', id: 'stop-solving', on: { click: () => solving.abort() } }, t('stop-solving')),
     who: h('p', { class: 'small quiet', id: 'visitor' }), problem: h('p', { class: 'note bad', role: 'alert', id: 'problem', hidden: true }),
-    crowd: crowdPanel(() => state.sale, read), payment: paymentBox(readAgain),
+    crowd: crowdPanel(() => state.sale, read), payment: paymentBox(readAgain), line: lineBox(acted),
   };
   parts.solving = h('div', { class: 'solving', hidden: true }, parts.bar, parts.stop);
   parts.orders = orderList(parts.payment.told);
@@ -70,7 +74,7 @@ function page() {
       h('section', { class: 'card product' }, h('div', { class: 'art' }, parts.art),
         h('div', { class: 'offer' }, h('div', { class: 'row' }, h('span', { class: 'badge bad' }, t('demo-only')), parts.limit, parts.dropLimit, parts.needs), parts.title, parts.price, parts.lots.element,
           h('div', { class: 'stock' }, h('div', { class: 'meter', 'aria-hidden': 'true' }, parts.meter), parts.left),
-          h('div', {}, h('p', { class: 'clock' }, parts.clockWords, parts.clock), parts.window), h('div', { class: 'notes', 'aria-live': 'polite' }, parts.lack, parts.have), button, parts.terms)),
+          h('div', {}, h('p', { class: 'clock' }, parts.clockWords, parts.clock), parts.window), h('div', { class: 'notes', 'aria-live': 'polite' }, parts.lack, parts.have), parts.line.element, button, parts.terms)),
       h('div', { class: 'panels' },
         h('section', { class: 'card panel' }, h('h2', {}, t('your-order')), h('p', { class: 'quiet' }, t('order-words')), parts.steps, parts.solving, parts.payment.element, h('div', { class: 'spread' }, parts.who, h('div', { class: 'row' }, other, member))),
         parts.orders.element, parts.crowd.element)));
@@ -84,6 +88,7 @@ function draw() {
   say(parts.problem, problem ? t('cannot-load', { why: problem }) : sale ? '' : t('no-sale'));
   drawChoice(sale);
   const busy = purchase && ['place', 'token', 'asking'].includes(purchase.step);
+  parts.button.hidden = Boolean(sale) && goesByLine(sale, state.line);
   parts.button.disabled = !sale || sale.state !== 'READY' || Boolean(busy) || !visitor;
   say(parts.button, busy ? t('buying') : nextRelease(sale) ? t('buy-more-soon') : t(BUTTONS[sale?.state] ?? 'buy-loading'));
   say(parts.who, !visitor ? '' : t(visitor.tier ? 'you-are-member' : 'you-are', { visitor: visitor.visitor, tier: visitor.tier }));
@@ -99,6 +104,7 @@ function draw() {
     parts.next.focus();
     parts.next = null;
   }
+  parts.line.update(state, Date.now() + state.ahead);
   parts.payment.update(state);
   parts.orders.update(state);
   parts.crowd.update(state);
@@ -165,6 +171,7 @@ function tick() {
   const now = Date.now() + state.ahead;
   parts.payment.tick(now);
   parts.lots.tick(now, state.drop);
+  parts.line.tick(now);
   if (!sale) return;
   const [starts, ends, release] = [Date.parse(sale.starts_at), Date.parse(sale.ends_at), nextRelease(sale)];
   const [words, until] = now < starts ? ['starts-in', starts] : now < release ? ['more-in', release] : now < ends ? ['ends-in', ends] : ['is-over', now];
@@ -240,6 +247,30 @@ async function readDrop() {
   if (answer.status === 200) state.drop = answer.body;
 }
 
+/** The line of the sale that is shown, and the visitor's entry. An offer is a purchase: it is followed and paid as one. */
+async function readLine() {
+  const { sale, visitor } = state;
+  const known = await lines.read(sale, visitor);
+  if (state.sale?.sale_id !== sale.sale_id || state.visitor !== visitor) return;
+  Object.assign(state, known);
+  const requestId = state.entry?.state === 'OFFERED' ? state.entry.request_id ?? null : null;
+  if (requestId === null || state.purchase?.requestId === requestId) return;
+  state.purchase = { sale: sale.sale_id, pays: sale.pay_within_s !== null, requestId, step: 'queued' };
+  keep();
+  listenFor(requestId);
+}
+
+/** The visitor entered or left; `entry` is what the answer said, undefined: it is read again. */
+function acted(entry) {
+  lines.forget();
+  if (entry) {
+    lines.take(entry);
+    state.entry = entry;
+    draw();
+  }
+  readAgain();
+}
+
 /** The sale that is shown: the one that was asked for, else one of the drop that was, else the demo sale, else the first. */
 function chosenSale(sales) {
   const byId = (id) => sales.find((sale) => sale.sale_id === id);
@@ -265,14 +296,14 @@ async function read() {
       state.sale = chosenSale(state.sales);
     }
     if (crowd.status === 200) state.crowd = crowd.body.crowd;
-    if (state.sale) await Promise.all([readClock(state.sale.sale_id), readDrop()]);
+    if (state.sale) await Promise.all([readClock(state.sale.sale_id), readDrop(), readLine()]);
     draw();
   }
   clearTimeout(timer);
   timer = setTimeout(read, state.crowd.running ? EVERY_MS / 3 : EVERY_MS);
 }
 
-learn(dictionary);
+learn({ ...dictionary, ...lineWords });
 const before = kept();
 if (before.visitor) {
   Object.assign(state, before);
