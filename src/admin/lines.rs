@@ -110,8 +110,10 @@ pub(super) async fn entries(
 pub(super) async fn list(_call: ViewCall, admin: web::Data<Admin>, path: web::Path<SaleInPath>) -> AdminAnswer {
     let line = line_of(&admin, &path.sale_id).await?;
     if line.sealed.is_none() {
-        let (english, chinese) = (format!("the line is {}", line.state.code()), format!("状态为 {}", line.state.code()));
-        return Err(Kind::Conflict.because_both(english + "; its list is sealed after the close", chinese + "；名单在截止后封存"));
+        let (english, chinese) =
+            (format!("the line is {}", line.state.code()), format!("状态为 {}", line.state.code()));
+        return Err(Kind::Conflict
+            .because_both(english + "; its list is sealed after the close", chinese + "；名单在截止后封存"));
     }
     let Ok(place) = admin.exporting.clone().try_acquire_owned() else { return Err(too_many()) };
     let reading = ListReading { rows: admin.servers.rows.lines.clone(), sale: line.sale_id, after: 0, _place: place };
@@ -171,13 +173,13 @@ fn not_drawn(given: BeaconGiven) -> Result<(), Problem> {
     let conflict = |english: String, chinese: String| Err(Kind::Conflict.because_both(english, chinese));
     match given {
         BeaconGiven::Drawn | BeaconGiven::Before => Ok(()),
-        BeaconGiven::OtherBeacon(Some(text)) => conflict(
-            format!("it was drawn before, with another text: {text}"),
-            format!("此前已用另一文本抽签：{text}"),
-        ),
-        BeaconGiven::OtherBeacon(None) | BeaconGiven::NotAwaited => {
-            conflict("it needs no text from outside and is drawn by itself".to_owned(), "无需外来文本，自动抽签".to_owned())
+        BeaconGiven::OtherBeacon(Some(text)) => {
+            conflict(format!("it was drawn before, with another text: {text}"), format!("此前已用另一文本抽签：{text}"))
         }
+        BeaconGiven::OtherBeacon(None) | BeaconGiven::NotAwaited => conflict(
+            "it needs no text from outside and is drawn by itself".to_owned(),
+            "无需外来文本，自动抽签".to_owned(),
+        ),
         BeaconGiven::NotSealed(state) => conflict(
             format!("it is {}; it is drawn once its list is SEALED", state.code()),
             format!("状态为 {}；名单封存（SEALED）后方可抽签", state.code()),

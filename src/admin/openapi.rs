@@ -1,8 +1,8 @@
 //! The admin API as a document: `/admin/v1/openapi.json`. A test compares it with the routes.
 
 use super::{
-    acts, audits, blocks, dlq, drops, failed_requests, forget, lines, order_export, order_steps, orders, passes, pipeline,
-    process, refunds, routes, sale_changes, sale_creation, sales, units, webhooks,
+    acts, audits, blocks, dlq, drops, failed_requests, forget, lines, order_export, order_steps, orders, passes,
+    pipeline, process, refunds, routes, sale_changes, sale_creation, sales, units, webhooks,
 };
 use crate::http::openapi::{ADMIN_TOKEN, ProblemBody, ProblemCodes, ProblemResponse};
 use actix_web::http::Method;

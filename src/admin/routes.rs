@@ -6,8 +6,8 @@
 
 use super::calls::{CallFirst, Needed};
 use super::{
-    acts, audits, blocks, dlq, drops, failed_requests, forget, lines, order_export, order_steps, orders, passes, pipeline,
-    process, refunds, sale_changes, sale_creation, sales, units, webhooks,
+    acts, audits, blocks, dlq, drops, failed_requests, forget, lines, order_export, order_steps, orders, passes,
+    pipeline, process, refunds, sale_changes, sale_creation, sales, units, webhooks,
 };
 use crate::http::language::Language;
 use crate::http::problem::Kind;

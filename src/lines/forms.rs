@@ -38,7 +38,11 @@ impl EntriesForm {
     pub(crate) fn query(&self) -> Result<EntriesQuery, BadForm> {
         let state = match self.state.as_deref().map(EntryState::from_code) {
             Some(None) => {
-                return bad("state", "WAITING, OFFERED, TAKEN, LAPSED or LEFT", " WAITING、OFFERED、TAKEN、LAPSED 或 LEFT");
+                return bad(
+                    "state",
+                    "WAITING, OFFERED, TAKEN, LAPSED or LEFT",
+                    " WAITING、OFFERED、TAKEN、LAPSED 或 LEFT",
+                );
             }
             known => known.flatten(),
         };

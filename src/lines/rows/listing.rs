@@ -140,9 +140,7 @@ impl LineRows {
 
 fn read(columns: Columns) -> Result<ListedEntry, DbError> {
     let (id, user, person, quantity, state, listed, rank, request_id, entered_at, state_at) = columns;
-    let request = |id: u64| {
-        RequestId::new(id).ok_or_else(|| unreadable("line_entries.request_id", &id.to_string()))
-    };
+    let request = |id: u64| RequestId::new(id).ok_or_else(|| unreadable("line_entries.request_id", &id.to_string()));
     Ok(ListedEntry {
         id: entry_id(id)?,
         user: read_user_id(&user)?,

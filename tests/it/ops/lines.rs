@@ -78,7 +78,10 @@ fn entries_are_listed_page_by_page_and_counted_by_state() {
         assert_eq!(walked, entered, "each once, in the order of ids");
         assert_eq!(ids(&page(&admin, &sale, "?state=WAITING").await), entered[3..6]);
         let offer = page(&admin, &sale, "?state=OFFERED").await.json["entries"][0].clone();
-        assert_eq!((&offer["user_id"], &offer["rank"], &offer["request_id"]), (&json!("buyer-2"), &json!(4), &json!("7004")));
+        assert_eq!(
+            (&offer["user_id"], &offer["rank"], &offer["request_id"]),
+            (&json!("buyer-2"), &json!(4), &json!("7004"))
+        );
         assert_eq!((&offer["person"], &offer["quantity"], &offer["code"]), (&Value::Null, &json!(1), &json!("P6-W1")));
         let left = page(&admin, &sale, "?state=LEFT").await;
         assert_eq!((ids(&left), &left.json["entries"][0]["listed"]), (vec![entered[6].as_str()], &json!(false)));
@@ -169,7 +172,10 @@ fn a_line_that_waits_for_a_text_is_drawn_over_http_once_and_its_list_is_the_publ
         }
         for _ in 0..2 {
             let drawn = held(&admin, "/line/draw", draw(&sale, "lotto 灯塔").await).await;
-            assert_eq!((drawn.text("state"), &drawn.json["draw"]["beacon"]), ("DRAWN".to_owned(), &json!("lotto 灯塔")));
+            assert_eq!(
+                (drawn.text("state"), &drawn.json["draw"]["beacon"]),
+                ("DRAWN".to_owned(), &json!("lotto 灯塔"))
+            );
         }
         for (sale, why) in [(&sale, "another text: lotto 灯塔"), (&own, "is drawn by itself")] {
             let answer = draw(sale, "other").await;

@@ -79,3 +79,23 @@ export function lotChooser(choose) {
 export function firstLot(sales, fits) {
   return sales.find((sale) => sale.state === 'READY' && fits(sale)) ?? sales.find((sale) => sale.state === 'READY') ?? sales[0] ?? null;
 }
+
+/** The limit over all sizes of the drop, and what of it the visitor has. */
+export function dropLimits() {
+  const [badge, have] = [h('span', { class: 'badge', id: 'drop-limit' }), h('p', { class: 'note warn', id: 'drop-have' })];
+  return {
+    badge,
+    have,
+    update({ drop, orders }) {
+      const limit = drop?.limit ?? null;
+      badge.hidden = limit === null;
+      say(badge, limit === null ? '' : t('drop-limit', { n: count(limit) }));
+      const stands = (order) => !['EXPIRED', 'CANCELLED'].includes(order.state) && drop.sales.some((one) => one.sale_id === order.sale_id);
+      const mine = limit === null ? [] : orders.filter(stands);
+      const units = mine.reduce((sum, order) => sum + order.quantity, 0);
+      have.hidden = units === 0;
+      const titles = [...new Set(mine.map((order) => order.title))].join(', ');
+      say(have, units === 0 ? '' : t(units < limit ? 'drop-have' : 'drop-have-all', { n: count(limit), units: count(units), titles }));
+    },
+  };
+}

@@ -8,7 +8,7 @@ import { h, say, show } from './dom.js';
 import { goesByLine, lineBox } from './line.js';
 import { lineWords } from './line-dictionary.js';
 import { lineReader } from './line-reader.js';
-import { firstLot, lotChooser, nextRelease } from './lots.js';
+import { dropLimits, firstLot, lotChooser, nextRelease } from './lots.js';
 import { lacking, needed } from './needs.js';
 import { countdown, orderList, paymentBox } from './orders.js';
 import { steps } from './steps.js';
@@ -57,8 +57,8 @@ function page() {
   choose.addEventListener('change', () => { location.search = choose.value; });
   parts = {
     button, member, choose, art: h('img', { alt: '', width: 360, height: 360 }),
-    title: h('h1', {}), price: h('p', { class: 'price num' }), limit: h('span', { class: 'badge' }), dropLimit: h('span', { class: 'badge', id: 'drop-limit' }), needs: h('span', { class: 'badge blue wrap', id: 'needs' }), lots: lotChooser(chooseLot), left: h('p', { id: 'left', class: 'small' }), terms: h('p', { id: 'terms', class: 'small quiet' }),
-    have: h('p', { class: 'note warn', id: 'drop-have' }), lack: h('p', { class: 'note warn', id: 'lack' }), window: h('p', { id: 'window', class: 'small quiet' }),
+    title: h('h1', {}), price: h('p', { class: 'price num' }), limit: h('span', { class: 'badge' }), limits: dropLimits(), needs: h('span', { class: 'badge blue wrap', id: 'needs' }), lots: lotChooser(chooseLot), left: h('p', { id: 'left', class: 'small' }), terms: h('p', { id: 'terms', class: 'small quiet' }),
+    lack: h('p', { class: 'note warn', id: 'lack' }), window: h('p', { id: 'window', class: 'small quiet' }),
     meter: h('span', {}), clockWords: h('span', { class: 'quiet' }), clock: h('strong', { id: 'clock' }), steps: h('ol', { class: 'steps', id: 'steps', 'aria-live': 'polite' }),
     bar: h('progress', { id: 'solving', max: 1, 'aria-label': t('solving-bar') }), stop: h('button', { type: 'button', id: 'stop-solving', on: { click: () => solving.abort() } }, t('stop-solving')),
     who: h('p', { class: 'small quiet', id: 'visitor' }), problem: h('p', { class: 'note bad', role: 'alert', id: 'problem', hidden: true }),
@@ -72,9 +72,9 @@ function page() {
       h('div', { class: 'end' }, choose, language)),
     h('main', {}, parts.problem,
       h('section', { class: 'card product' }, h('div', { class: 'art' }, parts.art),
-        h('div', { class: 'offer' }, h('div', { class: 'row' }, h('span', { class: 'badge bad' }, t('demo-only')), parts.limit, parts.dropLimit, parts.needs), parts.title, parts.price, parts.lots.element,
+        h('div', { class: 'offer' }, h('div', { class: 'row' }, h('span', { class: 'badge bad' }, t('demo-only')), parts.limit, parts.limits.badge, parts.needs), parts.title, parts.price, parts.lots.element,
           h('div', { class: 'stock' }, h('div', { class: 'meter', 'aria-hidden': 'true' }, parts.meter), parts.left),
-          h('div', {}, h('p', { class: 'clock' }, parts.clockWords, parts.clock), parts.window), h('div', { class: 'notes', 'aria-live': 'polite' }, parts.lack, parts.have), parts.line.element, button, parts.terms)),
+          h('div', {}, h('p', { class: 'clock' }, parts.clockWords, parts.clock), parts.window), h('div', { class: 'notes', 'aria-live': 'polite' }, parts.lack, parts.limits.have), parts.line.element, button, parts.terms)),
       h('div', { class: 'panels' },
         h('section', { class: 'card panel' }, h('h2', {}, t('your-order')), h('p', { class: 'quiet' }, t('order-words')), parts.steps, parts.solving, parts.payment.element, h('div', { class: 'spread' }, parts.who, h('div', { class: 'row' }, other, member))),
         parts.orders.element, parts.crowd.element)));
@@ -109,7 +109,7 @@ function draw() {
   parts.orders.update(state);
   parts.crowd.update(state);
   parts.lots.update(state, Date.now() + state.ahead);
-  drawLimits(state);
+  parts.limits.update(state);
   const art = sale?.drop_id ? 'shoe.svg' : 'phone.svg';
   if (parts.art.getAttribute('src') !== art) parts.art.setAttribute('src', art);
   if (!sale) return;
@@ -140,19 +140,6 @@ function drawChoice(sale) {
   const isShown = (kind, id) => id === (kind === 'sale' ? sale?.sale_id : sale?.drop_id);
   show(parts.choose, choices.map(([kind, id]) => h('option', { value: `?${kind}=${encodeURIComponent(id)}`, selected: isShown(kind, id) }, id)));
   parts.choose.hidden = choices.length < 2;
-}
-
-/** The limit over all sizes of the drop, and what of it the visitor has. */
-function drawLimits({ drop, orders }) {
-  const limit = drop?.limit ?? null;
-  parts.dropLimit.hidden = limit === null;
-  say(parts.dropLimit, limit === null ? '' : t('drop-limit', { n: count(limit) }));
-  const stands = (order) => !['EXPIRED', 'CANCELLED'].includes(order.state) && drop.sales.some((one) => one.sale_id === order.sale_id);
-  const mine = limit === null ? [] : orders.filter(stands);
-  const units = mine.reduce((sum, order) => sum + order.quantity, 0);
-  parts.have.hidden = units === 0;
-  const titles = [...new Set(mine.map((order) => order.title))].join(', ');
-  say(parts.have, units === 0 ? '' : t(units < limit ? 'drop-have' : 'drop-have-all', { n: count(limit), units: count(units), titles }));
 }
 
 /** Another size, without loading the page again. */
