@@ -70,6 +70,6 @@ export const dropWords = {
   'move-from': ['From', '移出'],
   'move-to': ['To', '移入'],
   moved: ['{n} unit moved.|{n} units moved.', '已移动 {n} 件。'],
-  'moved-fewer': ['{n} of {asked} units moved: no more were unsold.', '已移动 {n} 件（请求 {asked} 件）：没有更多未售库存。'],
+  'moved-fewer': ['Moved {n} of the {asked} asked for: no more were unsold.', '已移动 {n} 件（请求 {asked} 件）：没有更多未售库存。'],
   'moved-closed': ['The sale that got them is closed: they are not on sale.', '移入的活动已关闭，这些库存不在售。'],
 };
