@@ -146,7 +146,7 @@ function drawChoice(sale) {
 function chooseLot(id) {
   Object.assign(wanted, { sale: id, drop: null });
   history.replaceState(null, '', `?sale=${encodeURIComponent(id)}`);
-  state.sale = state.drop.sales.find((sale) => sale.sale_id === id);
+  Object.assign(state, { sale: state.drop.sales.find((sale) => sale.sale_id === id), line: null, entry: null });
   mostLeft = 1;
   draw();
   read();
