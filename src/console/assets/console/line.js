@@ -112,8 +112,9 @@ export function lineCard(id, said) {
     drawn = next;
     show(title, h('h2', {}, t('line')), h('span', { class: 'badge', id: 'line-kind' }, t(`line-${line.kind}`)), h('span', { class: 'badge blue', id: 'line-state-now', title: line.state }, has(`line-state-${line.state}`) ? t(`line-state-${line.state}`) : line.state));
     show(times, line.closes_at ? [t('line-open-from'), ' ', moment(line.opens_at), ' ', t('line-open-until'), ' ', moment(line.closes_at)] : t('line-no-times'));
-    const waits = draw?.needs_beacon && !draw.beacon;
-    show(acts, waits && line.state === 'SEALED' ? [h('p', { class: 'note warn' }, t('line-awaits-text')), guarded('operate', h('button', { type: 'button', class: 'primary', id: 'draw-line', on: { click: () => drawDialog(id, (done) => { take(done); said(t('line-drawn')); }) } }, t('draw-now')))] : waits ? h('p', { class: 'quiet' }, t('line-will-await')) : '');
+    const waits = Boolean(draw?.needs_beacon && !draw.beacon);
+    acts.hidden = !waits;
+    show(acts, waits && line.state === 'SEALED' ? [h('p', { class: 'note warn' }, t('line-awaits-text')), guarded('operate', h('button', { type: 'button', class: 'primary', id: 'draw-line', on: { click: () => drawDialog(id, (done) => { take(done); said(t('line-drawn')); }) } }, t('draw-now')))] : h('p', { class: 'quiet' }, t('line-will-await')));
     const isOpen = check.firstElementChild?.open;
     show(check, draw && line.kind !== 'waitlist' ? checkCard(id, line) : '');
     if (isOpen && check.firstElementChild) check.firstElementChild.open = true;
