@@ -115,7 +115,7 @@ function draw() {
   if (!sale) return;
   say(parts.title, sale.title);
   say(parts.price, price(sale.price_cents, sale.currency));
-  say(parts.terms, sale.pay_within_s === null ? '' : t('pay-terms', { n: count(sale.pay_within_s) }));
+  say(parts.terms, sale.pay_within_s === null ? '' : t(goesByLine(sale, state.line) ? 'pay-terms-line' : 'pay-terms', { n: count(sale.pay_within_s) }));
   // The limit of the drop says enough where the sale has none.
   parts.limit.hidden = sale.per_user_limit === null && Boolean(state.drop?.limit);
   say(parts.limit, sale.per_user_limit === null ? t('no-limit') : sale.per_user_limit === 1 ? t(sale.limit_by === 'person' ? 'one-a-person' : 'one-each') : t('limit-each', { n: sale.per_user_limit }));
@@ -242,7 +242,7 @@ async function readLine() {
   Object.assign(state, known);
   const requestId = state.entry?.state === 'OFFERED' ? state.entry.request_id ?? null : null;
   if (requestId === null || state.purchase?.requestId === requestId) return;
-  state.purchase = { sale: sale.sale_id, pays: sale.pay_within_s !== null, requestId, step: 'queued' };
+  state.purchase = { sale: sale.sale_id, pays: sale.pay_within_s !== null, requestId, step: 'queued', isOffer: true };
   keep();
   listenFor(requestId);
 }
