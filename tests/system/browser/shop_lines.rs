@@ -63,6 +63,19 @@ async fn the_receipt_is_good(world: &World, browser: &Browser) {
     browser.sees(".receipt [role=status]", "ed").await;
 }
 
+/// For good: it asks first, and the keyboard is on the harmless answer.
+async fn leaves_for_good(browser: &Browser) {
+    browser.click("#leave-line").await;
+    browser.sees("#leave-no", "不退出").await;
+    assert_eq!(focused(browser).await, "leave-no");
+    browser.enter().await;
+    browser.sees_element("#leave-line").await;
+    assert_eq!(focused(browser).await, "leave-line");
+    browser.enter().await;
+    browser.click("#leave-yes").await;
+    browser.sees("#line-status", "您已退出此抽签").await;
+}
+
 #[test]
 fn a_visitor_enters_leaves_enters_again_and_sees_the_rank_that_was_drawn() {
     run_waiting(async {
@@ -109,16 +122,7 @@ fn a_visitor_enters_leaves_enters_again_and_sees_the_rank_that_was_drawn() {
         browser.click("#language").await;
         browser.sees("#line-status", &format!("您的名次为 {rank}")).await;
         browser.sees("#draw-check summary", "如何验证抽签").await;
-        // For good: it asks first, and the keyboard is on the harmless answer.
-        browser.click("#leave-line").await;
-        browser.sees("#leave-no", "不退出").await;
-        assert_eq!(focused(&browser).await, "leave-no");
-        browser.enter().await;
-        browser.sees_element("#leave-line").await;
-        assert_eq!(focused(&browser).await, "leave-line");
-        browser.enter().await;
-        browser.click("#leave-yes").await;
-        browser.sees("#line-status", "您已退出此抽签").await;
+        leaves_for_good(&browser).await;
         assert_eq!(world.entry_of(&sale, &visitor(&browser).await).await.text("state"), "LEFT");
         assert_eq!(browser.flaws().await, Vec::<String>::new());
         assert_eq!(browser.complaints().await, Vec::<String>::new());
