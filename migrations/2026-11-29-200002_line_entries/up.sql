@@ -14,6 +14,5 @@ CREATE TABLE line_entries (
   state_at   DATETIME(3)     NOT NULL COMMENT 'When its state changed last, UTC',
   PRIMARY KEY (sale_id, entry_id),
   UNIQUE KEY uq_line_once (sale_id, limit_key),
-  KEY ix_line_user (sale_id, user_id),
-  KEY ix_line_state (sale_id, state, request_id)
+  KEY ix_line_user (sale_id, user_id)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET = utf8mb4 COLLATE = utf8mb4_bin COMMENT = 'Entries of lines';

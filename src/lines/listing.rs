@@ -3,7 +3,7 @@
 use super::document::DrawDocument;
 use super::rows::{EntryTally, Line, ListedEntry};
 use crate::domain::ids::{EntryId, RequestId, SaleId, UserId};
-use crate::domain::line::EntryState;
+use crate::domain::line::{EntryState, LineKind};
 use crate::http::cursors::last_of_full;
 use crate::http::times::shown_time;
 use serde::Serialize;
@@ -17,13 +17,13 @@ pub(crate) struct LineDocument {
     /// How ranks come about.
     #[schema(example = "raffle")]
     kind: &'static str,
-    /// As in `draw`.
+    /// OPEN, CLOSED (no entry is added any more), SEALED or DRAWN.
     #[schema(example = "DRAWN")]
     state: &'static str,
-    /// From when entries are taken, RFC 3339; null: no time of its own.
+    /// From when entries are taken, RFC 3339; of a raffle.
     #[schema(format = DateTime)]
     opens_at: Option<String>,
-    /// Until when, RFC 3339; null: no time of its own.
+    /// Until when, RFC 3339; of a raffle.
     #[schema(format = DateTime)]
     closes_at: Option<String>,
     entries: EntryCounts,
@@ -31,8 +31,8 @@ pub(crate) struct LineDocument {
     in_hand: u64,
     /// The highest rank that has had an offer; null: none yet.
     offered_to_rank: Option<u32>,
-    /// What everybody may see of it.
-    draw: DrawDocument,
+    /// What everybody may see of the draw of a raffle.
+    draw: Option<DrawDocument>,
 }
 
 /// How many entries are in each state, a few seconds old at most.
@@ -59,16 +59,18 @@ impl LineDocument {
             };
             *of_state = *count;
         }
+        let is_drawn = line.kind == LineKind::Raffle;
+        let time = |unix_ms| is_drawn.then(|| shown_time(unix_ms));
         Self {
             sale_id: line.sale_id.clone(),
             kind: line.kind.code(),
             state: line.state.code(),
-            opens_at: Some(shown_time(line.opens_at_ms)),
-            closes_at: Some(shown_time(line.closes_at_ms)),
+            opens_at: time(line.opens_at_ms),
+            closes_at: time(line.closes_at_ms),
             entries,
             in_hand: tally.in_hand,
             offered_to_rank: tally.offered_to_rank,
-            draw: DrawDocument::of(line),
+            draw: is_drawn.then(|| DrawDocument::of(line)),
         }
     }
 }

@@ -152,7 +152,7 @@ fn a_draw_that_waits_for_a_text_says_so_and_who_is_not_in_it_reads_that() {
         browser.sees("#line-status", "the draw waits for a text from outside").await;
         browser.picture("shop-line-waits").await;
         world.cli(&["line", "draw", "text", "--beacon", "lotto 灯塔"]).exits(0);
-        browser.sees("#line-status", "Your rank is 1: no entry is before you").await;
+        browser.sees("#line-status", "Your rank is 1: you are next").await;
         browser.sees("#draw-beacon", "lotto 灯塔").await;
         assert_eq!(browser.eval("return document.getElementById('draw-check').open").await, true, "it stays open");
         browser.click("#someone-else").await;

@@ -22,7 +22,7 @@ function entryRow(entry) {
   const cell = (key, ...content) => h('td', { 'data-label': t(key) }, content);
   return h('tr', { data: { entry: entry.entry_id, state: entry.state } },
     h('th', { scope: 'row' }, h('code', {}, entry.entry_id)),
-    cell('state', h('span', { class: `badge ${KINDS[entry.state]}` }, t(`entry-${entry.state}`)), ' ', entry.state === 'WAITING' && entry.request_id ? h('span', { class: 'badge warn' }, t('entry-in-hand')) : null),
+    cell('state', h('span', { class: `badge ${KINDS[entry.state]}` }, t(`entry-${entry.state}`)), entry.reason ? h('div', { class: 'quiet small' }, entry.reason) : null, ' ', entry.state === 'WAITING' && entry.request_id ? h('span', { class: 'badge warn' }, t('entry-in-hand')) : null),
     cell('line-rank', h('span', { class: 'num' }, count(entry.rank))),
     cell('buyer', entry.user_id, entry.person ? h('div', { class: 'quiet small' }, t('person-n', { person: entry.person })) : null),
     cell('n-wanted', h('span', { class: 'num' }, count(entry.quantity))),
@@ -116,7 +116,7 @@ export function lineCard(id, said) {
     acts.hidden = !waits;
     show(acts, waits && line.state === 'SEALED' ? [h('p', { class: 'note warn' }, t('line-awaits-text')), guarded('operate', h('button', { type: 'button', class: 'primary', id: 'draw-line', on: { click: () => drawDialog(id, (done) => { take(done); said(t('line-drawn')); }) } }, t('draw-now')))] : h('p', { class: 'quiet' }, t('line-will-await')));
     const isOpen = check.firstElementChild?.open;
-    show(check, draw && line.kind !== 'waitlist' ? checkCard(id, line) : '');
+    show(check, draw ? checkCard(id, line) : '');
     if (isOpen && check.firstElementChild) check.firstElementChild.open = true;
   }
   const read = reading(path(id), take);

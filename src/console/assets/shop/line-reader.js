@@ -6,10 +6,12 @@ import { call } from './buy.js';
 const LINE_MS = 2000;
 const ENTRY_MS = 3000;
 
-/** The line as the list of sales has it and its draw has it. `draw` is what was read for this sale, null when there is none. */
-function merged(listed, draw) {
-  if (!listed && !draw) return null;
-  return { ...listed, ...draw, opens_at: draw?.opens_at ?? listed?.entries_open_at ?? listed?.opens_at ?? null, closes_at: draw?.closes_at ?? listed?.entries_close_at ?? listed?.closes_at ?? null };
+const isList = ({ line }) => (line?.kind ?? line) === 'waitlist';
+
+/** The line of a sale. A raffle is what its draw says, null until that was read; a waiting list takes entries while the sale's units go by it. */
+function lineOf(sale, draw) {
+  if (!isList(sale)) return draw;
+  return { kind: 'waitlist', state: sale.state === 'ENDED' ? 'DONE' : sale.by_line ? 'OPEN' : 'AWAITED' };
 }
 
 /** Whether an entry can change without its buyer: an offer comes, is taken or lapses, or the place in the line moves. */
@@ -36,7 +38,7 @@ export function lineReader() {
   }
 
   async function readLine(sale) {
-    if (sale.line === null || Date.now() < next.line) return;
+    if (sale.line === null || isList(sale) || Date.now() < next.line) return;
     next.line = Date.now() + LINE_MS;
     const answer = await call('GET', `/v1/sales/${encodeURIComponent(sale.sale_id)}/draw`);
     if (of.sale !== sale.sale_id) return;
@@ -69,7 +71,7 @@ export function lineReader() {
     async read(sale, visitor) {
       begin(sale, visitor);
       await readLine(sale);
-      const line = of.sale === sale.sale_id ? merged(sale.line, known.draw) : null;
+      const line = of.sale === sale.sale_id && sale.line !== null ? lineOf(sale, known.draw) : null;
       if (line && visitor) await readEntry(sale, line, visitor);
       return { line, entry: line ? known.entry : null };
     },

@@ -4,7 +4,7 @@ import { call } from './buy.js';
 import { drawCheck } from './draw-check.js';
 import { field, h, say, show } from './dom.js';
 import { countdown } from './orders.js';
-import { count, shortTime, t } from './words.js';
+import { count, has, shortTime, t } from './words.js';
 
 const TRIES = 4;
 const pause = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
@@ -31,7 +31,7 @@ function mostUnits({ per_user_limit: limit }, drop) {
 }
 
 /** The place in the line, in words. */
-const place = (entry, first, others) => (entry.before > 0 ? t(others, { n: count(entry.before), rank: count(entry.rank) }) : t(first));
+const place = (entry, first, others) => t(entry.before > 0 ? others : first, { n: count(entry.before), rank: count(entry.rank) });
 
 /** What is said about the line and the entry. */
 function words(mode, { line, entry, order }, now) {
@@ -42,10 +42,11 @@ function words(mode, { line, entry, order }, now) {
     case 'enter': return t(left ? 'line-enter-again' : 'line-enter', { at: at(line.closes_at) });
     case 'entered': return t('line-entered', { n: count(entry.quantity), at: at(line.closes_at) });
     case 'closed': return t(line.state === 'SEALED' && line.needs_beacon ? 'line-awaits-text' : 'line-closed');
-    case 'ranked': return place(entry, 'line-first', 'line-rank');
+    case 'ranked': return place(entry, 'line-rank-next', 'line-rank');
     case 'shut': return t(left ? 'line-left' : 'line-shut');
     case 'join': return t(left ? 'line-join-again' : 'line-join');
     case 'queued': return typeof entry.before === 'number' ? place(entry, 'line-next', 'line-before') : t('line-waits');
+    case 'lapsed': return has(`lapsed-${entry.reason}`) ? t(`lapsed-${entry.reason}`) : t('line-lapsed');
     case 'offered': return order?.state === 'UNPAID' ? t('line-pay', { n: count(entry.quantity), at: at(order.pay_by) }) : t('line-offered', { n: count(entry.quantity) });
     default: return t(`line-${mode}`);
   }
@@ -64,7 +65,9 @@ async function enter(sale, token, quantity) {
   let answer;
   for (let n = 1; n <= TRIES; n += 1) {
     answer = await call('POST', path(sale), { token, body: { quantity } });
-    if (![0, 429, 503].includes(answer.status) || answer.body.code === 'LINE_FULL') break;
+    // The door of a waiting list opens a moment before its entries are taken.
+    const isSoon = [0, 429, 503].includes(answer.status) || answer.body.code === 'LINE_AWAITED';
+    if (!isSoon || answer.body.code === 'LINE_FULL') break;
     if (n < TRIES) await pause(Math.min(answer.waitMs, 3000));
   }
   if (answer.status === 409 && answer.body.entry_id) return call('GET', `${path(sale)}/mine`, { token });

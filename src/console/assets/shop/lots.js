@@ -16,7 +16,7 @@ function standing(sale, now) {
   const [starts, release] = [Date.parse(sale.starts_at), nextRelease(sale)];
   if (sale.state === 'NOT_STARTED') return now < starts ? t('lot-starts', { clock: countdown(starts - now) }) : t('buy-loading');
   if (release !== null) return t('lot-more', { at: shortTime(release, now) });
-  if (sale.by_line) return t(sale.line?.kind === 'waitlist' ? 'lot-waitlist' : 'lot-raffle');
+  if (sale.by_line) return t((sale.line?.kind ?? sale.line) === 'waitlist' ? 'lot-waitlist' : 'lot-raffle');
   if (sale.state !== 'READY') return t(WORDS[sale.state] ?? 'buy-loading');
   return sale.remaining === null ? t('left-unknown') : t('left', { n: count(sale.remaining) });
 }
