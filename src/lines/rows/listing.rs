@@ -110,7 +110,7 @@ impl LineRows {
         rows.into_iter().map(read).collect()
     }
 
-    /// Counts the entries of a line: a walk over an index, a second or so for some millions.
+    /// Counts the entries of a line: a walk over all of them, some seconds for some millions.
     pub(crate) async fn tally(&self, sale: &SaleId) -> Result<EntryTally, DbError> {
         let key = sale.as_str().as_bytes();
         let by_state = "SELECT state, COUNT(*) AS entries, COUNT(request_id) AS with_request FROM line_entries \
