@@ -14,42 +14,20 @@ use crate::http::openapi::problem_responses;
 use crate::http::problem::{Kind, Problem};
 use crate::lines::forms::{DrawForm, EntriesForm};
 use crate::lines::listing::{EntriesPage, LineDocument};
-use crate::lines::rows::{BeaconGiven, EntryTally, Line, LineRows};
+use crate::lines::rows::{BeaconGiven, Line, LineRows};
 use crate::store::mysql::DbError;
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE};
 use actix_web::{HttpResponse, web};
 use bytes::Bytes;
 use futures::stream;
-use moka::future::Cache;
 use std::fmt::Write;
-use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
-
-/// Counts are at most this old: counting walks all entries of a line.
-const TALLY_TTL: Duration = Duration::from_secs(2);
-/// Lines whose counts are remembered.
-const LINES_MAX: u64 = 1_000;
 
 type DrawBody = ActBody<DrawForm>;
 
 problem_responses! {
     /// Of calls that read a page of entries.
     EntriesProblems: 400, 401, 404, 422, 429, 500, 503;
-}
-
-/// The counts of lines, each read by one caller at a time.
-pub(super) struct Tallies(Cache<SaleId, Arc<EntryTally>>);
-
-impl Tallies {
-    pub(super) fn new() -> Self {
-        Self(Cache::builder().max_capacity(LINES_MAX).time_to_live(TALLY_TTL).build())
-    }
-
-    async fn of(&self, rows: &LineRows, sale: &SaleId) -> Result<Arc<EntryTally>, Problem> {
-        let read = async { rows.tally(sale).await.map(Arc::new) };
-        self.0.try_get_with(sale.clone(), read).await.map_err(|error: Arc<DbError>| Problem::from((*error).clone()))
-    }
 }
 
 /// The line of a sale.

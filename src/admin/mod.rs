@@ -37,6 +37,7 @@ mod server;
 mod server_probes;
 mod sign_in;
 mod state;
+mod tallies;
 mod units;
 mod webhooks;
 

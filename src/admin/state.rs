@@ -1,9 +1,9 @@
 //! What the handlers of the admin API share.
 
 use super::cached::Cached;
-use super::lines::Tallies;
 use super::readiness::Readiness;
 use super::sign_in::SignIn;
+use super::tallies::Tallies;
 use crate::buyers::forget::BuyerForget;
 use crate::config::{Passes, Settings, Webhook};
 use crate::domain::ids::{DropId, SaleId};

@@ -121,7 +121,7 @@ export function saleView(id) {
     show(shards, shardTable(look));
     show(grants, look.grants.map((grant) => h('li', { class: 'mono' }, grant)));
     show(plan, timetable(next, releases.map((release) => release.given)));
-    if (look.line && !line) {
+    if (next.line && !line) {
       line = lineCard(id, toast);
       lineAt.hidden = false;
       show(lineAt, line.element);
