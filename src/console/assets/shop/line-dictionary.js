@@ -23,7 +23,7 @@ export const lineWords = {
   'line-next': ['You are on the waiting list, and you are next.', '您已在候补名单中，下一个就是您。'],
   'line-before': ['You are on the waiting list: at most {n} entry is before you.|You are on the waiting list: at most {n} entries are before you.', '您已在候补名单中，前面至多有 {n} 个登记。'],
   'line-offered': ['{n} unit is set aside for you; your order is being written.|{n} units are set aside for you; your order is being written.', '已为您预留 {n} 件，正在写入订单。'],
-  'line-pay': ['{n} unit is set aside for you. Pay until {at}, or it goes to the next one in the line.|{n} units are set aside for you. Pay until {at}, or they go to the next one in the line.', '已为您预留 {n} 件。请在 {at} 前付款，逾期将分配给下一位。'],
+  'line-pay': ['{n} unit is set aside for you. Pay until {at}, or it goes to another buyer.|{n} units are set aside for you. Pay until {at}, or they go to other buyers.', '已为您预留 {n} 件。请在 {at} 前付款，逾期将分配给其他买家。'],
   'pay-terms-line': ['To be paid within {n} second; what is not paid goes to the next one in the line.|To be paid within {n} seconds; what is not paid goes to the next one in the line.', '请在 {n} 秒内付款；逾期未付的库存分配给下一位。'],
   'line-taken': ['It is yours.', '商品归您所有。'],
   'line-lapsed': ['Your entry has lapsed: its offer was not taken in time, or it could get none.', '您的登记已失效：未及时付款，或无法获得分配。'],
