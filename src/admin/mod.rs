@@ -16,6 +16,7 @@ mod failed_requests;
 mod flows;
 mod forget;
 mod json_api;
+mod lines;
 mod minutes;
 mod openapi;
 mod order_export;
@@ -36,6 +37,7 @@ mod server;
 mod server_probes;
 mod sign_in;
 mod state;
+mod tallies;
 mod units;
 mod webhooks;
 

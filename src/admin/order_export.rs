@@ -61,7 +61,7 @@ pub(super) async fn export(_call: ViewCall, admin: web::Data<Admin>, query: web:
         .streaming(body(received)))
 }
 
-fn too_many() -> Problem {
+pub(super) fn too_many() -> Problem {
     let english = format!("{EXPORTS_MAX} exports are under way in this process; wait for one of them");
     let problem = Kind::RateLimited.because_both(english, format!("本进程已有 {EXPORTS_MAX} 个导出在进行，请稍候"));
     problem.retry_within_s(RETRY_LATER_S)

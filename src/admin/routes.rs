@@ -6,8 +6,8 @@
 
 use super::calls::{CallFirst, Needed};
 use super::{
-    acts, audits, blocks, dlq, drops, failed_requests, forget, order_export, order_steps, orders, passes, pipeline,
-    process, refunds, sale_changes, sale_creation, sales, units, webhooks,
+    acts, audits, blocks, dlq, drops, failed_requests, forget, lines, order_export, order_steps, orders, passes,
+    pipeline, process, refunds, sale_changes, sale_creation, sales, units, webhooks,
 };
 use crate::http::language::Language;
 use crate::http::problem::Kind;
@@ -70,6 +70,10 @@ pub(super) fn table() -> Vec<(&'static str, Vec<JudgedRoute>)> {
         ("/sales/{sale_id}/rebuild", vec![post(sales::rebuild)]),
         ("/sales/{sale_id}/close", vec![post(sales::close)]),
         ("/sales/{sale_id}/audit", vec![get(audits::audit)]),
+        ("/sales/{sale_id}/line", vec![get(lines::show)]),
+        ("/sales/{sale_id}/line/entries", vec![get(lines::entries)]),
+        ("/sales/{sale_id}/line/list", vec![get(lines::list)]),
+        ("/sales/{sale_id}/line/draw", vec![post(lines::draw)]),
         ("/drops", vec![get(drops::list), post(drops::create)]),
         ("/drops/{drop_id}", vec![get(drops::show)]),
         ("/drops/{drop_id}/edit", vec![post(drops::edit)]),

@@ -3,6 +3,7 @@
 use super::cached::Cached;
 use super::readiness::Readiness;
 use super::sign_in::SignIn;
+use super::tallies::Tallies;
 use crate::buyers::forget::BuyerForget;
 use crate::config::{Passes, Settings, Webhook};
 use crate::domain::ids::{DropId, SaleId};
@@ -53,6 +54,7 @@ pub struct Admin {
     pub(super) snapshot: Cached<Value>,
     pub(super) queues: Cached<Result<Vec<QueueDepth>, String>>,
     pub(super) parked: Cached<DlqListing>,
+    pub(super) tallies: Tallies,
     /// Held while a replay or give-up is under way.
     pub(super) acting: Arc<Mutex<()>>,
     /// Held while all dead deliveries of webhooks are replayed.
@@ -86,6 +88,7 @@ impl Admin {
             snapshot: Cached::new(SNAPSHOT_MS),
             queues: Cached::new(QUEUES_MS),
             parked: Cached::new(PARKED_MS),
+            tallies: Tallies::new(),
             acting: Arc::default(),
             replaying: Mutex::default(),
             auditing: Mutex::default(),

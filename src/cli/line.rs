@@ -8,6 +8,8 @@ use crate::domain::ids::{EntryId, SaleId};
 use crate::domain::line::BEACON_CHARS_MAX;
 use crate::http::times::shown_time;
 use crate::lines::document::DrawDocument;
+use crate::lines::forms::EntriesForm;
+use crate::lines::listing::EntriesPage;
 use crate::lines::rows::{BeaconGiven, Line};
 use crate::lines::verify::{read_list, verify};
 use crate::p1_entry::lines::Receipts;
@@ -26,6 +28,14 @@ pub(super) enum LineCommand {
     /// Show the line of a sale: its state, its entries, and what is public of its draw
     Show {
         sale: SaleId,
+        #[arg(long)]
+        json: bool,
+    },
+    /// List the entries of a sale's line with their buyers, in the order of their ids
+    Entries {
+        sale: SaleId,
+        #[command(flatten)]
+        form: EntriesForm,
         #[arg(long)]
         json: bool,
     },
@@ -77,6 +87,13 @@ pub(super) async fn run(layers: &Layers, data_dir: &Path, command: LineCommand) 
             show(&line, json);
             Ok(0)
         }
+        LineCommand::Entries { sale, form, json } => {
+            let query = form.query()?;
+            let rows = Servers::new(&context::settings(layers, data_dir)?)?.rows.lines;
+            rows.line(&sale).await?.ok_or_else(|| Failure::Failed(format!("sale {sale} has no line")))?;
+            list(&EntriesPage::of(rows.entries(&sale, query).await?, query.limit), json);
+            Ok(0)
+        }
         LineCommand::Draw { sale, beacon } => {
             if beacon.trim().is_empty() || beacon.chars().count() > BEACON_CHARS_MAX {
                 return Err(Failure::Usage(format!("--beacon: expected 1 to {BEACON_CHARS_MAX} characters")));
@@ -118,6 +135,31 @@ fn drawn(sale: &SaleId, given: BeaconGiven) -> Result<String, Failure> {
         }
         BeaconGiven::NoLine => refused(format!("sale {sale} has no line")),
     }
+}
+
+fn list(page: &EntriesPage, json: bool) {
+    if json {
+        return output::json(page);
+    }
+    if page.entries.is_empty() {
+        return output::line("no entry");
+    }
+    let text = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
+    output::table(
+        ["entry", "buyer", "units", "state", "rank", "request", "entered"],
+        page.entries.iter().map(|entry| {
+            [
+                entry.entry_id.to_string(),
+                entry.user_id.as_str().to_owned(),
+                entry.quantity.to_string(),
+                entry.state.to_owned(),
+                text(entry.rank.map(|rank| rank.to_string())),
+                text(entry.request_id.map(|id| id.to_string())),
+                entry.entered_at.clone(),
+            ]
+        }),
+    );
+    output::more("after", page.next);
 }
 
 fn show(line: &Line, json: bool) {

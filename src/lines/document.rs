@@ -13,7 +13,8 @@ pub(crate) struct DrawDocument {
     /// How ranks come about.
     #[schema(example = "raffle")]
     pub(crate) kind: String,
-    /// OPEN, CLOSED (no entry is added any more), SEALED (the list is settled, its digest and the seed are public) or DRAWN.
+    /// OPEN, CLOSED (no entry is added any more), SEALED (the list is settled, its digest and the seed are public), DRAWN, or DONE (no offer
+    /// is made any more).
     #[schema(example = "DRAWN")]
     pub(crate) state: String,
     /// From when entries are taken, RFC 3339.

@@ -5,6 +5,8 @@
 //! that it finds: a crash leaves a line that is closed, not sealed, or sealed, not drawn, and the next step goes on with the same list.
 
 pub(crate) mod document;
+pub(crate) mod forms;
 pub(crate) mod list;
+pub(crate) mod listing;
 pub mod rows;
 pub(crate) mod verify;

@@ -19,6 +19,7 @@ mod forget;
 mod forget_persons;
 mod forget_refused;
 mod forget_searched;
+mod lines;
 mod metrics;
 mod operator_acts;
 mod output;

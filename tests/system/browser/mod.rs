@@ -3,6 +3,7 @@
 mod buyers;
 mod challenge;
 mod console;
+mod console_lines;
 mod console_orders;
 mod console_sales;
 mod cors;
@@ -11,4 +12,6 @@ mod drops;
 mod payments;
 mod shop;
 mod shop_drops;
+mod shop_line_offers;
+mod shop_lines;
 mod webhooks;

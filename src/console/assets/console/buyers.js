@@ -5,8 +5,8 @@ import { confirm, toast } from './dialog.js';
 import { field, h, say, show } from './dom.js';
 import { typedFacts } from './facts.js';
 import { faults, faultyField } from './faults.js';
+import { number, rfc3339, text } from './inputs.js';
 import { guarded } from './roles.js';
-import { number, rfc3339, text } from './sale-forms.js';
 import { t, time, timeZone } from './words.js';
 
 const PAGE = 100;

@@ -2,6 +2,7 @@
 
 import { buyerWords } from './buyer-dictionary.js';
 import { dropWords } from './drop-dictionary.js';
+import { lineWords } from './line-dictionary.js';
 import { orderWords } from './order-dictionary.js';
 import { saleWords } from './sale-dictionary.js';
 import { states } from './states.js';
@@ -14,6 +15,7 @@ export const dictionary = {
   ...saleWords,
   ...dropWords,
   ...buyerWords,
+  ...lineWords,
   // frame
   title: ['seckill console', '秒杀控制台'],
   console: ['console', '控制台'],

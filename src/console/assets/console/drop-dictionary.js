@@ -21,7 +21,7 @@ export const dropWords = {
   'sale-n': ['Sale {n}', '活动 {n}'],
   remove: ['Remove', '移除'],
   'remove-sale': ['Remove sale {n}', '移除活动 {n}'],
-  'lot-members': ['Who may buy, releases, what is left', '购买资格、分批放量、剩余库存'],
+  'lot-members': ['Who may buy, line, releases, what is left', '购买资格、抽签、分批放量、剩余库存'],
   'lot-terms': ['Limit of its own, payment, doors', '单独限购、付款、入口'],
   needs: ['Needs', '购买资格'],
   'needs-hint': ['Facts of the buyer, any one value of each, e.g. tier: gold, platinum; region: eu. Empty: every buyer.', '买家的事实，每项满足其一，例如 tier: gold, platinum; region: eu；留空：不限。'],
@@ -70,6 +70,6 @@ export const dropWords = {
   'move-from': ['From', '移出'],
   'move-to': ['To', '移入'],
   moved: ['{n} unit moved.|{n} units moved.', '已移动 {n} 件。'],
-  'moved-fewer': ['{n} of {asked} units moved: no more were unsold.', '已移动 {n} 件（请求 {asked} 件）：没有更多未售库存。'],
+  'moved-fewer': ['Moved {n} of the {asked} asked for: no more were unsold.', '已移动 {n} 件（请求 {asked} 件）：没有更多未售库存。'],
   'moved-closed': ['The sale that got them is closed: they are not on sale.', '移入的活动已关闭，这些库存不在售。'],
 };

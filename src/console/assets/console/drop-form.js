@@ -4,8 +4,9 @@ import { post, serverNow } from './api.js';
 import { toast } from './dialog.js';
 import { check, field, h } from './dom.js';
 import { faults, faultyField, opensWhatIsWrong } from './faults.js';
+import { idInput, number, numberOrNull, text } from './inputs.js';
 import { lotForm } from './lot-form.js';
-import { faultyControl, idInput, number, numberOrNull, text } from './sale-forms.js';
+import { faultyControl } from './sale-forms.js';
 import { t } from './words.js';
 
 const SALES_MAX = 64;

@@ -20,6 +20,11 @@ export function reading(path, take) {
   let timer = 0;
   let turn = 0;
   async function load() {
+    // A hidden tab reads nothing.
+    if (document.hidden && turn > 0) {
+      timer = setTimeout(load, EVERY_MS);
+      return;
+    }
     turn += 1;
     const mine = turn;
     try {

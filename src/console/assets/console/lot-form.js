@@ -2,7 +2,9 @@
 
 import { typedFacts } from './facts.js';
 import { check, field, h, show } from './dom.js';
-import { idInput, moment, number, rfc3339, termInputs, text, zoneHint } from './sale-forms.js';
+import { idInput, moment, number, rfc3339, text, zoneHint } from './inputs.js';
+import { lineInputs } from './line-form.js';
+import { termInputs } from './sale-forms.js';
 import { t } from './words.js';
 
 const DAY_MS = 86_400_000;
@@ -57,6 +59,7 @@ export function lotForm({ n, before, now, remove }) {
   const facts = text({ required: false, maxlength: 400, value: before?.facts ?? '', autocomplete: 'off', spellcheck: 'false' });
   const pass = check(`${prefix}-pass`, t('needs-pass'), before?.needs?.pass === true);
   const rollover = h('select', { class: 'wide' });
+  const line = lineInputs(prefix);
   const releases = releaseRows(prefix, () => unixMs(starts, now));
   const away = h('button', { type: 'button', class: 'plain', id: `${prefix}-remove`, 'aria-label': t('remove-sale', { n }), on: { click: remove } }, t('remove'));
   const legend = h('h3', {}, t('sale-n', { n }));
@@ -72,8 +75,8 @@ export function lotForm({ n, before, now, remove }) {
       field(`${prefix}-starts`, t('starts'), starts, zoneHint()), field(`${prefix}-ends`, t('ends'), ends, zoneHint()), field(`${prefix}-id`, t('sale-id'), id, t('sale-id-hint')), product),
     h('details', {}, h('summary', {}, t('lot-members')),
       h('div', { class: 'form' },
-        h('div', { class: 'grid' }, field(`${prefix}-needs`, t('needs'), facts, t('needs-hint')), field(`${prefix}-rollover`, t('rollover'), rollover, t('rollover-hint'))),
-        h('div', { class: 'row' }, pass.element), releases.element)),
+        h('div', { class: 'grid' }, field(`${prefix}-needs`, t('needs'), facts, t('needs-hint')), field(`${prefix}-rollover`, t('rollover'), rollover, t('rollover-hint')), line.fields),
+        h('div', { class: 'row' }, pass.element, line.check), releases.element)),
     h('details', {}, h('summary', {}, t('lot-terms')), h('div', { class: 'form' }, h('div', { class: 'grid' }, limit, terms.payment), h('div', { class: 'row' }, terms.checks))));
   return {
     prefix, element, id, title: terms.title, remove: away,
@@ -88,7 +91,7 @@ export function lotForm({ n, before, now, remove }) {
     /** The sale as the API takes it; `idOf(prefix)` is the id of another sale. Throws a sentence about needs that cannot be read. */
     value(idOf) {
       return {
-        sale_id: id.value, ...terms.value(), stock: Number(stock.value), starts_at: rfc3339(starts), ends_at: rfc3339(ends), needs: needs(), releases: releases.value(),
+        sale_id: id.value, ...terms.value(), ...line.value(), stock: Number(stock.value), starts_at: rfc3339(starts), ends_at: rfc3339(ends), needs: needs(), releases: releases.value(),
         rollover_to: rollover.value ? idOf(rollover.value) : null,
       };
     },

@@ -4,6 +4,7 @@ import { file, get } from './api.js';
 import { field, h, say, show } from './dom.js';
 import { reasonWords, refundDialog, stateBadge } from './order.js';
 import { guarded } from './roles.js';
+import { saveButton } from './save.js';
 import { count, price, t, time, timeZone } from './words.js';
 
 const PAGE = 50;
@@ -26,25 +27,7 @@ function row(order) {
 }
 
 /** Saves all orders that the filter finds, a line of JSON each. */
-function exportButton(query) {
-  const problem = h('span', { class: 'note bad', role: 'alert', id: 'export-problem', hidden: true });
-  const button = h('button', { type: 'button', id: 'export-orders' }, t('export-orders'));
-  button.addEventListener('click', async () => {
-    button.disabled = true;
-    problem.hidden = true;
-    try {
-      const address = URL.createObjectURL(await file(`/orders/export?${query()}`, EXPORT_TIMEOUT_MS));
-      h('a', { href: address, download: 'orders.ndjson' }).click();
-      // The browser has begun to save it by then.
-      setTimeout(() => URL.revokeObjectURL(address), 60_000);
-    } catch (error) {
-      say(problem, error.message);
-      problem.hidden = false;
-    }
-    button.disabled = false;
-  });
-  return [button, problem];
-}
+const exportButton = (query) => saveButton({ id: 'export-orders', words: 'export-orders', name: 'orders.ndjson', blob: () => file(`/orders/export?${query()}`, EXPORT_TIMEOUT_MS) });
 
 function finder(filter, find) {
   const text = (value, props) => h('input', { type: 'text', autocomplete: 'off', spellcheck: 'false', value, ...props });

@@ -4,29 +4,19 @@ import { post, serverNow } from './api.js';
 import { confirm, toast } from './dialog.js';
 import { check, field, h } from './dom.js';
 import { faults, faultyField } from './faults.js';
-import { digits, t, timeZone } from './words.js';
+import { idInput, local, moment, number, numberOrNull, rfc3339, text, zoneHint } from './inputs.js';
+import { lineInputs } from './line-form.js';
+import { digits, t } from './words.js';
 
 const DAY_MS = 86_400_000;
 
-/** Local date and time for an input, to the second. */
-export function local(date) {
-  return new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
-}
-
-export const text = (props) => h('input', { type: 'text', required: true, ...props });
-export const number = (props) => h('input', { type: 'number', step: 1, inputmode: 'numeric', ...props });
-export const moment = (unixMs) => h('input', { type: 'datetime-local', step: 1, required: true, value: local(new Date(unixMs)) });
-export const idInput = () => text({ maxlength: 64, pattern: '[A-Za-z0-9_\\-]{1,64}', autocomplete: 'off', spellcheck: 'false' });
 const path = (id, act) => `/sales/${encodeURIComponent(id)}/${act}`;
-export const zoneHint = () => t('time-zone', { zone: timeZone() });
-export const rfc3339 = (input) => new Date(input.value).toISOString();
-export const numberOrNull = (input) => (input.value === '' ? null : Number(input.value));
 
 /** Which control of a sale's form has a field of the API: the end of its id. */
 const CONTROLS = {
   id: 'id', sale_id: 'id', product: 'product', product_id: 'product', title: 'title', stock: 'stock', limit: 'limit', price_cents: 'price', currency: 'currency',
   starts_at: 'starts', ends_at: 'ends', pay_within_s: 'pay-within', pay_grace_s: 'pay-grace', limit_returns: 'returns', token_required: 'token', waiting_room: 'room',
-  hidden: 'hidden', warm: 'warm', needs: 'needs', releases: 'releases', rollover_to: 'rollover',
+  hidden: 'hidden', warm: 'warm', line: 'line', line_closes_at: 'line-closes', line_beacon: 'line-beacon', needs: 'needs', releases: 'releases', rollover_to: 'rollover',
 };
 
 /** The id of the control that a refusal is about, in the form of a sale whose ids begin with `prefix`. */
@@ -90,7 +80,7 @@ export function termInputs(prefix, sale) {
 export function createForm(created) {
   const now = serverNow();
   const [id, stock, starts, ends] = [idInput(), number({ required: true, min: 0, max: 1_000_000_000, value: 100 }), moment(now), moment(now + DAY_MS)];
-  const terms = termInputs('new');
+  const [terms, line] = [termInputs('new'), lineInputs('new')];
   const hidden = check('new-hidden', t('hidden-at-first'), false);
   const warm = check('new-warm', t('warm-at-once'), false);
   const byPerson = check('new-by-person', t('by-person'), false);
@@ -100,14 +90,14 @@ export function createForm(created) {
     h('h2', {}, t('new-sale')),
     h('div', { class: 'grid' },
       field('new-id', t('sale-id'), id, t('sale-id-hint')), field('new-stock', t('stock'), stock), field('new-starts', t('starts'), starts, zoneHint()), field('new-ends', t('ends'), ends, zoneHint()),
-      terms.fields, terms.payment),
-    h('div', { class: 'row' }, byPerson.element, terms.checks, hidden.element, warm.element), problem, h('div', { class: 'row' }, go));
+      terms.fields, terms.payment, line.fields),
+    h('div', { class: 'row' }, line.check, byPerson.element, terms.checks, hidden.element, warm.element), problem, h('div', { class: 'row' }, go));
   const wrong = faults(form, problem, (refusal) => faultyControl('new', refusal));
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
     go.disabled = true;
     wrong.clear();
-    const body = { id: id.value, stock: Number(stock.value), starts_at: rfc3339(starts), ends_at: rfc3339(ends), ...terms.value(), limit_by: byPerson.box.checked ? 'person' : 'account', hidden: hidden.box.checked, warm: warm.box.checked };
+    const body = { id: id.value, stock: Number(stock.value), starts_at: rfc3339(starts), ends_at: rfc3339(ends), ...terms.value(), ...line.value(), limit_by: byPerson.box.checked ? 'person' : 'account', hidden: hidden.box.checked, warm: warm.box.checked };
     try {
       await post('/sales', body);
       toast(t('created', { sale: body.id }));

@@ -4,6 +4,7 @@ import { get, post, serverNow } from './api.js';
 import { chart } from './chart.js';
 import { confirm, confirmByName, toast } from './dialog.js';
 import { h, say, show } from './dom.js';
+import { lineCard } from './line.js';
 import { needed } from './needs.js';
 import { guarded } from './roles.js';
 import { cloneSale, editSale, rescheduleSale } from './sale-forms.js';
@@ -102,6 +103,8 @@ export function saleView(id) {
   const shards = h('div', {});
   const grants = h('ul', { class: 'plain-list' });
   const plan = h('div', { id: 'sale-timetable' });
+  const lineAt = h('div', { class: 'stackable', hidden: true });
+  let line = null;
   const curve = chart({ title: t('chart-sale'), wide: true, spanMs: SPAN_MS, lines: [{ key: 'admitted', name: t('admitted') }, { key: 'landed', name: t('landed') }, { key: 'failed', name: t('failed') }] });
   const payment = paymentCard(id);
   const badge = h('span', { id: 'sale-status' });
@@ -118,6 +121,11 @@ export function saleView(id) {
     show(shards, shardTable(look));
     show(grants, look.grants.map((grant) => h('li', { class: 'mono' }, grant)));
     show(plan, timetable(next, releases.map((release) => release.given)));
+    if (next.line && !line) {
+      line = lineCard(id, toast);
+      lineAt.hidden = false;
+      show(lineAt, line.element);
+    }
     draw();
     if (!said) return;
     toast(said);
@@ -155,9 +163,12 @@ export function saleView(id) {
   return {
     title: id,
     element: h('div', { class: 'view' }, h('p', {}, h('a', { href: '#/sales' }, `← ${t('sales')}`)), head, problem, actions,
-      h('section', { class: 'card pad stackable' }, h('h2', {}, t('burn-down')), bar, numbers), curve.element, payment.element, sheet.element,
+      h('section', { class: 'card pad stackable' }, h('h2', {}, t('burn-down')), bar, numbers), curve.element, lineAt, payment.element, sheet.element,
       h('div', { class: 'halves' }, h('section', { class: 'card pad' }, h('h2', {}, t('shards')), shards), h('section', { class: 'card pad stackable' }, h('h2', {}, t('grants')), grants, h('h2', {}, t('timetable')), plan))),
-    close: () => clearInterval(timer),
+    close() {
+      clearInterval(timer);
+      line?.close();
+    },
     update(state) {
       latest = state;
       if (look) draw();

@@ -16,6 +16,7 @@ function standing(sale, now) {
   const [starts, release] = [Date.parse(sale.starts_at), nextRelease(sale)];
   if (sale.state === 'NOT_STARTED') return now < starts ? t('lot-starts', { clock: countdown(starts - now) }) : t('buy-loading');
   if (release !== null) return t('lot-more', { at: shortTime(release, now) });
+  if (sale.by_line) return t((sale.line?.kind ?? sale.line) === 'waitlist' ? 'lot-waitlist' : 'lot-raffle');
   if (sale.state !== 'READY') return t(WORDS[sale.state] ?? 'buy-loading');
   return sale.remaining === null ? t('left-unknown') : t('left', { n: count(sale.remaining) });
 }
@@ -77,4 +78,24 @@ export function lotChooser(choose) {
 /** The sale of a drop that is shown first: one that sells and needs nothing that `facts` lack, else one that sells, else the first. */
 export function firstLot(sales, fits) {
   return sales.find((sale) => sale.state === 'READY' && fits(sale)) ?? sales.find((sale) => sale.state === 'READY') ?? sales[0] ?? null;
+}
+
+/** The limit over all sizes of the drop, and what of it the visitor has. */
+export function dropLimits() {
+  const [badge, have] = [h('span', { class: 'badge', id: 'drop-limit' }), h('p', { class: 'note warn', id: 'drop-have' })];
+  return {
+    badge,
+    have,
+    update({ drop, orders }) {
+      const limit = drop?.limit ?? null;
+      badge.hidden = limit === null;
+      say(badge, limit === null ? '' : t('drop-limit', { n: count(limit) }));
+      const stands = (order) => !['EXPIRED', 'CANCELLED'].includes(order.state) && drop.sales.some((one) => one.sale_id === order.sale_id);
+      const mine = limit === null ? [] : orders.filter(stands);
+      const units = mine.reduce((sum, order) => sum + order.quantity, 0);
+      have.hidden = units === 0;
+      const titles = [...new Set(mine.map((order) => order.title))].join(', ');
+      say(have, units === 0 ? '' : t(units < limit ? 'drop-have' : 'drop-have-all', { n: count(limit), units: count(units), titles }));
+    },
+  };
 }

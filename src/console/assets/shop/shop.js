@@ -5,7 +5,10 @@ import { buy, call, follow } from './buy.js';
 import { crowdPanel } from './crowd.js';
 import { dictionary } from './dictionary.js';
 import { h, say, show } from './dom.js';
-import { firstLot, lotChooser, nextRelease } from './lots.js';
+import { goesByLine, lineBox } from './line.js';
+import { lineWords } from './line-dictionary.js';
+import { lineReader } from './line-reader.js';
+import { dropLimits, firstLot, lotChooser, nextRelease } from './lots.js';
 import { lacking, needed } from './needs.js';
 import { countdown, orderList, paymentBox } from './orders.js';
 import { steps } from './steps.js';
@@ -17,11 +20,12 @@ const app = document.getElementById('app');
 const asked = new URLSearchParams(location.search);
 /** The sale or the drop that the address names; a person may choose another size. */
 const wanted = { sale: asked.get('sale'), drop: asked.get('drop') };
-/** What this page knows; `purchase` is {sale, pays, requestId, step, detail, reason, began, tookMs}, `order` what became of it. */
-const state = { sales: [], sale: null, drop: null, orders: [], order: null, ahead: 0, crowd: { running: false, number: 0, progress: {} }, visitor: null, purchase: null, problem: null };
+/** What this page knows; `line` and `entry` are the sale's line and the visitor's entry in it, `purchase` is {sale, pays, requestId, step, detail, reason, began, tookMs}, `order` what became of it. */
+const state = { sales: [], sale: null, drop: null, line: null, entry: null, orders: [], order: null, ahead: 0, crowd: { running: false, number: 0, progress: {} }, visitor: null, purchase: null, problem: null };
 let parts = null;
 let timer = 0;
 let solving = new AbortController();
+const lines = lineReader();
 let askedOrders = 0;
 
 function kept() {
@@ -37,7 +41,7 @@ async function visit(member = false) {
   solving.abort();
   const answer = await call('POST', '/shop/v1/visitors', { body: { member } });
   if (answer.status !== 200) throw new Error(answer.body.title ?? String(answer.status));
-  Object.assign(state, { visitor: answer.body, purchase: null, orders: [], order: null });
+  Object.assign(state, { visitor: answer.body, purchase: null, orders: [], order: null, entry: null });
   keep();
 }
 
@@ -53,12 +57,12 @@ function page() {
   choose.addEventListener('change', () => { location.search = choose.value; });
   parts = {
     button, member, choose, art: h('img', { alt: '', width: 360, height: 360 }),
-    title: h('h1', {}), price: h('p', { class: 'price num' }), limit: h('span', { class: 'badge' }), dropLimit: h('span', { class: 'badge', id: 'drop-limit' }), needs: h('span', { class: 'badge blue wrap', id: 'needs' }), lots: lotChooser(chooseLot), left: h('p', { id: 'left', class: 'small' }), terms: h('p', { id: 'terms', class: 'small quiet' }),
-    have: h('p', { class: 'note warn', id: 'drop-have' }), lack: h('p', { class: 'note warn', id: 'lack' }), window: h('p', { id: 'window', class: 'small quiet' }),
+    title: h('h1', {}), price: h('p', { class: 'price num' }), limit: h('span', { class: 'badge' }), limits: dropLimits(), needs: h('span', { class: 'badge blue wrap', id: 'needs' }), lots: lotChooser(chooseLot), left: h('p', { id: 'left', class: 'small' }), terms: h('p', { id: 'terms', class: 'small quiet' }),
+    lack: h('p', { class: 'note warn', id: 'lack' }), window: h('p', { id: 'window', class: 'small quiet' }),
     meter: h('span', {}), clockWords: h('span', { class: 'quiet' }), clock: h('strong', { id: 'clock' }), steps: h('ol', { class: 'steps', id: 'steps', 'aria-live': 'polite' }),
     bar: h('progress', { id: 'solving', max: 1, 'aria-label': t('solving-bar') }), stop: h('button', { type: 'button', id: 'stop-solving', on: { click: () => solving.abort() } }, t('stop-solving')),
     who: h('p', { class: 'small quiet', id: 'visitor' }), problem: h('p', { class: 'note bad', role: 'alert', id: 'problem', hidden: true }),
-    crowd: crowdPanel(() => state.sale, read), payment: paymentBox(readAgain),
+    crowd: crowdPanel(() => state.sale, read), payment: paymentBox(readAgain), line: lineBox(acted),
   };
   parts.solving = h('div', { class: 'solving', hidden: true }, parts.bar, parts.stop);
   parts.orders = orderList(parts.payment.told);
@@ -68,9 +72,9 @@ function page() {
       h('div', { class: 'end' }, choose, language)),
     h('main', {}, parts.problem,
       h('section', { class: 'card product' }, h('div', { class: 'art' }, parts.art),
-        h('div', { class: 'offer' }, h('div', { class: 'row' }, h('span', { class: 'badge bad' }, t('demo-only')), parts.limit, parts.dropLimit, parts.needs), parts.title, parts.price, parts.lots.element,
+        h('div', { class: 'offer' }, h('div', { class: 'row' }, h('span', { class: 'badge bad' }, t('demo-only')), parts.limit, parts.limits.badge, parts.needs), parts.title, parts.price, parts.lots.element,
           h('div', { class: 'stock' }, h('div', { class: 'meter', 'aria-hidden': 'true' }, parts.meter), parts.left),
-          h('div', {}, h('p', { class: 'clock' }, parts.clockWords, parts.clock), parts.window), h('div', { class: 'notes', 'aria-live': 'polite' }, parts.lack, parts.have), button, parts.terms)),
+          h('div', {}, h('p', { class: 'clock' }, parts.clockWords, parts.clock), parts.window), h('div', { class: 'notes', 'aria-live': 'polite' }, parts.lack, parts.limits.have), parts.line.element, button, parts.terms)),
       h('div', { class: 'panels' },
         h('section', { class: 'card panel' }, h('h2', {}, t('your-order')), h('p', { class: 'quiet' }, t('order-words')), parts.steps, parts.solving, parts.payment.element, h('div', { class: 'spread' }, parts.who, h('div', { class: 'row' }, other, member))),
         parts.orders.element, parts.crowd.element)));
@@ -84,6 +88,7 @@ function draw() {
   say(parts.problem, problem ? t('cannot-load', { why: problem }) : sale ? '' : t('no-sale'));
   drawChoice(sale);
   const busy = purchase && ['place', 'token', 'asking'].includes(purchase.step);
+  parts.button.hidden = Boolean(sale) && goesByLine(sale, state.line);
   parts.button.disabled = !sale || sale.state !== 'READY' || Boolean(busy) || !visitor;
   say(parts.button, busy ? t('buying') : nextRelease(sale) ? t('buy-more-soon') : t(BUTTONS[sale?.state] ?? 'buy-loading'));
   say(parts.who, !visitor ? '' : t(visitor.tier ? 'you-are-member' : 'you-are', { visitor: visitor.visitor, tier: visitor.tier }));
@@ -99,17 +104,18 @@ function draw() {
     parts.next.focus();
     parts.next = null;
   }
+  parts.line.update(state, Date.now() + state.ahead);
   parts.payment.update(state);
   parts.orders.update(state);
   parts.crowd.update(state);
   parts.lots.update(state, Date.now() + state.ahead);
-  drawLimits(state);
+  parts.limits.update(state);
   const art = sale?.drop_id ? 'shoe.svg' : 'phone.svg';
   if (parts.art.getAttribute('src') !== art) parts.art.setAttribute('src', art);
   if (!sale) return;
   say(parts.title, sale.title);
   say(parts.price, price(sale.price_cents, sale.currency));
-  say(parts.terms, sale.pay_within_s === null ? '' : t('pay-terms', { n: count(sale.pay_within_s) }));
+  say(parts.terms, sale.pay_within_s === null ? '' : t(goesByLine(sale, state.line) ? 'pay-terms-line' : 'pay-terms', { n: count(sale.pay_within_s) }));
   // The limit of the drop says enough where the sale has none.
   parts.limit.hidden = sale.per_user_limit === null && Boolean(state.drop?.limit);
   say(parts.limit, sale.per_user_limit === null ? t('no-limit') : sale.per_user_limit === 1 ? t(sale.limit_by === 'person' ? 'one-a-person' : 'one-each') : t('limit-each', { n: sale.per_user_limit }));
@@ -136,24 +142,11 @@ function drawChoice(sale) {
   parts.choose.hidden = choices.length < 2;
 }
 
-/** The limit over all sizes of the drop, and what of it the visitor has. */
-function drawLimits({ drop, orders }) {
-  const limit = drop?.limit ?? null;
-  parts.dropLimit.hidden = limit === null;
-  say(parts.dropLimit, limit === null ? '' : t('drop-limit', { n: count(limit) }));
-  const stands = (order) => !['EXPIRED', 'CANCELLED'].includes(order.state) && drop.sales.some((one) => one.sale_id === order.sale_id);
-  const mine = limit === null ? [] : orders.filter(stands);
-  const units = mine.reduce((sum, order) => sum + order.quantity, 0);
-  parts.have.hidden = units === 0;
-  const titles = [...new Set(mine.map((order) => order.title))].join(', ');
-  say(parts.have, units === 0 ? '' : t(units < limit ? 'drop-have' : 'drop-have-all', { n: count(limit), units: count(units), titles }));
-}
-
 /** Another size, without loading the page again. */
 function chooseLot(id) {
   Object.assign(wanted, { sale: id, drop: null });
   history.replaceState(null, '', `?sale=${encodeURIComponent(id)}`);
-  state.sale = state.drop.sales.find((sale) => sale.sale_id === id);
+  Object.assign(state, { sale: state.drop.sales.find((sale) => sale.sale_id === id), line: null, entry: null });
   mostLeft = 1;
   draw();
   read();
@@ -165,6 +158,7 @@ function tick() {
   const now = Date.now() + state.ahead;
   parts.payment.tick(now);
   parts.lots.tick(now, state.drop);
+  parts.line.tick(now);
   if (!sale) return;
   const [starts, ends, release] = [Date.parse(sale.starts_at), Date.parse(sale.ends_at), nextRelease(sale)];
   const [words, until] = now < starts ? ['starts-in', starts] : now < release ? ['more-in', release] : now < ends ? ['ends-in', ends] : ['is-over', now];
@@ -240,6 +234,30 @@ async function readDrop() {
   if (answer.status === 200) state.drop = answer.body;
 }
 
+/** The line of the sale that is shown, and the visitor's entry. An offer is a purchase: it is followed and paid as one. */
+async function readLine() {
+  const { sale, visitor } = state;
+  const known = await lines.read(sale, visitor);
+  if (state.sale?.sale_id !== sale.sale_id || state.visitor !== visitor) return;
+  Object.assign(state, known);
+  const requestId = state.entry?.state === 'OFFERED' ? state.entry.request_id ?? null : null;
+  if (requestId === null || state.purchase?.requestId === requestId) return;
+  state.purchase = { sale: sale.sale_id, pays: sale.pay_within_s !== null, requestId, step: 'queued', isOffer: true };
+  keep();
+  listenFor(requestId);
+}
+
+/** The visitor entered or left; `entry` is what the answer said, undefined: it is read again. */
+function acted(entry) {
+  lines.forget();
+  if (entry) {
+    lines.take(entry);
+    state.entry = entry;
+    draw();
+  }
+  readAgain();
+}
+
 /** The sale that is shown: the one that was asked for, else one of the drop that was, else the demo sale, else the first. */
 function chosenSale(sales) {
   const byId = (id) => sales.find((sale) => sale.sale_id === id);
@@ -265,14 +283,14 @@ async function read() {
       state.sale = chosenSale(state.sales);
     }
     if (crowd.status === 200) state.crowd = crowd.body.crowd;
-    if (state.sale) await Promise.all([readClock(state.sale.sale_id), readDrop()]);
+    if (state.sale) await Promise.all([readClock(state.sale.sale_id), readDrop(), readLine()]);
     draw();
   }
   clearTimeout(timer);
   timer = setTimeout(read, state.crowd.running ? EVERY_MS / 3 : EVERY_MS);
 }
 
-learn(dictionary);
+learn({ ...dictionary, ...lineWords });
 const before = kept();
 if (before.visitor) {
   Object.assign(state, before);

@@ -15,6 +15,8 @@ export function steps(purchase, bought) {
   if (step === 'place') items.push(h('li', { class: 'now' }, t('step-place'), small(detail)));
   if (step === 'refused') return [...items, h('li', { class: 'failed', id: 'refused' }, t('step-refused', { why }))];
   for (const [at, name] of order.entries()) {
+    // An offer needs no token.
+    if (name === 'token' && purchase.isOffer) continue;
     const kind = reached > at ? 'done' : reached === at ? 'now' : '';
     if (name === 'final' && step === 'confirmed') items.push(h('li', { class: 'done', id: 'confirmed' }, t('step-confirmed'), small(tookMs ? t('ms-later', { ms: count(tookMs) }) : '')));
     else if (name === 'final' && step === 'failed') items.push(h('li', { class: 'failed', id: 'failed' }, t('step-failed', { reason: t(`reason-${reason}`) })));
