@@ -1,0 +1,8 @@
+//! The beginning of the section of `docs/model.md` about lines.
+
+pub const HEAD: &str = "
+## Lines
+
+| law | |
+|---|---|
+";
