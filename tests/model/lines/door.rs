@@ -1,7 +1,7 @@
 //! The door: the database's, Redis', and who carries it from one to the other.
 
 use super::setup::{LinesSetup, Unlined};
-use super::state::{Door, Keys, Leader, Line, LineMoment, Sells};
+use super::state::{Door, ENTRIES, Keys, Leader, Line, LineMoment, Place, Sells};
 
 /// The database has another door than Redis, or a line that is shut and not opened yet.
 pub fn is_to_set(moment: &LineMoment) -> bool {
@@ -18,17 +18,18 @@ pub fn shut(setup: &LinesSetup, moment: &mut LineMoment) -> Leader {
     Leader::SetsDoor(moment.door)
 }
 
+/// Whether somebody waits for whom the door is shut.
+pub fn waits(setup: &LinesSetup, moment: &LineMoment) -> bool {
+    (0..ENTRIES).any(|at| match moment.entries[at].place {
+        Place::Offered => moment.keeps_the_door(at) && !setup.lacks(Unlined::ForgottenWaitsFor),
+        Place::Absent | Place::Waiting | Place::Taken | Place::Lapsed | Place::Left => moment.keeps_the_door(at),
+    })
+}
+
 /// One transaction, under the line's row: nobody waits, clicks may buy.
 pub fn reopen(setup: &LinesSetup, moment: &mut LineMoment) -> Option<Leader> {
-    let waits = (0..moment.entries.len()).any(|at| {
-        if setup.lacks(Unlined::ForgottenWaitsFor) {
-            moment.entries[at].place == super::state::Place::Waiting
-        } else {
-            moment.keeps_the_door(at)
-        }
-    });
     let is_served = matches!(moment.line, Line::Open | Line::Drawn) && moment.door.by_line;
-    if !is_served || waits && !setup.lacks(Unlined::ReopenedUnderRow) {
+    if !is_served || waits(setup, moment) && !setup.lacks(Unlined::ReopenedUnderRow) {
         return None;
     }
     if moment.line == Line::Open {

@@ -3,7 +3,7 @@
 use super::door;
 use super::script;
 use super::setup::{LinesSetup, Unlined};
-use super::state::{Answer, ENTRIES, Leader, Line, LineMoment, Place, of_entry};
+use super::state::{Answer, Bought, EACH_ID, ENTRIES, IDS, Leader, Line, LineMoment, Place, of_entry};
 
 /// The entries of a set.
 pub fn of(set: u8) -> impl Iterator<Item = usize> {
@@ -23,7 +23,11 @@ pub fn next(setup: &LinesSetup, moment: &LineMoment, units: u8) -> u8 {
             set |= 1 << at;
         }
     };
-    if setup.lacks(Unlined::RanksObeyed) { (0..ENTRIES).rev().for_each(&mut add) } else { (0..ENTRIES).for_each(add) }
+    if setup.lacks(Unlined::RanksObeyed) {
+        (0..ENTRIES).rev().for_each(&mut add)
+    } else {
+        (0..ENTRIES).for_each(add)
+    }
     set
 }
 
@@ -34,11 +38,7 @@ fn is_to_reopen(setup: &LinesSetup, moment: &LineMoment, units: u8) -> bool {
         Line::Drawn => true,
         Line::Entering | Line::Awaited => false,
     };
-    let mut waits = moment.entries.iter().any(|entry| entry.place == Place::Waiting);
-    if !setup.lacks(Unlined::ForgottenWaitsFor) {
-        waits |= (0..ENTRIES).any(|at| moment.keeps_the_door(at));
-    }
-    is_served && moment.door.by_line && !waits
+    is_served && moment.door.by_line && !door::waits(setup, moment)
 }
 
 fn is_sold_out(moment: &LineMoment, units: u8) -> bool {
@@ -74,7 +74,7 @@ pub fn write(setup: &LinesSetup, moment: &mut LineMoment, set: u8) -> u8 {
         } else if is_there {
             asking |= 1 << at;
             if !setup.lacks(Unlined::IdWritten) {
-                entry.id = entry.id.or((entry.cleared < 2).then_some(entry.cleared));
+                entry.id = entry.id.or((usize::from(entry.cleared) < IDS).then_some(entry.cleared));
             }
         }
     }
@@ -87,10 +87,8 @@ pub fn id(setup: &LinesSetup, moment: &LineMoment, at: usize) -> Option<u8> {
         return moment.entries[at].id;
     }
     // A new one for each try.
-    (0..2).find(|id| {
-        let request = of_entry(at, *id);
-        !moment.requests[request].is_alive() && !moment.requests[request].is_decided() && !moment.late[request]
-    })
+    let is_new = |request: usize| moment.requests[request] == Bought::Nowhere && !moment.late[request];
+    EACH_ID.into_iter().find(|id| is_new(of_entry(at, *id)))
 }
 
 /// A purchase. Without an answer the pass ends there, unless all are called at once; what it was about stays in hand.
@@ -131,7 +129,7 @@ pub fn compared(setup: &LinesSetup, moment: &LineMoment, at: usize) -> Option<Pl
     let ended = request.is_decided() && !request.is_alive();
     match moment.entries[at].place {
         Place::Waiting if request.is_decided() && !setup.lacks(Unlined::InHandCompared) => Some(Place::Offered),
-        Place::Offered if request == super::state::Bought::Paid => Some(Place::Taken),
+        Place::Offered if request == Bought::Paid => Some(Place::Taken),
         Place::Offered if ended => Some(Place::Lapsed),
         Place::Lapsed if request.is_decided() && !ended && !setup.lacks(Unlined::LapsedCompared) => {
             Some(Place::Offered)

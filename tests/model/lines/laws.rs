@@ -15,7 +15,11 @@ pub const LAWS: [(&str, &str); 7] = [
         "a request of the line that was accepted has the id of one entry, which has not left; an entry is OFFERED or TAKEN only \
          if its request was accepted, and Redis may have forgotten it since",
     ),
-    ("L4", "the script accepts a click only if the database has no entry WAITING at that moment, and no draw to come"),
+    (
+        "L4",
+        "the script accepts a click only if at that moment the database has no entry WAITING, none OFFERED without an outcome, and no \
+         draw to come",
+    ),
     (
         "L5",
         "the script accepts the purchase of an entry that is not LAPSED only if no entry of a lower rank is WAITING without units \
@@ -24,8 +28,9 @@ pub const LAWS: [(&str, &str); 7] = [
     ("L6", "or only if units for all such entries are left after it"),
     (
         "L7",
-        "when nothing happens any more, each unit is paid or in Redis; nobody waits who wants no more units than are there; no \
-         entry is OFFERED, and one with an order is TAKEN; where nobody waits, units are sold by click; a sold-out waitlist takes entries",
+        "when nothing happens any more, each unit is paid or in Redis; nobody waits who wants no more units than are there; \
+         each offer is decided, but one that Redis forgot and whose units another one has; an entry with an order is TAKEN; where \
+         nobody waits, units are sold by click; a sold-out waitlist takes entries",
     ),
 ];
 
@@ -59,7 +64,7 @@ fn is_done(setup: &LinesSetup, moment: &LineMoment) -> bool {
     let units = moment.keys.units;
     let each = (0..ENTRIES).all(|at| match moment.entries[at].place {
         Place::Waiting => setup.wants[at] > units && !moment.request(at).is_decided(),
-        Place::Offered => false,
+        Place::Offered => moment.is_without(at) && moment.forgot && setup.wants[at] > units,
         Place::Taken => moment.request(at) == Bought::Paid,
         Place::Absent | Place::Lapsed | Place::Left => !moment.request(at).is_alive(),
     });
@@ -111,11 +116,13 @@ fn sights() -> [Property<LinesSetup>; 10] {
             (0..ENTRIES).any(|at| moment.entries[at].place == Place::Lapsed && moment.request(at) == Bought::Unpaid)
         }),
         Property::sometimes(s5, |_, moment: &LineMoment| {
-            (0..ENTRIES)
-                .any(|at| moment.entries[at].place == Place::Offered && moment.request(at) == Bought::Nowhere)
+            (0..ENTRIES).any(|at| moment.entries[at].place == Place::Offered && moment.request(at) == Bought::Nowhere)
         }),
         Property::sometimes(s6, |_, moment: &LineMoment| {
-            moment.leaders.iter().any(|leader| matches!(leader, Leader::SetsDoor(door) if door.no < moment.keys.door.no))
+            moment
+                .leaders
+                .iter()
+                .any(|leader| matches!(leader, Leader::SetsDoor(door) if door.no < moment.keys.door.no))
         }),
         Property::sometimes(s7, |_, moment: &LineMoment| {
             let is_open = moment.keys.sells == Sells::Restarted && !moment.keys.door.by_line;

@@ -14,7 +14,7 @@ mod steps;
 
 pub use report::HEAD;
 pub use rows::{configurations, without};
-pub use setup::{LinesSetup, Unlined};
+pub use setup::LinesSetup;
 
 use crate::search::Searched;
 use state::LineMoment;

@@ -9,6 +9,14 @@ const CALLS: &[LineFault] = &[LineFault::LeaderDies, LineFault::CallGivenUp];
 const DOORS: &[LineFault] = &[LineFault::LeaderSleeps, LineFault::DoorForgotten, LineFault::CallGivenUp];
 const FORGETS: &[LineFault] = &[LineFault::RedisForgets, LineFault::LeaderSleeps, LineFault::CallGivenUp];
 
+const EVERY: &[LineFault] = &[
+    LineFault::LeaderSleeps,
+    LineFault::CallGivenUp,
+    LineFault::OrderFails,
+    LineFault::RedisForgets,
+    LineFault::DoorForgotten,
+];
+
 const fn raffle(units: u8, wants: [u8; 3], faults: u8, kinds: &'static [LineFault]) -> LinesSetup {
     LinesSetup {
         kind: Kind::Raffle,
@@ -37,6 +45,10 @@ const fn limited(setup: LinesSetup) -> LinesSetup {
     LinesSetup { limited: true, ..setup }
 }
 
+const fn clicked(setup: LinesSetup) -> LinesSetup {
+    LinesSetup { clicks: 1, ..setup }
+}
+
 const fn moving(setup: LinesSetup) -> LinesSetup {
     LinesSetup { leaves: true, blocks: true, ..setup }
 }
@@ -46,13 +58,18 @@ pub fn configurations() -> Vec<Complete<LinesSetup>> {
     let row = |name, setup, states_min, breaks| Complete { name, setup, states_min, breaks };
     vec![
         row("raffle: leaders die, calls run late", moving(raffle(2, [1, 2, 1], 2, DIES)), 1_000, &[]),
-        row("raffle: a leader sleeps", LinesSetup { clicks: 1, ..moving(raffle(2, [1, 1, 1], 2, SLEEPS)) }, 1_000, &[]),
+        row("raffle: a leader sleeps", clicked(raffle(2, [1, 1, 1], 2, SLEEPS)), 1_000, &[]),
+        row("raffle: a leader sleeps, buyers leave", clicked(moving(raffle(1, [1, 1, 0], 3, SLEEPS))), 1_000, &[]),
         row("raffle: purchases of a pass at once", at_once(raffle(2, [1, 2, 1], 2, CALLS)), 500, &["L5"]),
         row("raffle: the same, and the leader sleeps", at_once(raffle(2, [1, 1, 1], 1, SLEEPS)), 500, &["L5", "L6"]),
-        row("raffle: Redis forgets", LinesSetup { clicks: 1, ..raffle(2, [1, 1, 0], 2, FORGETS) }, 500, &[]),
-        row("waitlist: a leader sleeps, the door is forgotten", waitlist(1, [1, 1, 0], 2, 2, DOORS), 1_000, &[]),
+        row("raffle: Redis forgets", clicked(raffle(2, [1, 1, 0], 2, FORGETS)), 500, &[]),
+        row("waitlist: a leader sleeps, the door is forgotten", waitlist(1, [1, 1, 0], 2, 3, DOORS), 1_000, &[]),
+        row("waitlist: buyers leave", moving(waitlist(1, [1, 1, 0], 2, 2, SLEEPS)), 1_000, &[]),
         row("waitlist: who has clicked enters the line", limited(waitlist(2, [1, 1, 0], 2, 2, SLEEPS)), 1_000, &[]),
+        row("waitlist: a pair and a single one", moving(waitlist(2, [2, 1, 0], 2, 1, SLEEPS)), 1_000, &[]),
+        row("waitlist: who has clicked, and Redis forgets", limited(waitlist(2, [1, 1, 0], 2, 2, FORGETS)), 1_000, &[]),
         row("waitlist: Redis forgets", waitlist(1, [1, 1, 0], 2, 2, FORGETS), 1_000, &[]),
+        row("waitlist: everything happens to one entry", moving(waitlist(1, [1, 0, 0], 2, 4, EVERY)), 1_000, &[]),
     ]
 }
 
@@ -65,23 +82,53 @@ pub fn without() -> Vec<Lacking<LinesSetup>> {
     let doors = waitlist(1, [1, 0, 0], 2, 1, DOORS);
     let forgets = waitlist(1, [1, 0, 0], 2, 1, FORGETS);
     vec![
-        row("the request id is not written before the purchase", Unlined::IdWritten, raffle(2, [1, 0, 0], 1, CALLS), &["L2", "L3"]),
-        row("the request id is cleared when units are too few", Unlined::IdKept, LinesSetup { leaves: true, ..raffle(2, [1, 2, 1], 2, CALLS) }, &["L2", "L3"]),
+        row(
+            "the request id is not written before the purchase",
+            Unlined::IdWritten,
+            raffle(2, [1, 0, 0], 1, CALLS),
+            &["L2", "L3"],
+        ),
+        row(
+            "the request id is cleared when units are too few",
+            Unlined::IdKept,
+            LinesSetup { leaves: true, ..raffle(2, [1, 2, 1], 2, CALLS) },
+            &["L2", "L3"],
+        ),
         row("an entry in hand may leave", Unlined::InHandStays, LinesSetup { leaves: true, ..calm }, &["L3"]),
         row("who left is offered", Unlined::LeftNotOffered, LinesSetup { leaves: true, ..calm }, &["L3"]),
         row("the script does not look at the door", Unlined::DoorInScript, doors, &["L4"]),
         row("entries are taken before the door is shut", Unlined::DoorFirst, doors, &["L4"]),
         row("a line is left without its row", Unlined::ReopenedUnderRow, doors, &["L4"]),
         row("the last writer of the door is obeyed", Unlined::DoorNumbered, doors, &["L4"]),
-        row("whoever has shut a door opens the line", Unlined::LineOpenedByNumber, doors, &["L4"]),
+        row(
+            "whoever has shut a door opens the line",
+            Unlined::LineOpenedByNumber,
+            waitlist(1, [1, 0, 0], 3, 1, DOORS),
+            &["L4"],
+        ),
         row("the door is set in frozen keys", Unlined::DoorInOpenKeys, forgets, &["L4"]),
         row("a rebuild has an older door", Unlined::DoorOfRebuild, forgets, &["L4"]),
         row("the boot fence does not look at the door", Unlined::DoorInFence, doors, &["L4"]),
-        row("a lapsed unit is offered twice", Unlined::GivenBackOnce, calm, &["L1"]),
+        row("a lapsed unit is offered twice", Unlined::GivenBackOnce, raffle(1, [1, 1, 1], 0, CALLS), &["L1"]),
         row("units are given to the highest rank", Unlined::RanksObeyed, calm, &["L5"]),
         row("only OFFERED entries are compared", Unlined::InHandCompared, calm, &["L7"]),
-        row("a LAPSED entry is not compared", Unlined::LapsedCompared, limited(waitlist(2, [1, 0, 0], 2, 2, SLEEPS)), &["L7"]),
-        row("a forgotten offer is not asked again", Unlined::ForgottenAskedAgain, raffle(1, [1, 0, 0], 1, FORGETS), &["L7"]),
-        row("a line is left while an offer has no outcome", Unlined::ForgottenWaitsFor, LinesSetup { clicks: 1, ..raffle(1, [1, 0, 0], 1, FORGETS) }, &["L7"]),
+        row(
+            "a LAPSED entry is not compared",
+            Unlined::LapsedCompared,
+            limited(waitlist(2, [1, 0, 0], 2, 2, SLEEPS)),
+            &["L7"],
+        ),
+        row(
+            "a forgotten offer is not asked again",
+            Unlined::ForgottenAskedAgain,
+            raffle(1, [1, 0, 0], 1, FORGETS),
+            &["L7"],
+        ),
+        row(
+            "a line is left while an offer has no outcome",
+            Unlined::ForgottenWaitsFor,
+            clicked(raffle(1, [1, 0, 0], 1, FORGETS)),
+            &["L4"],
+        ),
     ]
 }

@@ -1,23 +1,29 @@
 //! `lua/reserve.lua` at the door of a line, and what becomes of what it accepts.
 
 use super::setup::{LinesSetup, Unlined};
-use super::state::{Answer, Bought, CLICKS, ENTRIES, IDS, Line, LineMoment, Place, REQUESTS, Sells, of_click, of_entry};
+use super::state::{
+    Answer, Bought, CLICKS, ENTRIES, IDS, Line, LineMoment, Place, REQUESTS, Sells, of_click, of_entry,
+};
 
 /// Units that a request is about.
 pub const fn quantity(setup: &LinesSetup, request: usize) -> u8 {
     if request < ENTRIES * IDS { setup.wants[request / IDS] } else { 1 }
 }
 
-/// Whether another request of the buyer counts against his limit. The first click is of the first entry's buyer.
+/// Whose request it is. The first click is of the first entry's buyer, each other one of somebody else.
+fn buyer(request: usize) -> usize {
+    match request.checked_sub(of_click(0)) {
+        None => request / IDS,
+        Some(0) => 0,
+        Some(click) => ENTRIES + click,
+    }
+}
+
+/// Whether another request of the buyer counts against his limit.
 fn has_limit(setup: &LinesSetup, moment: &LineMoment, request: usize) -> bool {
-    let buyer = |request: usize| if request == of_click(0) { 0 } else { request / IDS };
     let counts = |bought: Bought| bought.is_alive() || bought == Bought::Returning;
-    setup.limited
-        && (0..REQUESTS).any(|other| {
-            let is_click = |request: usize| request == of_click(1);
-            let is_same = !is_click(other) && !is_click(request) && buyer(other) == buyer(request);
-            other != request && is_same && counts(moment.requests[other])
-        })
+    let is_another = |other: usize| other != request && buyer(other) == buyer(request);
+    setup.limited && (0..REQUESTS).any(|other| is_another(other) && counts(moment.requests[other]))
 }
 
 /// What the script says to a purchase by the line; `None` while the sale is not whole.
@@ -39,8 +45,7 @@ pub fn decision(setup: &LinesSetup, moment: &LineMoment, request: usize) -> Opti
 
 /// Whether a click would be accepted.
 pub fn takes_click(setup: &LinesSetup, moment: &LineMoment, click: usize) -> bool {
-    let by_line =
-        if setup.lacks(Unlined::DoorInScript) { moment.remembered.by_line } else { moment.keys.door.by_line };
+    let by_line = if setup.lacks(Unlined::DoorInScript) { moment.remembered.by_line } else { moment.keys.door.by_line };
     let request = of_click(click);
     let is_new = moment.requests[request] == Bought::Nowhere;
     is_new && !by_line && decision(setup, moment, request) == Some(Answer::Accepted)
@@ -48,8 +53,7 @@ pub fn takes_click(setup: &LinesSetup, moment: &LineMoment, click: usize) -> boo
 
 /// A click that is accepted.
 pub fn click(setup: &LinesSetup, moment: &mut LineMoment, click: usize) {
-    moment.jumped |=
-        moment.line == Line::Entering || moment.entries.iter().any(|entry| entry.place == Place::Waiting);
+    moment.jumped |= moment.line == Line::Entering || (0..ENTRIES).any(|at| moment.keeps_the_door(at));
     accept(setup, moment, of_click(click));
 }
 

@@ -6,7 +6,9 @@ use super::setup::{Kind, LinesSetup};
 pub const ENTRIES: usize = 3;
 /// Request ids of one entry: a second one only where a mechanism is left out.
 pub const IDS: usize = 2;
-pub const CLICKS: usize = 2;
+/// All of them.
+pub const EACH_ID: [u8; IDS] = [0, 1];
+pub const CLICKS: usize = 3;
 /// Requests of entries, and then clicks.
 pub const REQUESTS: usize = ENTRIES * IDS + CLICKS;
 
@@ -138,7 +140,12 @@ pub enum Leader {
     /// Their request ids are written; it buys for them.
     Asking(u8),
     /// P2 has answered for one of them.
-    Answered { rest: u8, at: usize, id: u8, answer: Answer },
+    Answered {
+        rest: u8,
+        at: usize,
+        id: u8,
+        answer: Answer,
+    },
     /// It has read that nobody waits.
     Reopens,
     /// The database has this door, Redis gets it.

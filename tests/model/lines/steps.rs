@@ -1,7 +1,7 @@
 //! What can happen next to a line. Every step is one script, one transaction, one read, or a call.
 
 use super::setup::{Kind, LineFault, LinesSetup, Unlined};
-use super::state::{Bought, Door, ENTRIES, IDS, Leader, Line, LineMoment, Place, Sells, of_entry};
+use super::state::{Answer, Bought, Door, EACH_ID, ENTRIES, Leader, Line, LineMoment, Place, Sells, of_entry};
 use super::{door, giving, script};
 
 /// The process that leads, and the one that sleeps.
@@ -135,9 +135,9 @@ pub fn by_chance(setup: &LinesSetup, moment: &LineMoment, out: &mut Vec<LineStep
         if setup.blocks && waits && !entry.is_blocked {
             out.push(LineStep::IsBlocked(at));
         }
-        for id in (0..IDS as u8).filter(|id| moment.late[of_entry(at, *id)]) {
+        for id in EACH_ID.into_iter().filter(|id| moment.late[of_entry(at, *id)]) {
             let is_new = moment.requests[of_entry(at, id)] == Bought::Nowhere;
-            if is_new && script::decision(setup, moment, of_entry(at, id)) == Some(super::state::Answer::Accepted) {
+            if is_new && script::decision(setup, moment, of_entry(at, id)) == Some(Answer::Accepted) {
                 out.push(LineStep::RunsLate(at, id));
             }
         }
@@ -276,4 +276,3 @@ fn happen(setup: &LinesSetup, moment: &mut LineMoment, kind: LineFault, at: usiz
         }
     }
 }
-
