@@ -1,21 +1,45 @@
-//! The door: the database's, Redis', and who carries it from one to the other.
+//! The door: the row's, Redis', and who carries it from one to the other.
 
 use super::setup::{LinesSetup, Unlined};
-use super::state::{Door, ENTRIES, Keys, Leader, Line, LineMoment, Place, Sells};
+use super::state::{Door, ENTRIES, Follower, Leader, Line, LineMoment, Place, Row, Sells};
 
-/// The database has another door than Redis, or a line that is shut and not opened yet.
-pub fn is_to_set(moment: &LineMoment) -> bool {
-    let is_half_open = moment.line == Line::Awaited && moment.door.by_line;
-    moment.keys.sells == Sells::Open && (moment.door != moment.keys.door || is_half_open)
+/// Redis' door is not the row's.
+pub fn differs(moment: &LineMoment) -> bool {
+    moment.keys.sells == Sells::Open && moment.row.by_line != moment.keys.door.by_line
+}
+
+/// The door is to be shut, and the line to be opened then.
+fn is_half_open(moment: &LineMoment) -> bool {
+    moment.keys.sells == Sells::Open && moment.line == Line::Awaited && moment.row.by_line
+}
+
+/// Whether a leader has something to do about the door.
+pub fn is_to_follow(moment: &LineMoment) -> bool {
+    differs(moment) || is_half_open(moment)
+}
+
+/// A leader has read the row. It takes Redis' clock, and reads the row again, so that whoever had read another door before is older.
+pub fn clocked(setup: &LinesSetup, moment: &mut LineMoment) -> Leader {
+    let version = moment.row.version;
+    if setup.lacks(Unlined::ClockAfterRow) && is_half_open(moment) && !differs(moment) {
+        return Leader::DoorIsShut(version);
+    }
+    let is_shut = is_half_open(moment);
+    Leader::Clocked { at: moment.clock(), seen: is_shut.then_some(version) }
+}
+
+pub fn read(setup: &LinesSetup, moment: &LineMoment, at: u8, seen: Option<u8>) -> Leader {
+    let Row { by_line, version } = moment.row;
+    let opens = seen == Some(version) || setup.lacks(Unlined::ClockAfterRow);
+    Leader::SetsDoor { door: Door { by_line, at }, version, opens }
 }
 
 /// One transaction: the waitlist was sold out, and is to be by line.
-pub fn shut(setup: &LinesSetup, moment: &mut LineMoment) -> Leader {
-    moment.door = Door { by_line: true, no: moment.door.no + 1 };
+pub fn shut(setup: &LinesSetup, moment: &mut LineMoment) {
+    moment.row = Row { by_line: true, version: moment.row.version + 1 };
     if setup.lacks(Unlined::DoorFirst) {
         moment.line = Line::Open;
     }
-    Leader::SetsDoor(moment.door)
 }
 
 /// Whether somebody waits for whom the door is shut.
@@ -27,51 +51,56 @@ pub fn waits(setup: &LinesSetup, moment: &LineMoment) -> bool {
 }
 
 /// One transaction, under the line's row: nobody waits, clicks may buy.
-pub fn reopen(setup: &LinesSetup, moment: &mut LineMoment) -> Option<Leader> {
-    let is_served = matches!(moment.line, Line::Open | Line::Drawn) && moment.door.by_line;
+pub fn reopen(setup: &LinesSetup, moment: &mut LineMoment) {
+    let is_served = matches!(moment.line, Line::Open | Line::Drawn) && moment.row.by_line;
     if !is_served || waits(setup, moment) && !setup.lacks(Unlined::ReopenedUnderRow) {
-        return None;
+        return;
     }
     if moment.line == Line::Open {
         moment.line = Line::Awaited;
     }
-    moment.door = Door { by_line: false, no: moment.door.no + 1 };
-    Some(Leader::SetsDoor(moment.door))
+    moment.row = Row { by_line: false, version: moment.row.version + 1 };
 }
 
-/// One script. What follows for the leader.
-pub fn set(setup: &LinesSetup, moment: &mut LineMoment, door: Door) -> Option<Leader> {
-    let Keys { sells, door: there, .. } = moment.keys;
-    let is_done = if sells.has_keys() {
-        let is_newer = door.no > there.no || setup.lacks(Unlined::DoorNumbered);
-        if is_newer && door != there {
-            (moment.keys.door, moment.keys.before) = (door, Some(there));
-        }
-        is_newer || door.no == there.no
-    } else {
-        // Frozen keys are there, and a rebuild replaces them.
-        setup.lacks(Unlined::DoorInOpenKeys) && !matches!(sells, Sells::Loaded(_))
-    };
-    (is_done && door.by_line).then_some(Leader::DoorIsShut(door.no))
+/// One script: what was read later than what the keys have.
+pub fn set(setup: &LinesSetup, moment: &mut LineMoment, door: Door) {
+    let there = moment.keys.door;
+    let is_newer = door.at >= there.at || setup.lacks(Unlined::LaterReadingStays);
+    if moment.keys.sells.has_keys() && is_newer && door != there {
+        moment.keys.before = moment.keys.before.or(Some(there));
+        moment.keys.door = door;
+    }
+}
+
+/// Redis sells, and its door is shut.
+pub fn is_shut(moment: &LineMoment) -> bool {
+    moment.keys.sells == Sells::Open && moment.keys.door.by_line
 }
 
 /// One transaction: the door is shut, entries are taken.
-pub fn open_line(setup: &LinesSetup, moment: &mut LineMoment, no: u8) {
-    let is_its = moment.door.no == no || setup.lacks(Unlined::LineOpenedByNumber);
-    if moment.line == Line::Awaited && moment.door.by_line && is_its {
+pub fn open_line(setup: &LinesSetup, moment: &mut LineMoment, version: u8) {
+    let is_so = moment.row.version == version || setup.lacks(Unlined::LineOpenedByVersion);
+    if moment.line == Line::Awaited && moment.row.by_line && is_so {
         moment.line = Line::Open;
     }
 }
 
-/// The boot fence has compared: the script is loaded.
-pub fn pass(setup: &LinesSetup, moment: &mut LineMoment, read: Door) {
-    if read.no > moment.keys.door.no && !setup.lacks(Unlined::DoorInFence) {
-        moment.keys.door = read;
-    }
-    moment.keys.sells = Sells::Open;
+/// The next step of another process that makes Redis follow.
+pub fn follow(setup: &LinesSetup, moment: &mut LineMoment, who: usize) {
+    moment.followers[who] = match moment.followers[who] {
+        Follower::Idle => Follower::Clocked(moment.clock()),
+        Follower::Clocked(at) => Follower::SetsDoor(Door { by_line: moment.row.by_line, at }),
+        Follower::SetsDoor(door) => {
+            set(setup, moment, door);
+            Follower::Idle
+        }
+    };
 }
 
-/// The last step of a rebuild.
-pub fn open_keys(moment: &mut LineMoment, door: Door) {
-    (moment.keys.sells, moment.keys.door, moment.keys.before) = (Sells::Open, door, None);
+/// The boot fence has compared: the script is loaded.
+pub fn pass(setup: &LinesSetup, moment: &mut LineMoment, read: Door) {
+    if read.by_line && !setup.lacks(Unlined::DoorInFence) {
+        set(setup, moment, read);
+    }
+    moment.keys.sells = Sells::Open;
 }

@@ -38,11 +38,11 @@ fn is_to_reopen(setup: &LinesSetup, moment: &LineMoment, units: u8) -> bool {
         Line::Drawn => true,
         Line::Entering | Line::Awaited => false,
     };
-    is_served && moment.door.by_line && !door::waits(setup, moment)
+    is_served && moment.row.by_line && !door::waits(setup, moment)
 }
 
 fn is_sold_out(moment: &LineMoment, units: u8) -> bool {
-    moment.line == Line::Awaited && !moment.door.by_line && units == 0
+    moment.line == Line::Awaited && !moment.row.by_line && units == 0
 }
 
 /// Whether a count would lead to anything.
@@ -54,7 +54,8 @@ pub fn is_worth_it(setup: &LinesSetup, moment: &LineMoment) -> bool {
 /// The leader reads the line.
 pub fn choose(setup: &LinesSetup, moment: &mut LineMoment, units: u8) -> Option<Leader> {
     if is_sold_out(moment, units) {
-        return Some(door::shut(setup, moment));
+        door::shut(setup, moment);
+        return None;
     }
     match next(setup, moment, units) {
         0 => is_to_reopen(setup, moment, units).then_some(Leader::Reopens),

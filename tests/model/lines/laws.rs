@@ -69,9 +69,9 @@ fn is_done(setup: &LinesSetup, moment: &LineMoment) -> bool {
         Place::Absent | Place::Lapsed | Place::Left => !moment.request(at).is_alive(),
     });
     let waits = moment.entries.iter().any(|entry| entry.place == Place::Waiting);
-    let door = waits || units == 0 || !moment.door.by_line;
+    let door = waits || units == 0 || !moment.row.by_line;
     let line = moment.line != Line::Awaited || units > 0;
-    let agree = moment.keys.door == moment.door && moment.keys.sells == Sells::Open;
+    let agree = moment.keys.door.by_line == moment.row.by_line && moment.keys.sells == Sells::Open;
     each && door && line && agree && units + script::sold(setup, moment) == setup.units
 }
 
@@ -122,7 +122,7 @@ fn sights() -> [Property<LinesSetup>; 10] {
             moment
                 .leaders
                 .iter()
-                .any(|leader| matches!(leader, Leader::SetsDoor(door) if door.no < moment.keys.door.no))
+                .any(|leader| matches!(leader, Leader::SetsDoor { door, .. } if door.at < moment.keys.door.at))
         }),
         Property::sometimes(s7, |_, moment: &LineMoment| {
             let is_open = moment.keys.sells == Sells::Restarted && !moment.keys.door.by_line;

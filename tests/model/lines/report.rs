@@ -9,11 +9,12 @@ buys while somebody waits. It has:
 
 - the leader's pass in its steps: it counts the units in Redis, reads who is next, writes a request id into each of these
   entries (one transaction), buys for one after the other, and records what P2 said;
-- the door in its steps: `by_line` in the database, with a number that goes up with each change; the door in Redis, which
-  only goes forward by that number; the line, which is opened after that. A waitlist that is sold out goes this way,
-  and back when nobody waits and units are there. A raffle opens its door when nobody waits any more;
+- the door in its steps: `by_line` in the sale's row, whose version goes up with each change; Redis' clock, then the row,
+  then the script that sets the door, and leaves one that was read later; then the line is opened. A waitlist that is
+  sold out goes this way, and back when nobody waits and units are there. A raffle opens its door when nobody waits
+  any more. Two more processes make Redis follow the row, as slowly as they like;
 - a leader that dies between any two of them; and one that sleeps, and goes on with what it had read while the next one
-  acts. The latter stands for any process that sets the door late, too;
+  acts;
 - a purchase that is given up by its caller, and runs late, or never, or at once without an answer; P2's replays, by
   request id; an order that is written later, paid, or ended by the clock, or that cannot be written; its units, which
   come back to Redis by a grant with its name;
@@ -21,14 +22,18 @@ buys while somebody waits. It has:
 - buyers who leave or are blocked at any moment; who buys by click, again and again; one of them enters the line, too,
   and has his limit;
 - a Redis that forgets the sale, with what it had accepted or without, and its rebuild; a restart of Redis without its
-  last write, which is the door's: no number shows that, and the boot fence lets the sale go on.
+  last writes, which are the door's: no number shows that, and the boot fence lets the sale go on.
 
-The rules that it found out, beyond the obvious ones (each is a mutation below):
+The rules that it found out, beyond the obvious ones (most are a mutation below):
 
-- The door has a number. Without it, whoever has read `by_line` = 0 and sleeps opens the door of a line in which
-  somebody waits by now. The line is opened by who has set the door of this very number.
-- The door counts as shut only in keys that sell: frozen ones are replaced. A rebuild reads the door after it has taken
-  its epoch, and the boot fence makes it follow the database before the script is loaded.
+- A door that was read before does not replace one that was read later. Else whoever has read `by_line` = 0 and sleeps
+  opens the door of a line in which somebody waits by now.
+- The line is opened by who has read `by_line` = 1, has taken Redis' clock then, has read the same version of the row,
+  and has set the door by this clock: whoever had read the row before its change is older. That Redis' door is shut is
+  not enough. It may have been set by a clock from before the row was changed, and then an even older reading with a
+  later clock opens it.
+- The door counts as shut only in keys that sell: frozen ones are replaced. A rebuild reads the row again when its keys
+  are there, and the boot fence makes the door follow the row before the script is loaded.
 - Entries in hand are compared, too: the answer of the last unit's purchase may be lost, and then no unit is there that
   would have it asked again. So are those that lapsed because of a limit or a block: a call of theirs may run late.
 - An offer without an outcome is asked again, in its place, because Redis may have forgotten it; meanwhile the door stays

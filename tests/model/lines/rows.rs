@@ -26,6 +26,7 @@ const fn raffle(units: u8, wants: [u8; 3], faults: u8, kinds: &'static [LineFaul
         limited: false,
         leaves: false,
         blocks: false,
+        followers: 0,
         at_once: false,
         faults,
         kinds,
@@ -35,6 +36,10 @@ const fn raffle(units: u8, wants: [u8; 3], faults: u8, kinds: &'static [LineFaul
 
 const fn waitlist(units: u8, wants: [u8; 3], clicks: usize, faults: u8, kinds: &'static [LineFault]) -> LinesSetup {
     LinesSetup { kind: Kind::Waitlist, clicks, ..raffle(units, wants, faults, kinds) }
+}
+
+const fn followed(setup: LinesSetup) -> LinesSetup {
+    LinesSetup { followers: 2, ..setup }
 }
 
 const fn at_once(setup: LinesSetup) -> LinesSetup {
@@ -64,6 +69,8 @@ pub fn configurations() -> Vec<Complete<LinesSetup>> {
         row("raffle: the same, and the leader sleeps", at_once(raffle(2, [1, 1, 1], 1, SLEEPS)), 500, &["L5", "L6"]),
         row("raffle: Redis forgets", clicked(raffle(2, [1, 1, 0], 2, FORGETS)), 500, &[]),
         row("waitlist: a leader sleeps, the door is forgotten", waitlist(1, [1, 1, 0], 2, 3, DOORS), 1_000, &[]),
+        row("waitlist: other processes set the door", followed(waitlist(1, [1, 0, 0], 2, 2, DOORS)), 1_000, &[]),
+        row("waitlist: the same, and Redis forgets", followed(waitlist(1, [1, 0, 0], 2, 1, FORGETS)), 1_000, &[]),
         row("waitlist: buyers leave", moving(waitlist(1, [1, 1, 0], 2, 2, SLEEPS)), 1_000, &[]),
         row("waitlist: who has clicked enters the line", limited(waitlist(2, [1, 1, 0], 2, 2, SLEEPS)), 1_000, &[]),
         row("waitlist: a pair and a single one", moving(waitlist(2, [2, 1, 0], 2, 1, SLEEPS)), 1_000, &[]),
@@ -99,14 +106,19 @@ pub fn without() -> Vec<Lacking<LinesSetup>> {
         row("the script does not look at the door", Unlined::DoorInScript, doors, &["L4"]),
         row("entries are taken before the door is shut", Unlined::DoorFirst, doors, &["L4"]),
         row("a line is left without its row", Unlined::ReopenedUnderRow, doors, &["L4"]),
-        row("the last writer of the door is obeyed", Unlined::DoorNumbered, doors, &["L4"]),
+        row("the last writer of the door is obeyed", Unlined::LaterReadingStays, followed(doors), &["L4"]),
         row(
             "whoever has shut a door opens the line",
-            Unlined::LineOpenedByNumber,
+            Unlined::LineOpenedByVersion,
             waitlist(1, [1, 0, 0], 3, 1, DOORS),
             &["L4"],
         ),
-        row("the door is set in frozen keys", Unlined::DoorInOpenKeys, forgets, &["L4"]),
+        row(
+            "a line is opened when Redis' door is shut, by a clock from before the row",
+            Unlined::ClockAfterRow,
+            followed(waitlist(1, [1, 0, 0], 2, 1, CALLS)),
+            &["L4"],
+        ),
         row("a rebuild has an older door", Unlined::DoorOfRebuild, forgets, &["L4"]),
         row("the boot fence does not look at the door", Unlined::DoorInFence, doors, &["L4"]),
         row("a lapsed unit is offered twice", Unlined::GivenBackOnce, raffle(1, [1, 1, 1], 0, CALLS), &["L1"]),

@@ -45,7 +45,7 @@ pub fn decision(setup: &LinesSetup, moment: &LineMoment, request: usize) -> Opti
 
 /// Whether a click would be accepted.
 pub fn takes_click(setup: &LinesSetup, moment: &LineMoment, click: usize) -> bool {
-    let by_line = if setup.lacks(Unlined::DoorInScript) { moment.remembered.by_line } else { moment.keys.door.by_line };
+    let by_line = if setup.lacks(Unlined::DoorInScript) { moment.remembered } else { moment.keys.door.by_line };
     let request = of_click(click);
     let is_new = moment.requests[request] == Bought::Nowhere;
     is_new && !by_line && decision(setup, moment, request) == Some(Answer::Accepted)
@@ -111,7 +111,7 @@ pub fn load(setup: &LinesSetup, moment: &mut LineMoment) {
 /// Redis forgets the sale, and perhaps what it had accepted.
 pub fn forget(moment: &mut LineMoment, accepted_too: bool) {
     moment.keys.sells = Sells::Lost;
-    (moment.keys.units, moment.keys.before, moment.keys.door.no) = (0, None, 0);
+    (moment.keys.units, moment.keys.before, moment.keys.door) = (0, None, Door::default());
     if accepted_too {
         for bought in moment.requests.iter_mut().filter(|bought| **bought == Bought::Accepted) {
             *bought = Bought::Nowhere;

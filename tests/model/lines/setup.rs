@@ -18,14 +18,14 @@ pub enum Unlined {
     DoorInScript,
     /// Entries are taken as soon as the database says so, whatever Redis' door says.
     DoorFirst,
-    /// The line is opened by whoever has shut some door, not by who has shut this one.
-    LineOpenedByNumber,
+    /// The line is opened by who has shut some door, not in this version of the row.
+    LineOpenedByVersion,
+    /// The line is opened when Redis' door is shut, whenever that was read.
+    ClockAfterRow,
     /// A line that nobody waits in is left by what was read before, without its row.
     ReopenedUnderRow,
     /// The last writer of the door in Redis is obeyed, however old what it has read.
-    DoorNumbered,
-    /// The door is called shut that was set in frozen keys.
-    DoorInOpenKeys,
+    LaterReadingStays,
     /// A rebuild has the door that was read before it took its epoch.
     DoorOfRebuild,
     /// The boot fence does not look at the door.
@@ -57,7 +57,7 @@ pub enum LineFault {
     OrderFails,
     /// Redis forgets the sale. What was accepted is in the queue (0), or forgotten, too (1).
     RedisForgets,
-    /// Redis restarts without its last write, which was the door's. No number shows it.
+    /// Redis restarts without its last writes, which were the door's. No number shows it.
     DoorForgotten,
 }
 
@@ -84,6 +84,8 @@ pub struct LinesSetup {
     pub leaves: bool,
     /// Buyers may be blocked.
     pub blocks: bool,
+    /// Processes beside the leader that make Redis' door follow the row.
+    pub followers: usize,
     /// The purchases of a pass are called at once, not by rank.
     pub at_once: bool,
     pub faults: u8,

@@ -71,11 +71,19 @@ impl Bought {
     }
 }
 
-/// A door, and the number of the change that made it so.
+/// What the row of the sale says of the door.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Row {
+    pub by_line: bool,
+    /// Goes up with each change.
+    pub version: u8,
+}
+
+/// A door as it was read, and Redis' clock before that; of the keys: when what they have was read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Door {
     pub by_line: bool,
-    pub no: u8,
+    pub at: u8,
 }
 
 /// `sale_lines.state`. CLOSED and SEALED are steps of a draw of their own; nothing is given meanwhile.
@@ -94,19 +102,22 @@ pub enum Sells {
     Open,
     /// Redis restarted: it has the keys, and no script.
     Restarted,
-    /// The boot fence has compared; it has read this door of the database.
+    /// The boot fence has compared; it has read this door.
     Compared(Door),
     /// Frozen, or without its keys.
     Lost,
-    /// A rebuild has its epoch, and has read this door.
-    Numbered(Door),
-    Loaded(Door),
+    /// A rebuild has its epoch; its keys will begin with this door.
+    Numbered(bool),
+    /// Its keys are there, frozen.
+    Loaded,
+    /// And it has read the door that they open with.
+    Read(Door),
 }
 
 impl Sells {
-    /// A door can be set in the keys, and stays there.
+    /// A door that is set now stays in the keys.
     pub fn has_keys(self) -> bool {
-        matches!(self, Self::Open | Self::Restarted | Self::Compared(_))
+        !matches!(self, Self::Lost | Self::Numbered(_))
     }
 }
 
@@ -115,7 +126,7 @@ pub struct Keys {
     pub sells: Sells,
     pub units: u8,
     pub door: Door,
-    /// The door before the last write, while nothing was written after it.
+    /// The door before the last writes, while they were doors only.
     pub before: Option<Door>,
 }
 
@@ -148,10 +159,28 @@ pub enum Leader {
     },
     /// It has read that nobody waits.
     Reopens,
-    /// The database has this door, Redis gets it.
-    SetsDoor(Door),
-    /// Redis has the door of this number, and it is shut.
+    /// It has Redis' clock, and reads the row next; `seen`: the version in which it has read before that the line is to be opened.
+    Clocked {
+        at: u8,
+        seen: Option<u8>,
+    },
+    /// It has read the row, Redis gets the door. Whether the line may be opened then, in this version of the row.
+    SetsDoor {
+        door: Door,
+        version: u8,
+        opens: bool,
+    },
+    /// Redis sells, and its door is shut; the row was in this version.
     DoorIsShut(u8),
+}
+
+/// Another process that makes Redis' door follow the row, whenever it is slow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Follower {
+    #[default]
+    Idle,
+    Clocked(u8),
+    SetsDoor(Door),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -161,13 +190,13 @@ pub struct LineMoment {
     /// Requests of entries whose caller gave a call up that has not run.
     pub late: [bool; REQUESTS],
     pub line: Line,
-    /// `sales.by_line`.
-    pub door: Door,
+    pub row: Row,
     pub keys: Keys,
     /// The leader, and one that sleeps.
     pub leaders: [Leader; 2],
-    /// Mutations: what a process remembers of the sale.
-    pub remembered: Door,
+    pub followers: [Follower; 2],
+    /// Mutations: `by_line` as a process remembers it.
+    pub remembered: bool,
     pub faults_left: u8,
     /// Redis forgot what it had accepted.
     pub forgot: bool,
@@ -186,16 +215,17 @@ impl LineMoment {
             let place = if is_raffle && wants > 0 { Place::Waiting } else { Place::Absent };
             Entry { place, ..Entry::default() }
         });
-        let door = Door { by_line: is_raffle, no: 0 };
+        let door = Door { by_line: is_raffle, at: 0 };
         Self {
             entries,
             requests: [Bought::Nowhere; REQUESTS],
             late: [false; REQUESTS],
             line: if is_raffle { Line::Entering } else { Line::Awaited },
-            door,
+            row: Row { by_line: is_raffle, version: 0 },
             keys: Keys { sells: Sells::Open, units: setup.units, door, before: None },
             leaders: [Leader::Idle, Leader::Gone],
-            remembered: door,
+            followers: [Follower::Idle; 2],
+            remembered: is_raffle,
             faults_left: setup.faults,
             forgot: false,
             jumped: false,
@@ -224,28 +254,59 @@ impl LineMoment {
         self.entries[at].place == Place::Waiting || has_no_outcome
     }
 
-    /// Only the order of the doors' numbers matters.
+    /// Redis' clock, later than whatever was read from it.
+    pub fn clock(&mut self) -> u8 {
+        let mut latest = 0;
+        self.clocks(|at| latest = latest.max(*at));
+        latest + 1
+    }
+
+    /// Only the order of times and of versions matters; and not which follower is which.
     pub fn in_order(mut self) -> Self {
-        let mut present = 0_u32;
-        self.numbers(|no| present |= 1 << *no);
-        self.numbers(|no| *no = u8::try_from((present & ((1 << *no) - 1)).count_ones()).unwrap_or(u8::MAX));
+        let mut present = 1_u32;
+        self.clocks(|at| present |= 1 << *at);
+        self.clocks(|at| *at = rank(present, *at));
+        let mut versions = 0_u32;
+        self.versions(|version| versions |= 1 << *version);
+        self.versions(|version| *version = rank(versions, *version));
+        self.followers.sort_unstable();
         self
     }
 
-    fn numbers(&mut self, mut each: impl FnMut(&mut u8)) {
-        each(&mut self.door.no);
-        each(&mut self.remembered.no);
-        each(&mut self.keys.door.no);
-        if let Some(before) = &mut self.keys.before {
-            each(&mut before.no);
-        }
-        if let Sells::Compared(door) | Sells::Numbered(door) | Sells::Loaded(door) = &mut self.keys.sells {
-            each(&mut door.no);
-        }
+    fn versions(&mut self, mut each: impl FnMut(&mut u8)) {
+        each(&mut self.row.version);
         for leader in &mut self.leaders {
-            if let Leader::SetsDoor(Door { no, .. }) | Leader::DoorIsShut(no) = leader {
-                each(no);
+            match leader {
+                Leader::Clocked { seen: Some(version), .. }
+                | Leader::SetsDoor { version, .. }
+                | Leader::DoorIsShut(version) => each(version),
+                _ => {}
             }
         }
     }
+
+    fn clocks(&mut self, mut each: impl FnMut(&mut u8)) {
+        each(&mut self.keys.door.at);
+        if let Some(before) = &mut self.keys.before {
+            each(&mut before.at);
+        }
+        if let Sells::Compared(door) | Sells::Read(door) = &mut self.keys.sells {
+            each(&mut door.at);
+        }
+        for leader in &mut self.leaders {
+            if let Leader::Clocked { at, .. } | Leader::SetsDoor { door: Door { at, .. }, .. } = leader {
+                each(at);
+            }
+        }
+        for follower in &mut self.followers {
+            if let Follower::Clocked(at) | Follower::SetsDoor(Door { at, .. }) = follower {
+                each(at);
+            }
+        }
+    }
+}
+
+/// How many of these numbers are below this one.
+fn rank(present: u32, number: u8) -> u8 {
+    u8::try_from((present & ((1 << number) - 1)).count_ones()).unwrap_or(u8::MAX)
 }

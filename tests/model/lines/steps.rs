@@ -1,7 +1,9 @@
 //! What can happen next to a line. Every step is one script, one transaction, one read, or a call.
 
 use super::setup::{Kind, LineFault, LinesSetup, Unlined};
-use super::state::{Answer, Bought, Door, EACH_ID, ENTRIES, Leader, Line, LineMoment, Place, Sells, of_entry};
+use super::state::{
+    Answer, Bought, Door, EACH_ID, ENTRIES, Follower, Leader, Line, LineMoment, Place, Sells, of_entry,
+};
 use super::{door, giving, script};
 
 /// The process that leads, and the one that sleeps.
@@ -32,14 +34,18 @@ pub enum LineStep {
     Compares(usize),
     RunsLate(usize, u8),
     Reopens(usize),
-    /// The leader sees that Redis' door is not the database's.
-    SeesDoor(usize),
+    /// The leader sees that the door is to be set, and takes Redis' clock.
+    TakesClock(usize),
+    ReadsRow(usize),
     SetsDoor(usize),
     OpensLine(usize),
+    /// A step of another process that makes the door follow.
+    Follows(usize),
     FenceCompares,
     FencePasses,
     TakesEpoch,
     Loads,
+    ReadsDoor,
     OpensSale,
     /// Mutations: a process reads the sale.
     ReadsSale,
@@ -82,7 +88,8 @@ fn upkeep(moment: &LineMoment) -> Option<LineStep> {
         Sells::Compared(_) => Some(LineStep::FencePasses),
         Sells::Lost => Some(LineStep::TakesEpoch),
         Sells::Numbered(_) => (!is_on_its_way).then_some(LineStep::Loads),
-        Sells::Loaded(_) => Some(LineStep::OpensSale),
+        Sells::Loaded => Some(LineStep::ReadsDoor),
+        Sells::Read(_) => Some(LineStep::OpensSale),
     }
 }
 
@@ -90,8 +97,8 @@ fn leader(setup: &LinesSetup, moment: &LineMoment, who: usize, out: &mut Vec<Lin
     match moment.leaders[who] {
         Leader::Gone => {}
         Leader::Idle => {
-            if door::is_to_set(moment) {
-                out.push(LineStep::SeesDoor(who));
+            if door::is_to_follow(moment) {
+                out.push(LineStep::TakesClock(who));
             }
             if moment.keys.sells == Sells::Open && giving::is_worth_it(setup, moment) {
                 out.push(LineStep::Counts(who));
@@ -107,7 +114,8 @@ fn leader(setup: &LinesSetup, moment: &LineMoment, who: usize, out: &mut Vec<Lin
         }
         Leader::Answered { .. } => out.push(LineStep::Records(who)),
         Leader::Reopens => out.push(LineStep::Reopens(who)),
-        Leader::SetsDoor(_) => out.push(LineStep::SetsDoor(who)),
+        Leader::Clocked { .. } => out.push(LineStep::ReadsRow(who)),
+        Leader::SetsDoor { .. } => out.push(LineStep::SetsDoor(who)),
         Leader::DoorIsShut(_) => out.push(LineStep::OpensLine(who)),
     }
 }
@@ -117,8 +125,13 @@ pub fn by_chance(setup: &LinesSetup, moment: &LineMoment, out: &mut Vec<LineStep
         leader(setup, moment, SLEEPS, out);
     }
     out.extend(script::clicks(setup, moment).map(LineStep::Clicks));
+    for (who, follower) in moment.followers.iter().enumerate().take(setup.followers) {
+        if *follower != Follower::Idle || door::differs(moment) {
+            out.push(LineStep::Follows(who));
+        }
+    }
     let remembers = [Unlined::DoorInScript, Unlined::DoorOfRebuild].map(|absent| setup.lacks(absent));
-    if remembers.contains(&true) && moment.remembered != moment.door {
+    if remembers.contains(&true) && moment.remembered != moment.row.by_line {
         out.push(LineStep::ReadsSale);
     }
     let is_raffle = setup.kind == Kind::Raffle;
@@ -192,25 +205,34 @@ pub fn apply(setup: &LinesSetup, moment: &mut LineMoment, step: LineStep) {
             moment.late[of_entry(at, id)] = false;
             script::buy(setup, moment, at, id);
         }
-        LineStep::FenceCompares => moment.keys.sells = Sells::Compared(moment.door),
+        LineStep::FenceCompares | LineStep::ReadsDoor => {
+            let read = Door { by_line: moment.row.by_line, at: moment.clock() };
+            let is_fence = step == LineStep::FenceCompares;
+            moment.keys.sells = if is_fence { Sells::Compared(read) } else { Sells::Read(read) };
+        }
         LineStep::FencePasses => {
             let Sells::Compared(read) = moment.keys.sells else { return };
             door::pass(setup, moment, read);
         }
         LineStep::TakesEpoch => {
-            let read = if setup.lacks(Unlined::DoorOfRebuild) { moment.remembered } else { moment.door };
-            moment.keys.sells = Sells::Numbered(read);
+            let is_old = setup.lacks(Unlined::DoorOfRebuild);
+            moment.keys.sells = Sells::Numbered(if is_old { moment.remembered } else { moment.row.by_line });
         }
         LineStep::Loads => {
-            let Sells::Numbered(read) = moment.keys.sells else { return };
+            let Sells::Numbered(by_line) = moment.keys.sells else { return };
             script::load(setup, moment);
-            moment.keys.sells = Sells::Loaded(read);
+            moment.keys.door = Door { by_line, at: 0 };
+            moment.keys.sells = Sells::Loaded;
         }
         LineStep::OpensSale => {
-            let Sells::Loaded(read) = moment.keys.sells else { return };
-            door::open_keys(moment, read);
+            let Sells::Read(read) = moment.keys.sells else { return };
+            if !setup.lacks(Unlined::DoorOfRebuild) {
+                door::set(setup, moment, read);
+            }
+            (moment.keys.sells, moment.keys.before) = (Sells::Open, None);
         }
-        LineStep::ReadsSale => moment.remembered = moment.door,
+        LineStep::Follows(who) => door::follow(setup, moment, who),
+        LineStep::ReadsSale => moment.remembered = moment.row.by_line,
         LineStep::Fault(kind, at) => {
             moment.faults_left -= 1;
             happen(setup, moment, kind, at);
@@ -221,7 +243,8 @@ pub fn apply(setup: &LinesSetup, moment: &mut LineMoment, step: LineStep) {
         | LineStep::Buys(who, _)
         | LineStep::Records(who)
         | LineStep::Reopens(who)
-        | LineStep::SeesDoor(who)
+        | LineStep::TakesClock(who)
+        | LineStep::ReadsRow(who)
         | LineStep::SetsDoor(who)
         | LineStep::OpensLine(who) => lead(setup, moment, who, step),
     }
@@ -231,7 +254,8 @@ pub fn apply(setup: &LinesSetup, moment: &mut LineMoment, step: LineStep) {
 fn lead(setup: &LinesSetup, moment: &mut LineMoment, who: usize, step: LineStep) {
     let next = match (moment.leaders[who], step) {
         (Leader::Idle, LineStep::Counts(_)) => Some(Leader::Counted(moment.keys.units)),
-        (Leader::Idle, LineStep::SeesDoor(_)) => Some(Leader::SetsDoor(moment.door)),
+        (Leader::Idle, LineStep::TakesClock(_)) => Some(door::clocked(setup, moment)),
+        (Leader::Clocked { at, seen }, LineStep::ReadsRow(_)) => Some(door::read(setup, moment, at, seen)),
         (Leader::Counted(units), LineStep::Chooses(_)) => giving::choose(setup, moment, units),
         (Leader::Chosen(set), LineStep::WritesIds(_)) => {
             Some(giving::write(setup, moment, set)).filter(|set| *set != 0).map(Leader::Asking)
@@ -241,10 +265,16 @@ fn lead(setup: &LinesSetup, moment: &mut LineMoment, who: usize, step: LineStep)
             giving::record(setup, moment, (at, id), answer);
             (rest != 0).then_some(Leader::Asking(rest))
         }
-        (Leader::Reopens, LineStep::Reopens(_)) => door::reopen(setup, moment),
-        (Leader::SetsDoor(door), LineStep::SetsDoor(_)) => door::set(setup, moment, door),
-        (Leader::DoorIsShut(no), LineStep::OpensLine(_)) => {
-            door::open_line(setup, moment, no);
+        (Leader::Reopens, LineStep::Reopens(_)) => {
+            door::reopen(setup, moment);
+            None
+        }
+        (Leader::SetsDoor { door, version, opens }, LineStep::SetsDoor(_)) => {
+            door::set(setup, moment, door);
+            (opens && door.by_line && door::is_shut(moment)).then_some(Leader::DoorIsShut(version))
+        }
+        (Leader::DoorIsShut(version), LineStep::OpensLine(_)) => {
+            door::open_line(setup, moment, version);
             None
         }
         (other, _) => Some(other),
