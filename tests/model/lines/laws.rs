@@ -1,9 +1,10 @@
 //! What must always hold of a line, and what its searches must have seen to be worth anything.
 
+use super::leading::{LEADS, SLEEPS};
 use super::script;
 use super::setup::LinesSetup;
 use super::state::{Bought, ENTRIES, IDS, Leader, Line, LineMoment, Place, Sells, of_click, of_entry};
-use super::steps::{LEADS, SLEEPS, is_quiet};
+use super::steps::is_quiet;
 use stateright::Property;
 
 /// Name and meaning of what must always hold.

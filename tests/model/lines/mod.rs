@@ -5,12 +5,14 @@
 mod door;
 mod giving;
 mod laws;
+mod leading;
 mod report;
 mod rows;
 mod script;
 mod setup;
 mod state;
 mod steps;
+mod times;
 
 pub use report::HEAD;
 pub use rows::{configurations, without};

@@ -80,67 +80,83 @@ pub fn configurations() -> Vec<Complete<LinesSetup>> {
     ]
 }
 
+fn lacking(
+    name: &'static str,
+    absent: Unlined,
+    setup: LinesSetup,
+    breaks: &'static [&'static str],
+) -> Lacking<LinesSetup> {
+    Lacking { name, setup: LinesSetup { absent: Some(absent), ..setup }, breaks }
+}
+
 pub fn without() -> Vec<Lacking<LinesSetup>> {
-    let row = |name, absent, setup: LinesSetup, breaks| {
-        let setup = LinesSetup { absent: Some(absent), ..setup };
-        Lacking { name, setup, breaks }
-    };
-    let calm = raffle(1, [1, 1, 0], 1, CALLS);
+    let mut rows = without_of_giving();
+    rows.extend(without_of_doors());
+    rows
+}
+
+fn without_of_doors() -> Vec<Lacking<LinesSetup>> {
     let doors = waitlist(1, [1, 0, 0], 2, 1, DOORS);
     let forgets = waitlist(1, [1, 0, 0], 2, 1, FORGETS);
     vec![
-        row(
-            "the request id is not written before the purchase",
-            Unlined::IdWritten,
-            raffle(2, [1, 0, 0], 1, CALLS),
-            &["L2", "L3"],
-        ),
-        row(
-            "the request id is cleared when units are too few",
-            Unlined::IdKept,
-            LinesSetup { leaves: true, ..raffle(2, [1, 2, 1], 2, CALLS) },
-            &["L2", "L3"],
-        ),
-        row("an entry in hand may leave", Unlined::InHandStays, LinesSetup { leaves: true, ..calm }, &["L3"]),
-        row("who left is offered", Unlined::LeftNotOffered, LinesSetup { leaves: true, ..calm }, &["L3"]),
-        row("the script does not look at the door", Unlined::DoorInScript, doors, &["L4"]),
-        row("entries are taken before the door is shut", Unlined::DoorFirst, doors, &["L4"]),
-        row("a line is left without its row", Unlined::ReopenedUnderRow, doors, &["L4"]),
-        row("the last writer of the door is obeyed", Unlined::LaterReadingStays, followed(doors), &["L4"]),
-        row(
+        lacking("the script does not look at the door", Unlined::DoorInScript, doors, &["L4"]),
+        lacking("entries are taken before the door is shut", Unlined::DoorFirst, doors, &["L4"]),
+        lacking("a line is left without its row", Unlined::ReopenedUnderRow, doors, &["L4"]),
+        lacking("the last writer of the door is obeyed", Unlined::LaterReadingStays, followed(doors), &["L4"]),
+        lacking(
             "whoever has shut a door opens the line",
             Unlined::LineOpenedByVersion,
             waitlist(1, [1, 0, 0], 3, 1, DOORS),
             &["L4"],
         ),
-        row(
+        lacking(
             "a line is opened when Redis' door is shut, by a clock from before the row",
             Unlined::ClockAfterRow,
             followed(waitlist(1, [1, 0, 0], 2, 1, CALLS)),
             &["L4"],
         ),
-        row("a rebuild has an older door", Unlined::DoorOfRebuild, forgets, &["L4"]),
-        row("the boot fence does not look at the door", Unlined::DoorInFence, doors, &["L4"]),
-        row("a lapsed unit is offered twice", Unlined::GivenBackOnce, raffle(1, [1, 1, 1], 0, CALLS), &["L1"]),
-        row("units are given to the highest rank", Unlined::RanksObeyed, calm, &["L5"]),
-        row("only OFFERED entries are compared", Unlined::InHandCompared, calm, &["L7"]),
-        row(
+        lacking("a rebuild has an older door", Unlined::DoorOfRebuild, forgets, &["L4"]),
+        lacking("the boot fence does not look at the door", Unlined::DoorInFence, doors, &["L4"]),
+        lacking(
+            "a line is left while an offer has no outcome",
+            Unlined::ForgottenWaitsFor,
+            clicked(raffle(1, [1, 0, 0], 1, FORGETS)),
+            &["L4"],
+        ),
+    ]
+}
+
+fn without_of_giving() -> Vec<Lacking<LinesSetup>> {
+    let calm = raffle(1, [1, 1, 0], 1, CALLS);
+    vec![
+        lacking(
+            "the request id is not written before the purchase",
+            Unlined::IdWritten,
+            raffle(2, [1, 0, 0], 1, CALLS),
+            &["L2", "L3"],
+        ),
+        lacking(
+            "the request id is cleared when units are too few",
+            Unlined::IdKept,
+            LinesSetup { leaves: true, ..raffle(2, [1, 2, 1], 2, CALLS) },
+            &["L2", "L3"],
+        ),
+        lacking("an entry in hand may leave", Unlined::InHandStays, LinesSetup { leaves: true, ..calm }, &["L3"]),
+        lacking("who left is offered", Unlined::LeftNotOffered, LinesSetup { leaves: true, ..calm }, &["L3"]),
+        lacking("a lapsed unit is offered twice", Unlined::GivenBackOnce, raffle(1, [1, 1, 1], 0, CALLS), &["L1"]),
+        lacking("units are given to the highest rank", Unlined::RanksObeyed, calm, &["L5"]),
+        lacking("only OFFERED entries are compared", Unlined::InHandCompared, calm, &["L7"]),
+        lacking(
             "a LAPSED entry is not compared",
             Unlined::LapsedCompared,
             limited(waitlist(2, [1, 0, 0], 2, 2, SLEEPS)),
             &["L7"],
         ),
-        row(
+        lacking(
             "a forgotten offer is not asked again",
             Unlined::ForgottenAskedAgain,
             raffle(1, [1, 0, 0], 1, FORGETS),
             &["L7"],
-        ),
-        row(
-            "a line is left while an offer has no outcome",
-            Unlined::ForgottenWaitsFor,
-            clicked(raffle(1, [1, 0, 0], 1, FORGETS)),
-            &["L4"],
         ),
     ]
 }

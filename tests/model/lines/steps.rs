@@ -1,14 +1,11 @@
 //! What can happen next to a line. Every step is one script, one transaction, one read, or a call.
 
+use super::leading::{LEADS, SLEEPS};
 use super::setup::{Kind, LineFault, LinesSetup, Unlined};
 use super::state::{
     Answer, Bought, Door, EACH_ID, ENTRIES, Follower, Leader, Line, LineMoment, Place, Sells, of_entry,
 };
-use super::{door, giving, script};
-
-/// The process that leads, and the one that sleeps.
-pub const LEADS: usize = 0;
-pub const SLEEPS: usize = 1;
+use super::{door, giving, leading, script};
 
 /// A step; the number is an entry, a click, a request or a leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -76,7 +73,7 @@ pub fn by_itself(setup: &LinesSetup, moment: &LineMoment, out: &mut Vec<LineStep
     let compared = (0..ENTRIES).filter(|at| giving::compared(setup, moment, *at).is_some());
     out.extend(compared.map(LineStep::Compares));
     out.extend(upkeep(moment));
-    leader(setup, moment, LEADS, out);
+    leading::next(setup, moment, LEADS, out);
 }
 
 /// The boot fence, and a rebuild.
@@ -93,36 +90,9 @@ fn upkeep(moment: &LineMoment) -> Option<LineStep> {
     }
 }
 
-fn leader(setup: &LinesSetup, moment: &LineMoment, who: usize, out: &mut Vec<LineStep>) {
-    match moment.leaders[who] {
-        Leader::Gone => {}
-        Leader::Idle => {
-            if door::is_to_follow(moment) {
-                out.push(LineStep::TakesClock(who));
-            }
-            if moment.keys.sells == Sells::Open && giving::is_worth_it(setup, moment) {
-                out.push(LineStep::Counts(who));
-            }
-        }
-        Leader::Counted(_) => out.push(LineStep::Chooses(who)),
-        Leader::Chosen(_) => out.push(LineStep::WritesIds(who)),
-        Leader::Asking(set) => {
-            let highest = !setup.at_once && setup.lacks(Unlined::RanksObeyed);
-            let last = if highest { giving::of(set).last() } else { giving::of(set).next() };
-            let called = giving::of(set).filter(|at| setup.at_once || Some(*at) == last);
-            out.extend(called.map(|at| LineStep::Buys(who, at)));
-        }
-        Leader::Answered { .. } => out.push(LineStep::Records(who)),
-        Leader::Reopens => out.push(LineStep::Reopens(who)),
-        Leader::Clocked { .. } => out.push(LineStep::ReadsRow(who)),
-        Leader::SetsDoor { .. } => out.push(LineStep::SetsDoor(who)),
-        Leader::DoorIsShut(_) => out.push(LineStep::OpensLine(who)),
-    }
-}
-
 pub fn by_chance(setup: &LinesSetup, moment: &LineMoment, out: &mut Vec<LineStep>) {
     if moment.leaders[SLEEPS] != Leader::Idle {
-        leader(setup, moment, SLEEPS, out);
+        leading::next(setup, moment, SLEEPS, out);
     }
     out.extend(script::clicks(setup, moment).map(LineStep::Clicks));
     for (who, follower) in moment.followers.iter().enumerate().take(setup.followers) {
@@ -205,32 +175,12 @@ pub fn apply(setup: &LinesSetup, moment: &mut LineMoment, step: LineStep) {
             moment.late[of_entry(at, id)] = false;
             script::buy(setup, moment, at, id);
         }
-        LineStep::FenceCompares | LineStep::ReadsDoor => {
-            let read = Door { by_line: moment.row.by_line, at: moment.clock() };
-            let is_fence = step == LineStep::FenceCompares;
-            moment.keys.sells = if is_fence { Sells::Compared(read) } else { Sells::Read(read) };
-        }
-        LineStep::FencePasses => {
-            let Sells::Compared(read) = moment.keys.sells else { return };
-            door::pass(setup, moment, read);
-        }
-        LineStep::TakesEpoch => {
-            let is_old = setup.lacks(Unlined::DoorOfRebuild);
-            moment.keys.sells = Sells::Numbered(if is_old { moment.remembered } else { moment.row.by_line });
-        }
-        LineStep::Loads => {
-            let Sells::Numbered(by_line) = moment.keys.sells else { return };
-            script::load(setup, moment);
-            moment.keys.door = Door { by_line, at: 0 };
-            moment.keys.sells = Sells::Loaded;
-        }
-        LineStep::OpensSale => {
-            let Sells::Read(read) = moment.keys.sells else { return };
-            if !setup.lacks(Unlined::DoorOfRebuild) {
-                door::set(setup, moment, read);
-            }
-            (moment.keys.sells, moment.keys.before) = (Sells::Open, None);
-        }
+        LineStep::FenceCompares
+        | LineStep::FencePasses
+        | LineStep::TakesEpoch
+        | LineStep::Loads
+        | LineStep::ReadsDoor
+        | LineStep::OpensSale => keep_up(setup, moment),
         LineStep::Follows(who) => door::follow(setup, moment, who),
         LineStep::ReadsSale => moment.remembered = moment.row.by_line,
         LineStep::Fault(kind, at) => {
@@ -246,41 +196,34 @@ pub fn apply(setup: &LinesSetup, moment: &mut LineMoment, step: LineStep) {
         | LineStep::TakesClock(who)
         | LineStep::ReadsRow(who)
         | LineStep::SetsDoor(who)
-        | LineStep::OpensLine(who) => lead(setup, moment, who, step),
+        | LineStep::OpensLine(who) => leading::apply(setup, moment, who, step),
     }
 }
 
-/// A step of a leader. One that slept ends with its pass, because it notices then.
-fn lead(setup: &LinesSetup, moment: &mut LineMoment, who: usize, step: LineStep) {
-    let next = match (moment.leaders[who], step) {
-        (Leader::Idle, LineStep::Counts(_)) => Some(Leader::Counted(moment.keys.units)),
-        (Leader::Idle, LineStep::TakesClock(_)) => Some(door::clocked(setup, moment)),
-        (Leader::Clocked { at, seen }, LineStep::ReadsRow(_)) => Some(door::read(setup, moment, at, seen)),
-        (Leader::Counted(units), LineStep::Chooses(_)) => giving::choose(setup, moment, units),
-        (Leader::Chosen(set), LineStep::WritesIds(_)) => {
-            Some(giving::write(setup, moment, set)).filter(|set| *set != 0).map(Leader::Asking)
+/// The next step of the boot fence, or of a rebuild.
+fn keep_up(setup: &LinesSetup, moment: &mut LineMoment) {
+    let read = Door { by_line: moment.row.by_line, at: moment.clock() };
+    let is_old = setup.lacks(Unlined::DoorOfRebuild);
+    match moment.keys.sells {
+        Sells::Open => {}
+        Sells::Restarted => moment.keys.sells = Sells::Compared(read),
+        Sells::Compared(read) => door::pass(setup, moment, read),
+        Sells::Lost => {
+            moment.keys.sells = Sells::Numbered(if is_old { moment.remembered } else { moment.row.by_line });
         }
-        (Leader::Asking(set), LineStep::Buys(_, at)) => giving::call(setup, moment, set, at),
-        (Leader::Answered { rest, at, id, answer }, LineStep::Records(_)) => {
-            giving::record(setup, moment, (at, id), answer);
-            (rest != 0).then_some(Leader::Asking(rest))
+        Sells::Numbered(by_line) => {
+            script::load(setup, moment);
+            moment.keys.door = Door { by_line, at: 0 };
+            moment.keys.sells = Sells::Loaded;
         }
-        (Leader::Reopens, LineStep::Reopens(_)) => {
-            door::reopen(setup, moment);
-            None
+        Sells::Loaded => moment.keys.sells = Sells::Read(read),
+        Sells::Read(read) => {
+            if !is_old {
+                door::set(setup, moment, read);
+            }
+            (moment.keys.sells, moment.keys.before) = (Sells::Open, None);
         }
-        (Leader::SetsDoor { door, version, opens }, LineStep::SetsDoor(_)) => {
-            door::set(setup, moment, door);
-            (opens && door.by_line && door::is_shut(moment)).then_some(Leader::DoorIsShut(version))
-        }
-        (Leader::DoorIsShut(version), LineStep::OpensLine(_)) => {
-            door::open_line(setup, moment, version);
-            None
-        }
-        (other, _) => Some(other),
-    };
-    let at_the_end = if who == SLEEPS { Leader::Gone } else { Leader::Idle };
-    moment.leaders[who] = next.unwrap_or(at_the_end);
+    }
 }
 
 fn happen(setup: &LinesSetup, moment: &mut LineMoment, kind: LineFault, at: usize) {
