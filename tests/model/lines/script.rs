@@ -2,7 +2,7 @@
 
 use super::setup::{LinesSetup, Unlined};
 use super::state::{
-    Answer, Bought, CLICKS, ENTRIES, IDS, Line, LineMoment, Place, REQUESTS, Sells, of_click, of_entry,
+    Answer, Bought, CLICKS, Door, ENTRIES, IDS, Line, LineMoment, Place, REQUESTS, Sells, of_click, of_entry,
 };
 
 /// Units that a request is about.
