@@ -69,14 +69,15 @@ pub fn configurations() -> Vec<Complete<LinesSetup>> {
         row("raffle: the same, and the leader sleeps", at_once(raffle(2, [1, 1, 1], 1, SLEEPS)), 500, &["L5", "L6"]),
         row("raffle: Redis forgets", clicked(raffle(2, [1, 1, 0], 2, FORGETS)), 500, &[]),
         row("waitlist: a leader sleeps, the door is forgotten", waitlist(1, [1, 1, 0], 2, 3, DOORS), 1_000, &[]),
-        row("waitlist: other processes set the door", followed(waitlist(1, [1, 0, 0], 2, 2, DOORS)), 1_000, &[]),
+        row("waitlist: other processes set the door", followed(waitlist(1, [1, 0, 0], 3, 0, DOORS)), 1_000, &[]),
+        row("waitlist: the same, and faults of the door", followed(waitlist(1, [1, 0, 0], 2, 1, DOORS)), 1_000, &[]),
         row("waitlist: the same, and Redis forgets", followed(waitlist(1, [1, 0, 0], 2, 1, FORGETS)), 1_000, &[]),
         row("waitlist: buyers leave", moving(waitlist(1, [1, 1, 0], 2, 2, SLEEPS)), 1_000, &[]),
         row("waitlist: who has clicked enters the line", limited(waitlist(2, [1, 1, 0], 2, 2, SLEEPS)), 1_000, &[]),
         row("waitlist: a pair and a single one", moving(waitlist(2, [2, 1, 0], 2, 1, SLEEPS)), 1_000, &[]),
         row("waitlist: who has clicked, and Redis forgets", limited(waitlist(2, [1, 1, 0], 2, 2, FORGETS)), 1_000, &[]),
         row("waitlist: Redis forgets", waitlist(1, [1, 1, 0], 2, 2, FORGETS), 1_000, &[]),
-        row("waitlist: everything happens to one entry", moving(waitlist(1, [1, 0, 0], 2, 4, EVERY)), 1_000, &[]),
+        row("waitlist: everything happens to one entry", moving(waitlist(1, [1, 0, 0], 2, 3, EVERY)), 1_000, &[]),
     ]
 }
 
@@ -112,7 +113,7 @@ fn without_of_doors() -> Vec<Lacking<LinesSetup>> {
         lacking(
             "a line is opened when Redis' door is shut, by a clock from before the row",
             Unlined::ClockAfterRow,
-            followed(waitlist(1, [1, 0, 0], 2, 1, CALLS)),
+            followed(waitlist(1, [1, 0, 0], 3, 0, CALLS)),
             &["L4"],
         ),
         lacking("a rebuild has an older door", Unlined::DoorOfRebuild, forgets, &["L4"]),
