@@ -18,8 +18,7 @@ nobody else buys while somebody waits. It has:
 - a purchase that is given up by its caller, and runs late, or never, or at once without an answer; P2's replays, by
   request id; an order that is written later, paid, or ended by the clock, or that cannot be written; its units,
   which come back to Redis by a grant with its name;
-- the comparison of entries with outcomes and orders: whatever has a request id is compared, whoever it was asked
-  by;
+- the comparison of entries with outcomes and orders: whatever has a request id is compared;
 - buyers who leave or are blocked at any moment; who buys by click, again and again; one of them enters the line,
   too, and has his limit;
 - a Redis that forgets the sale, with what it had accepted or without, and its rebuild; a restart of Redis without
@@ -27,11 +26,11 @@ nobody else buys while somebody waits. It has:
 
 The rules that it found out, beyond the obvious ones (most are a mutation below):
 
-- A door that was read before does not replace one that was read later. Else whoever has read `by_line` = 0 and
-  sleeps opens the door of a line in which somebody waits by now.
-- The line is opened by who has read `by_line` = 1, has taken Redis' clock then, has read the same version of the
-  row, and has set the door by this clock: whoever had read the row before its change is older. That Redis' door is
-  shut is not enough. It may have been set by a clock from before the row was changed, and then an even older
+- A door that was read before does not replace one that was read later. Else a process that has read `by_line` = 0
+  and sleeps opens the door of a line in which somebody waits by now.
+- The line is opened by a leader that has read `by_line` = 1, has taken Redis' clock then, has read the same version
+  of the row, and has set the door by this clock: all that was read before the row's change is older. That Redis'
+  door is shut is not enough. It may have been set by a clock from before the row was changed, and then an even older
   reading with a later clock opens it.
 - The door counts as shut only in keys that sell: frozen ones are replaced. A rebuild reads the row again when its
   keys are there, and the boot fence makes the door follow the row before the script is loaded.

@@ -105,7 +105,7 @@ fn without_of_doors() -> Vec<Lacking<LinesSetup>> {
         lacking("a line is left without its row", Unlined::ReopenedUnderRow, doors, &["L4"]),
         lacking("the last writer of the door is obeyed", Unlined::LaterReadingStays, followed(doors), &["L4"]),
         lacking(
-            "whoever has shut a door opens the line",
+            "a leader that has shut a door opens the line later",
             Unlined::LineOpenedByVersion,
             waitlist(1, [1, 0, 0], 3, 1, DOORS),
             &["L4"],

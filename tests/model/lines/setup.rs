@@ -10,7 +10,7 @@ pub enum Unlined {
     IdWritten,
     /// P2 had too few units: the request id is cleared, and the next try has a new one.
     IdKept,
-    /// Whoever has a request id may still leave.
+    /// A buyer whose entry has a request id may still leave.
     InHandStays,
     /// Who left meanwhile is given a request id, and offered.
     LeftNotOffered,
@@ -49,7 +49,7 @@ pub enum Unlined {
 pub enum LineFault {
     /// The leader dies; the next one begins with what the database has.
     LeaderDies,
-    /// The leader sleeps; the next one begins, and this one goes on whenever it wakes up, with what it has read.
+    /// The leader sleeps; the next one begins, and this one goes on when it wakes up, with what it has read.
     LeaderSleeps,
     /// A purchase is given up by its caller. It runs late, or never.
     CallGivenUp,
