@@ -18,7 +18,7 @@ pub fn is_to_follow(moment: &LineMoment) -> bool {
     differs(moment) || is_half_open(moment)
 }
 
-/// A leader has read the row. It takes Redis' clock, and reads the row again, so that whoever had read another door before is older.
+/// A leader has read the row. It takes Redis' clock, and reads the row again, so that all that was read before another door was written is older.
 pub fn clocked(setup: &LinesSetup, moment: &mut LineMoment) -> Leader {
     let version = moment.row.version;
     if setup.lacks(Unlined::ClockAfterRow) && is_half_open(moment) && !differs(moment) {
@@ -50,7 +50,7 @@ pub fn waits(setup: &LinesSetup, moment: &LineMoment) -> bool {
     })
 }
 
-/// One transaction, under the line's row: nobody waits, clicks may buy.
+/// One transaction, under the line's row: no entry waits, clicks may buy.
 pub fn reopen(setup: &LinesSetup, moment: &mut LineMoment) {
     let is_served = matches!(moment.line, Line::Open | Line::Drawn) && moment.row.by_line;
     if !is_served || waits(setup, moment) && !setup.lacks(Unlined::ReopenedUnderRow) {

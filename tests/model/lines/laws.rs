@@ -29,9 +29,9 @@ pub const LAWS: [(&str, &str); 7] = [
     ("L6", "or only if units for all such entries are left after it"),
     (
         "L7",
-        "when nothing happens any more, each unit is paid or in Redis; nobody waits who wants no more units than are there; \
+        "when nothing happens any more, each unit is paid or in Redis; no entry waits that wants no more units than are there; \
          each offer is decided, but one that Redis forgot and whose units another one has; an entry with an order is TAKEN; where \
-         nobody waits, units are sold by click; a sold-out waitlist takes entries",
+         no entry waits, units are sold by click; a sold-out waitlist takes entries",
     ),
 ];
 
@@ -44,9 +44,9 @@ pub const SIGHTS: [(&str, &str); 10] = [
     ("forgotten", "an entry is OFFERED, and Redis has forgotten that"),
     ("an old door", "a leader is about to set a door that is older than Redis'"),
     ("a line behind an old door", "Redis restarts with an open door, and entries wait"),
-    ("awaited again", "the waitlist had entries, nobody waits any more, and units are sold by click"),
+    ("awaited again", "the waitlist had entries, none waits any more, and units are sold by click"),
     ("left meanwhile", "an entry leaves after a leader has chosen it"),
-    ("a pair keeps a unit", "the line waits for a second unit, and one is there that nobody gets"),
+    ("a pair keeps a unit", "the line waits for a second unit, and one is there that no entry gets"),
 ];
 
 /// Each request that was accepted is known to its entry, and each offer was accepted.

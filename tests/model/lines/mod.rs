@@ -1,5 +1,5 @@
 //! The line of a sale, as a model of its own: who waits, by rank, is given the units that Redis has by a leader that buys for him through
-//! P2, and nobody else buys meanwhile. The door of the sale in the database and in Redis, leaders that die or sleep, calls that run late,
+//! P2, and no click buys meanwhile. The door of the sale in the database and in Redis, leaders that die or sleep, calls that run late,
 //! orders that end unpaid, a Redis that forgets.
 
 mod door;

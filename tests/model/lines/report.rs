@@ -5,14 +5,14 @@ pub const HEAD: &str = "
 
 A model of the line of a sale: a raffle whose ranks are drawn, or a waitlist whose ranks are the order of arrival.
 Units go to the lowest rank that waits and wants no more than are there, as a purchase that a leader makes for it;
-nobody else buys while somebody waits. It has:
+no click buys while an entry waits. It has:
 
 - the leader's pass in its steps: it counts the units in Redis, reads who is next, writes a request id into each of
   these entries (one transaction), buys for one after the other, and records what P2 said;
 - the door in its steps: `by_line` in the sale's row, whose version goes up with each change; Redis' clock, then the
   row, then the script that sets the door, and leaves one that was read later; then the line is opened. A waitlist
-  that is sold out goes this way, and back when nobody waits and units are there. A raffle opens its door when
-  nobody waits any more. Two more processes make Redis follow the row, as slowly as they like;
+  that is sold out goes this way, and back when no entry waits and units are there. A raffle opens its door when
+  no entry waits any more. Two more processes make Redis follow the row, as slowly as they like;
 - a leader that dies between any two of them; and one that sleeps, and goes on with what it had read while the next
   one acts;
 - a purchase that is given up by its caller, and runs late, or never, or at once without an answer; P2's replays, by

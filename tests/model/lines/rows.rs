@@ -100,7 +100,7 @@ fn without_of_doors() -> Vec<Lacking<LinesSetup>> {
     let doors = waitlist(1, [1, 0, 0], 2, 1, DOORS);
     let forgets = waitlist(1, [1, 0, 0], 2, 1, FORGETS);
     vec![
-        lacking("the script does not look at the door", Unlined::DoorInScript, doors, &["L4"]),
+        lacking("the script does not read the door", Unlined::DoorInScript, doors, &["L4"]),
         lacking("entries are taken before the door is shut", Unlined::DoorFirst, doors, &["L4"]),
         lacking("a line is left without its row", Unlined::ReopenedUnderRow, doors, &["L4"]),
         lacking("the last writer of the door is obeyed", Unlined::LaterReadingStays, followed(doors), &["L4"]),
@@ -117,7 +117,7 @@ fn without_of_doors() -> Vec<Lacking<LinesSetup>> {
             &["L4"],
         ),
         lacking("a rebuild has an older door", Unlined::DoorOfRebuild, forgets, &["L4"]),
-        lacking("the boot fence does not look at the door", Unlined::DoorInFence, doors, &["L4"]),
+        lacking("the boot fence does not read the door", Unlined::DoorInFence, doors, &["L4"]),
         lacking(
             "a line is left while an offer has no outcome",
             Unlined::ForgottenWaitsFor,

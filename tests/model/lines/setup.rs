@@ -14,7 +14,7 @@ pub enum Unlined {
     InHandStays,
     /// Who left meanwhile is given a request id, and offered.
     LeftNotOffered,
-    /// The process that takes a click judges by its memory of the sale; the script does not look at the door.
+    /// The process that takes a click judges by its memory of the sale; the script does not read the door.
     DoorInScript,
     /// Entries are taken as soon as the database says so, whatever Redis' door says.
     DoorFirst,
@@ -22,13 +22,13 @@ pub enum Unlined {
     LineOpenedByVersion,
     /// The line is opened when Redis' door is shut, whenever that was read.
     ClockAfterRow,
-    /// A line that nobody waits in is left by what was read before, without its row.
+    /// A line in which no entry waits is left by what was read before, without its row.
     ReopenedUnderRow,
     /// The last writer of the door in Redis is obeyed, however old what it has read.
     LaterReadingStays,
     /// A rebuild has the door that was read before it took its epoch.
     DoorOfRebuild,
-    /// The boot fence does not look at the door.
+    /// The boot fence does not read the door.
     DoorInFence,
     /// A leader that finds an offer lapsed gives its units back, beside the grant.
     GivenBackOnce,

@@ -157,7 +157,7 @@ pub enum Leader {
         id: u8,
         answer: Answer,
     },
-    /// It has read that nobody waits.
+    /// It has read that no entry waits.
     Reopens,
     /// It has Redis' clock, and reads the row next; `seen`: the version in which it has read before that the line is to be opened.
     Clocked {
