@@ -2,6 +2,7 @@
 
 use crate::drops::{self, DropsSetup};
 use crate::events::{self, EventsSetup};
+use crate::lines::{self, LinesSetup};
 use crate::neighbours::{self, NeighboursSetup};
 use crate::report;
 use crate::search::{Complete, Found, Lacking, Searched};
@@ -50,6 +51,10 @@ pub static NEIGHBOURS: LazyLock<BesideModel<NeighboursSetup>> =
 pub static DROPS: LazyLock<BesideModel<DropsSetup>> =
     LazyLock::new(|| BesideModel::search(drops::configurations(), drops::without()));
 
+/// A line.
+pub static LINES: LazyLock<BesideModel<LinesSetup>> =
+    LazyLock::new(|| BesideModel::search(lines::configurations(), lines::without()));
+
 #[test]
 fn the_laws_of_events_hold_and_each_mechanism_is_needed() {
     EVENTS.judge();
@@ -68,4 +73,9 @@ fn the_laws_of_two_sales_hold_and_each_mechanism_is_needed() {
 #[test]
 fn the_laws_of_a_drop_hold_and_each_mechanism_is_needed() {
     DROPS.judge();
+}
+
+#[test]
+fn the_laws_of_a_line_hold_and_each_mechanism_is_needed() {
+    LINES.judge();
 }

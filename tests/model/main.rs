@@ -18,6 +18,7 @@ mod drops;
 mod events;
 mod giver;
 mod laws_of_the_books;
+mod lines;
 mod neighbours;
 mod operator;
 mod orders;
@@ -252,6 +253,7 @@ fn the_document_says_what_was_computed() {
         + &beside::EVENTS.section(events::HEAD)
         + &beside::WEBHOOKS.section(webhooks::HEAD)
         + &beside::DROPS.section(drops::HEAD)
+        + &beside::LINES.section(lines::HEAD)
         + against_the_code::SECTION;
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(&path, &computed).unwrap();

@@ -13,7 +13,7 @@ more.
 Contents: [What must hold](#what-must-hold) · [Configurations](#configurations) · [Mutations](#mutations) ·
 [Orders after CONFIRMED](#orders-after-confirmed) · [Two buckets](#two-buckets) ·
 [Mutations of the product](#mutations-of-the-product) · [Two sales in one queue](#two-sales-in-one-queue) ·
-[Events](#events) · [Webhooks](#webhooks) · [Drops](#drops) ·
+[Events](#events) · [Webhooks](#webhooks) · [Drops](#drops) · [Lines](#lines) ·
 [The model against the code](#the-model-against-the-code)
 
 The protocol of P2 to P5 is a model in [stateright](https://github.com/stateright/stateright): buyers, Redis, two
