@@ -1,5 +1,5 @@
 //! Answers held against the OpenAPI document that describes them: as much of JSON Schema as our documents use, and stricter in one
-//! thing: an object has no field that its schema does not name.
+//! thing: an object has no field that its schema does not name, or has a schema for the others.
 
 use serde_json::Value;
 
@@ -56,11 +56,16 @@ impl Checked<'_> {
     }
 
     fn check_fields(&self, schema: &Value, value: &Value, found: &mut Vec<String>) {
-        let (Some(fields), Some(known)) = (value.as_object(), schema["properties"].as_object()) else { return };
+        let Some(fields) = value.as_object() else { return };
+        let (known, others) = (&schema["properties"], &schema["additionalProperties"]);
+        if known.is_null() && others.is_null() {
+            return;
+        }
         for (name, field) in fields {
-            match known.get(name) {
-                Some(schema) => self.at(name).check(schema, field, found),
-                None => found.push(format!("{}/{name} is not in the document", self.place)),
+            match (known.get(name), others) {
+                (Some(schema), _) => self.at(name).check(schema, field, found),
+                (None, Value::Object(_)) => self.at(name).check(others, field, found),
+                (None, _) => found.push(format!("{}/{name} is not in the document", self.place)),
             }
         }
         for needed in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
