@@ -7,6 +7,7 @@ use super::calls::ViewCall;
 use super::flows::{SaleFlow, flows};
 use super::json_api::{AdminAnswer, ReadProblems, answer};
 use super::state::Admin;
+use crate::http::problem::{Kind, Problem};
 use crate::p5_reconcile::rows::totals::Registered;
 use crate::runtime::now_ms;
 use crate::store::mysql::DbError;
@@ -108,7 +109,10 @@ struct Process {
 )]
 pub(super) async fn pipeline(_call: ViewCall, admin: web::Data<Admin>) -> AdminAnswer {
     // Boxed, as are its parts: a thread of the server has a small stack, and these futures lie in one another.
-    answer(admin.snapshot.get(Box::pin(take(&admin))).await)
+    let taking = Box::pin(async {
+        serde_json::to_value(Box::pin(take(&admin)).await).map_err(|_| Problem::from(Kind::Internal))
+    });
+    answer(&*admin.snapshot.try_get(taking).await?)
 }
 
 async fn part<T, E: Display>(asking: impl Future<Output = Result<T, E>>) -> Result<T, String> {

@@ -1,7 +1,6 @@
 //! What the handlers of the admin API share.
 
 use super::cached::Cached;
-use super::pipeline::PipelineSnapshot;
 use super::readiness::Readiness;
 use super::sign_in::SignIn;
 use crate::buyers::forget::BuyerForget;
@@ -17,6 +16,7 @@ use crate::roles::{Role, Servers};
 use crate::runtime::Stopper;
 use crate::sales::SaleControl;
 use crate::store::rabbit::QueueDepth;
+use serde_json::Value;
 use std::sync::Arc;
 use tokio::sync::{Mutex, Semaphore};
 
@@ -50,7 +50,7 @@ pub struct Admin {
     pub(super) passes: Passes,
     pub(super) sale_control: SaleControl,
     pub(super) sales: Cached<Vec<Sale>>,
-    pub(super) snapshot: Cached<PipelineSnapshot>,
+    pub(super) snapshot: Cached<Value>,
     pub(super) queues: Cached<Result<Vec<QueueDepth>, String>>,
     pub(super) parked: Cached<DlqListing>,
     /// Held while a replay or give-up is under way.
