@@ -61,10 +61,11 @@ func main() {
 	shops.AddDefaultHeader("Authorization", "Bearer "+dev.AdminToken)
 	buyer, shop := public.NewAPIClient(buyers), admin.NewAPIClient(shops)
 
-	var saleId string
+	saleId, most := "", int64(0)
 	for _, sale := range answered(buyer.SalesAPI.ListSales(ctx).Execute()).Sales {
-		if sale.State == "READY" && sale.GetPayWithinS() > 0 && !sale.TokenRequired && sale.Needs.Get() == nil && saleId == "" {
-			saleId = sale.SaleId
+		sells := sale.State == "READY" && sale.GetPayWithinS() > 0 && !sale.TokenRequired && sale.Needs.Get() == nil
+		if sells && sale.GetRemaining() > most {
+			saleId, most = sale.SaleId, sale.GetRemaining()
 		}
 	}
 	body := *public.NewBuyRequest()

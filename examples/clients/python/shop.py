@@ -37,7 +37,8 @@ shop = admin.AuthenticatedClient(base_url=dev["admin"], token=dev["admin_token"]
 
 sales = answered(SaleListAnswer, list_sales.sync(client=buyer)).sales
 sells = [sale for sale in sales if sale.state == "READY" and sale.pay_within_s]
-sale_id = next(sale.sale_id for sale in sells if not sale.token_required and not sale.needs)
+open_to_all = [sale for sale in sells if not sale.token_required and not sale.needs]
+sale_id = max(open_to_all, key=lambda sale: sale.remaining or 0).sale_id
 request_id = answered(Queued, buy.sync(sale_id, client=buyer, body=BuyRequest(quantity=1))).request_id
 status = answered(OrderStatus, show_order.sync(sale_id, request_id, client=buyer, wait=10))
 while status.status == "QUEUED":

@@ -21,7 +21,8 @@ function answered<T>({ data, error }: { data?: T; error?: Problem }): T {
 
 const [buyer, shop] = [client<Public>(dev.api, login), client<Admin>(dev.admin, dev.admin_token)];
 const { sales } = answered(await buyer.GET('/v1/sales'));
-const sale = sales.find((sale) => sale.state === 'READY' && sale.pay_within_s && !sale.token_required && !sale.needs);
+const sells = sales.filter((sale) => sale.state === 'READY' && sale.pay_within_s && !sale.token_required && !sale.needs);
+const sale = sells.sort((a, b) => (b.remaining ?? 0) - (a.remaining ?? 0))[0];
 if (!sale) throw new Error('no sale sells now, for money, to everybody');
 const sale_id = sale.sale_id;
 const bought = await buyer.POST('/v1/sales/{sale_id}/orders', { params: { path: { sale_id } }, body: { quantity: 1 } });
