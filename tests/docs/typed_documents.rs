@@ -18,7 +18,7 @@ const UNTYPED: [(&str, &str); 6] = [
 struct Walk<'d> {
     document: &'d Value,
     untyped: BTreeSet<String>,
-    /// Schemas with a name that were looked at, or are being looked at.
+    /// Schemas with a name whose fields were read, or are being read.
     seen: BTreeSet<&'d str>,
 }
 
