@@ -140,7 +140,8 @@ fn shops_with_generated_clients_buy_pay_and_refund_and_their_receivers_verify_we
         }
         let mut bought = Vec::new();
         for (language, words) in SHOPS {
-            let words = [words, &[&dev_json, &format!("buyer-of-{language}")]].concat();
+            let buyer = format!("buyer-of-{language}");
+            let words = [words, &[&dev_json, &buyer]].concat();
             let said = finished(&examples.join(language), "60", &words);
             let done: Value = serde_json::from_str(said.lines().last().expect("a line")).expect("JSON");
             assert_eq!(done["states"], json!(["UNPAID", "PAID", "CANCELLED", "REFUNDED"]), "{language}: {done}");

@@ -154,7 +154,7 @@ async fn a_drop(port: &AskedPort<'_>) {
     let sale = |id: &str, needs: Value| {
         json!({
             "sale_id": id, "product_id": id, "title": id, "stock": 5, "price_cents": 19_900, "currency": "EUR", "limit": 1,
-            "starts_at": "2020-01-01T00:00:00Z", "ends_at": "2099-01-01T00:00:00Z", "hidden": true, "needs": needs
+            "starts_at": in_hours(2), "ends_at": in_hours(9), "hidden": true, "needs": needs
         })
     };
     let sales = [sale("eu-41", json!({ "tier": ["gold", "silver"] })), sale("eu-42", Value::Null)];
