@@ -41,7 +41,7 @@ impl<'d> Walk<'d> {
         let types: Vec<&str> = match &schema["type"] {
             Value::String(one) => vec![one],
             Value::Array(several) => several.iter().filter_map(Value::as_str).collect(),
-            _ => Vec::new(),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => Vec::new(),
         };
         let (fields, others) = (schema["properties"].as_object(), &schema["additionalProperties"]);
         let says_nothing = types.is_empty() && parts.is_empty();
