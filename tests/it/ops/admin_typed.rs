@@ -179,7 +179,7 @@ async fn buyers_and_process(port: &AskedPort<'_>) {
     port.post("/blocks", "", json!({ "buyer": "mallory", "reason": "chargebacks" })).await;
     port.get("/blocks", "", "").await;
     port.post("/blocks/remove", "", json!({ "buyer": "mallory" })).await;
-    port.post("/passes", "", json!({ "sub": "alice", "sale": "later", "tier": "gold", "member": true })).await;
+    port.post("/passes", "", json!({ "sub": "alice", "sale": "later", "valid_s": 600, "tier": "gold" })).await;
     port.post("/buyers/forget", "", json!({ "buyer": "zoe", "reason": "asked" })).await;
     assert_eq!(port.get("/whoami", "", "").await["name"], "admin");
 }
