@@ -95,6 +95,14 @@ impl Receiver {
     }
 }
 
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("the receiver at {} said: {}", self.url, self.said());
+        }
+    }
+}
+
 /// A local stack with the webhooks of the receivers at these ports, and one of the test.
 async fn stack(folder: &Path, ports: &[u16], hooks: &HookReceiver) -> (Program, PathBuf) {
     let mut config = webhook("captured", &hooks.url(), &[SECRET], &EVENTS);
