@@ -44,7 +44,10 @@ impl AskedPort<'_> {
         for (path, calls) in document["paths"].as_object().unwrap() {
             for (method, call) in calls.as_object().unwrap() {
                 let elsewhere = call["tags"] == json!(["orders"]) || call["tags"] == json!(["webhooks"]);
-                if !elsewhere && !path.ends_with("/acts") && !path.ends_with("/openapi.json") {
+                // What is forgotten takes a world of its own (`forget.rs`), with the same port.
+                let elsewhere =
+                    elsewhere || ["/acts", "/openapi.json", "/buyers/forget"].iter().any(|end| path.ends_with(end));
+                if !elsewhere {
                     found.insert(format!("{method} {}", path.strip_prefix("/admin/v1").unwrap()));
                 }
             }
@@ -180,8 +183,7 @@ async fn buyers_and_process(port: &AskedPort<'_>) {
     port.get("/blocks", "", "").await;
     port.post("/blocks/remove", "", json!({ "buyer": "mallory" })).await;
     port.post("/passes", "", json!({ "sub": "alice", "sale": "later", "valid_s": 600, "tier": "gold" })).await;
-    port.post("/buyers/forget", "", json!({ "buyer": "zoe", "reason": "asked" })).await;
-    assert_eq!(port.get("/whoami", "", "").await["name"], "admin");
+    assert_eq!(port.get("/whoami", "", "").await["name"], "admin.token");
 }
 
 #[test]
