@@ -2,7 +2,8 @@
 # Installs what this machine lacks, and says what each package is for: install-deps.sh [run|test|long]
 #
 # `run` (the default): the three servers and a C compiler. `test`: also a browser with its driver, Prometheus, and faketime.
-# `long`: also the languages of the programs in docs/passes/.
+# `long`: also the languages of the programs in docs/passes/ and examples/clients/. Their generators come from npm and PyPI, by the
+# build.sh of each example.
 # Quick and silent when everything is there. On a system without apt it installs nothing and says what is missing.
 # A server whose URL is given (SECKILL_REDIS_URL, SECKILL_AMQP_URL, SECKILL_MYSQL_URL) is not needed here.
 #
@@ -63,9 +64,15 @@ look_for_packages() {
 }
 
 look_for_languages() {
-    have python3 || need python3 "docs/passes/sign_pass.py"
-    have node || need nodejs "docs/passes/sign_pass.mjs"
+    have python3 || need python3 "docs/passes/sign_pass.py, examples/clients/python"
+    have node || need nodejs "docs/passes/sign_pass.mjs, examples/clients/typescript"
     have php || need php-cli "docs/passes/sign_pass.php"
+    have npm || need npm "examples/clients/typescript: the generators of types"
+    # Debian's python3 has the module venv without what it installs.
+    python3 -c 'import ensurepip' 2>/dev/null || need python3-venv "examples/clients: an environment of their own"
+    have go || need golang-go "examples/clients/go"
+    have java || need default-jre-headless "examples/clients/go: its generator"
+    have curl || need curl "examples/clients/documents.sh"
 }
 
 look_for_test_packages() {

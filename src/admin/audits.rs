@@ -3,13 +3,15 @@
 use super::calls::ViewCall;
 use super::json_api::{AdminAnswer, ReadProblems, SaleReadProblems, answer};
 use super::state::Admin;
+use crate::domain::balance::Equation;
+use crate::domain::ids::{RequestId, SaleId};
 use crate::http::extract::SaleInPath;
 use crate::http::problem::{Kind, Problem, RETRY_LATER_S};
-use crate::p5_reconcile::rows::findings as audit_store;
+use crate::p5_reconcile::rows::findings::{StoredFinding, StoredRun};
 use crate::p5_reconcile::{AuditOptions, SaleAudit, Suspect, Window, audit_sale, gap_suspects};
 use actix_web::web;
-use serde::Deserialize;
-use serde_json::{Value, json, value::RawValue};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 /// Runs listed without `limit`.
 const RUNS: u32 = 20;
@@ -27,7 +29,7 @@ pub(super) struct AuditQuery {
 #[utoipa::path(
     get, path = "/admin/v1/sales/{sale_id}/audit", operation_id = "audit_sale", tag = "records",
     params(SaleInPath, AuditQuery),
-    responses((status = 200, description = "The balance sheet", body = Value), SaleReadProblems)
+    responses((status = 200, description = "The balance sheet", body = AuditAnswer), SaleReadProblems)
 )]
 pub(super) async fn audit(
     _call: ViewCall,
@@ -44,7 +46,7 @@ pub(super) async fn audit(
     // As P5 does: a finding that a second audit does not confirm is not reported.
     let audit = audit_sale(&admin.context, &sale, AuditOptions::from(window).confirmed()).await?;
     let suspects = gap_suspects(&admin.context, &audit).await?;
-    answer(sheet(&audit, &suspects))
+    answer(AuditAnswer::of(audit, suspects))
 }
 
 fn one_at_a_time() -> Problem {
@@ -52,17 +54,45 @@ fn one_at_a_time() -> Problem {
     Kind::RateLimited.because_both(english, "本进程正在进行另一次审计，请等待其结束").retry_within_s(RETRY_LATER_S)
 }
 
-/// An audit with its equations and the suspects of its gaps, ready to be shown.
-fn sheet(audit: &SaleAudit, suspects: &[Suspect]) -> Value {
-    let equations: Vec<Value> = audit
-        .equations
-        .iter()
-        .map(|equation| {
-            let (left, right) = (equation.left, equation.right);
-            json!({ "name": equation.name, "left": left, "right": right, "difference": left - right, "holds": equation.holds() })
-        })
-        .collect();
-    json!({ "consistent": audit.consistent(), "audit": audit, "equations": equations, "suspects": suspects })
+/// An equation of the balance sheet, ready to be shown.
+#[derive(Serialize, utoipa::ToSchema)]
+struct ShownEquation {
+    /// What should be equal, in words.
+    name: &'static str,
+    /// Left side, units.
+    left: i64,
+    /// Right side, units.
+    right: i64,
+    /// The left side less the right one.
+    difference: i64,
+    /// Whether there is none.
+    holds: bool,
+}
+
+/// An audit with its equations and the suspects of its gaps.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct AuditAnswer {
+    /// Whether everything adds up and nothing is lost.
+    consistent: bool,
+    audit: SaleAudit,
+    /// Those of the audit, with their differences.
+    equations: Vec<ShownEquation>,
+    /// Buyers of the gaps, as far as Redis has them.
+    suspects: Vec<Suspect>,
+}
+
+impl AuditAnswer {
+    fn of(audit: SaleAudit, suspects: Vec<Suspect>) -> Self {
+        let shown = |of: &Equation| ShownEquation {
+            name: of.name,
+            left: of.left,
+            right: of.right,
+            difference: of.left - of.right,
+            holds: of.holds(),
+        };
+        let equations = audit.equations.iter().map(shown).collect();
+        Self { consistent: audit.consistent(), audit, equations, suspects }
+    }
 }
 
 #[derive(Deserialize, utoipa::IntoParams)]
@@ -78,7 +108,7 @@ pub(super) struct RunsQuery {
 #[utoipa::path(
     get, path = "/admin/v1/audits", operation_id = "list_audits", tag = "records",
     params(RunsQuery),
-    responses((status = 200, description = "Runs, newest first", body = Value), ReadProblems)
+    responses((status = 200, description = "Runs, newest first", body = AuditRuns), ReadProblems)
 )]
 pub(super) async fn runs(_call: ViewCall, admin: web::Data<Admin>, query: web::Query<RunsQuery>) -> AdminAnswer {
     let limit = query.limit.unwrap_or(RUNS);
@@ -86,25 +116,67 @@ pub(super) async fn runs(_call: ViewCall, admin: web::Data<Admin>, query: web::Q
         return Err(Kind::Unprocessable.because_both("limit: expected 1 to 100", "limit：应为 1 至 100"));
     }
     let runs = admin.servers.rows.findings.last_runs(limit).await?;
-    answer(json!({ "runs": runs.iter().map(run).collect::<Vec<_>>() }))
+    answer(AuditRuns { runs: runs.into_iter().map(AuditRun::of).collect() })
 }
 
-fn run(run: &audit_store::StoredRun) -> Value {
-    let findings: Vec<Value> = run
-        .findings
-        .iter()
-        .map(|finding| {
-            json!({ "sale_id": finding.sale_id, "request_id": finding.request_id, "code": finding.code, "detail": finding.detail })
-        })
-        .collect();
-    json!({
-        "sale_id": run.sale_id,
-        "started_at_ms": run.started_at_ms,
-        "ended_at_ms": run.ended_at_ms,
-        "consistent": run.consistent,
-        "examined_count": run.examined_count,
-        // Another version may have written it: shown as it is.
-        "sheet": RawValue::from_string(run.sheet.clone()).ok(),
-        "findings": findings,
-    })
+/// A finding of a run.
+#[derive(Serialize, utoipa::ToSchema)]
+struct RunFinding {
+    #[schema(value_type = Option<String>)]
+    sale_id: Option<SaleId>,
+    #[schema(value_type = Option<String>)]
+    request_id: Option<RequestId>,
+    /// Stable state code.
+    #[schema(example = "P5-RC1")]
+    code: String,
+    /// For a person.
+    detail: String,
+}
+
+/// An audit that P5 recorded.
+#[derive(Serialize, utoipa::ToSchema)]
+struct AuditRun {
+    /// Null: of all sales.
+    #[schema(value_type = Option<String>)]
+    sale_id: Option<SaleId>,
+    /// Unix milliseconds.
+    started_at_ms: i64,
+    /// Unix milliseconds.
+    ended_at_ms: i64,
+    /// Whether everything added up.
+    consistent: bool,
+    /// Ledger records that it read.
+    examined_count: u64,
+    /// The balance sheet, as the version that made it wrote it: terms come and go.
+    #[schema(value_type = Option<Object>)]
+    sheet: Option<Box<RawValue>>,
+    findings: Vec<RunFinding>,
+}
+
+/// Recorded audits.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct AuditRuns {
+    /// Newest first.
+    runs: Vec<AuditRun>,
+}
+
+impl AuditRun {
+    fn of(run: StoredRun) -> Self {
+        let finding = |of: StoredFinding| RunFinding {
+            sale_id: of.sale_id,
+            request_id: of.request_id,
+            code: of.code,
+            detail: of.detail,
+        };
+        Self {
+            sale_id: run.sale_id,
+            started_at_ms: run.started_at_ms,
+            ended_at_ms: run.ended_at_ms,
+            consistent: run.consistent,
+            examined_count: run.examined_count,
+            // Another version may have written it: shown as it is.
+            sheet: RawValue::from_string(run.sheet).ok(),
+            findings: run.findings.into_iter().map(finding).collect(),
+        }
+    }
 }

@@ -7,15 +7,15 @@ use super::act_body::ActBody;
 use super::calls::{OperateCall, ViewCall};
 use super::json_api::{AdminAnswer, JsonBody, ReadProblems, WriteProblems, answer, message_text};
 use super::state::Admin;
+use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::operator::Actor;
 use crate::http::problem::{Kind, Problem};
 use crate::p5_reconcile::dlq::forms::{DlqActionForm, source};
 use crate::p5_reconcile::dlq::{
-    self, DlqAction, DlqEntry, DlqListing, DlqReport, DlqSelection, DlqService, DlqSource, code_of,
+    self, DlqAction, DlqEntry, DlqListing, DlqReportLine, DlqSelection, DlqService, DlqSource, code_of,
 };
 use actix_web::web;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 
 /// Entries of one answer; the counts are of all.
 const SHOWN_MAX: usize = 500;
@@ -38,14 +38,14 @@ pub(super) struct DlqQuery {
 #[utoipa::path(
     get, path = "/admin/v1/dlq", operation_id = "list_parked", tag = "dead letters",
     params(DlqQuery),
-    responses((status = 200, description = "Counts and entries", body = Value), ReadProblems)
+    responses((status = 200, description = "Counts and entries", body = ParkedList), ReadProblems)
 )]
 pub(super) async fn list(_call: ViewCall, admin: web::Data<Admin>, query: web::Query<DlqQuery>) -> AdminAnswer {
     let wanted = source(query.source.as_deref())?;
     // Always both queues: reading one takes as long, and all screens share the answer.
     let read = async { dlq::list(&admin.context, None).await.map_err(Problem::from) };
     let listing = admin.parked.try_get(read).await?;
-    answer(page(&listing, wanted, query.named.as_deref()))
+    answer(ParkedList::of(&listing, wanted, query.named.as_deref()))
 }
 
 /// The place of an entry, by its name.
@@ -53,40 +53,105 @@ fn place(entry: &DlqEntry) -> &str {
     entry.entry.split('/').next().unwrap_or("")
 }
 
-fn page(listing: &DlqListing, source: Option<DlqSource>, named: Option<&str>) -> Value {
-    let count = |wanted: &str| listing.entries.iter().filter(|entry| place(entry) == wanted).count();
-    let wanted = |entry: &&DlqEntry| {
-        named.is_none_or(|word| entry.is(word))
-            && match source {
-                None => true,
-                Some(DlqSource::Relay) => place(entry) == "relay",
-                Some(DlqSource::Mq) => place(entry) == "mq",
-            }
-    };
-    let all: Vec<&DlqEntry> = listing.entries.iter().filter(wanted).collect();
-    json!({
-        "counts": { "relay": count("relay"), "mq": count("mq"), "register": count("register") },
-        "entries": all.iter().take(SHOWN_MAX).map(|entry| row(entry, named.is_some())).collect::<Vec<_>>(),
-        "more": listing.more || all.len() > SHOWN_MAX,
-    })
+/// How many entries each place has.
+#[derive(Serialize, utoipa::ToSchema)]
+struct ParkedCounts {
+    /// Of the relay DLQ.
+    relay: usize,
+    /// Of the MQ DLQ.
+    mq: usize,
+    /// Open failed requests.
+    register: usize,
 }
 
-fn row(entry: &DlqEntry, whole: bool) -> Value {
-    json!({
-        "entry": entry.entry,
-        "request_id": entry.request_id,
-        "sale_id": entry.sale_id,
-        "user_id": entry.user_id,
-        "quantity": entry.quantity,
-        "reason": entry.reason,
-        "attempts": entry.attempts,
-        "parked_at_ms": entry.parked_at_ms,
-        "fate": entry.outcome.map(code_of),
-        "payload": if whole { String::from_utf8_lossy(&entry.payload).into_owned() } else { message_text(&entry.payload) },
-    })
+/// One parked entry.
+#[derive(Serialize, utoipa::ToSchema)]
+struct ParkedEntry {
+    /// Its name, `relay/<shard>/<stream id>`, `mq/<fingerprint>` or `register/<request id>`.
+    entry: String,
+    /// Null, as are the next three, where the message cannot be read.
+    #[schema(value_type = Option<String>)]
+    request_id: Option<RequestId>,
+    #[schema(value_type = Option<String>)]
+    sale_id: Option<SaleId>,
+    #[schema(value_type = Option<String>)]
+    user_id: Option<UserId>,
+    quantity: Option<u32>,
+    /// Why it was parked.
+    reason: String,
+    /// Attempts that failed, where they were counted.
+    attempts: Option<u32>,
+    /// Since when, Unix milliseconds, where it is known.
+    parked_at_ms: Option<i64>,
+    /// What the database decided about the request meanwhile: its state code.
+    fate: Option<&'static str>,
+    /// The message as text, its beginning in a list.
+    payload: String,
+}
+
+/// What is parked.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct ParkedList {
+    /// Of all entries, whatever was asked for.
+    counts: ParkedCounts,
+    /// At most 500.
+    entries: Vec<ParkedEntry>,
+    /// Whether there are more.
+    more: bool,
+}
+
+impl ParkedList {
+    fn of(listing: &DlqListing, source: Option<DlqSource>, named: Option<&str>) -> Self {
+        let count = |wanted: &str| listing.entries.iter().filter(|entry| place(entry) == wanted).count();
+        let wanted = |entry: &&DlqEntry| {
+            named.is_none_or(|word| entry.is(word))
+                && match source {
+                    None => true,
+                    Some(DlqSource::Relay) => place(entry) == "relay",
+                    Some(DlqSource::Mq) => place(entry) == "mq",
+                }
+        };
+        let all: Vec<&DlqEntry> = listing.entries.iter().filter(wanted).collect();
+        Self {
+            counts: ParkedCounts { relay: count("relay"), mq: count("mq"), register: count("register") },
+            entries: all.iter().take(SHOWN_MAX).map(|entry| ParkedEntry::of(entry, named.is_some())).collect(),
+            more: listing.more || all.len() > SHOWN_MAX,
+        }
+    }
+}
+
+impl ParkedEntry {
+    fn of(entry: &DlqEntry, whole: bool) -> Self {
+        let message = &entry.payload;
+        Self {
+            entry: entry.entry.clone(),
+            request_id: entry.request_id,
+            sale_id: entry.sale_id.clone(),
+            user_id: entry.user_id.clone(),
+            quantity: entry.quantity,
+            reason: entry.reason.clone(),
+            attempts: entry.attempts,
+            parked_at_ms: entry.parked_at_ms,
+            fate: entry.outcome.map(code_of),
+            payload: if whole { String::from_utf8_lossy(message).into_owned() } else { message_text(message) },
+        }
+    }
 }
 
 type DlqActionBody = ActBody<DlqActionForm>;
+
+/// What an action came to.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct DlqDone {
+    /// Nothing was changed: it is what would be done.
+    dry_run: bool,
+    /// One of each request.
+    done: Vec<DlqReportLine>,
+    /// A place has more entries than are read at once: repeat it.
+    more: bool,
+    /// Requests about which a person still has to decide.
+    trouble: usize,
+}
 
 fn selection(form: &DlqActionForm) -> Result<DlqSelection, Problem> {
     if form.named.len() > NAMED_MAX {
@@ -99,7 +164,7 @@ fn selection(form: &DlqActionForm) -> Result<DlqSelection, Problem> {
 /// Write the orders of parked requests; the database is read first.
 #[utoipa::path(
     post, path = "/admin/v1/dlq/replay", operation_id = "replay_parked", tag = "dead letters",
-    request_body = DlqActionBody, responses((status = 200, description = "What became of each", body = Value), WriteProblems)
+    request_body = DlqActionBody, responses((status = 200, description = "What became of each", body = DlqDone), WriteProblems)
 )]
 pub(super) async fn replay(
     call: OperateCall,
@@ -115,7 +180,7 @@ pub(super) async fn replay(
 /// Record that parked requests will never be orders.
 #[utoipa::path(
     post, path = "/admin/v1/dlq/give-up", operation_id = "give_up_parked", tag = "dead letters",
-    request_body = DlqActionBody, responses((status = 200, description = "What became of each", body = Value), WriteProblems)
+    request_body = DlqActionBody, responses((status = 200, description = "What became of each", body = DlqDone), WriteProblems)
 )]
 pub(super) async fn give_up(
     call: OperateCall,
@@ -134,7 +199,7 @@ pub(super) async fn give_up(
 }
 
 impl Admin {
-    async fn apply_to_dlq(&self, action: DlqAction, body: &DlqActionBody, actor: Actor) -> Result<Value, Problem> {
+    async fn apply_to_dlq(&self, action: DlqAction, body: &DlqActionBody, actor: Actor) -> Result<DlqDone, Problem> {
         let selection = selection(&body.form)?;
         let busy = |_| {
             Kind::Conflict.because_both(
@@ -154,13 +219,9 @@ impl Admin {
             self.parked.forget().await;
             self.snapshot.forget().await;
         }
-        Ok(answer_of(&report, dry_run))
+        let trouble = report.done.iter().filter(|done| done.result.is_trouble()).count();
+        Ok(DlqDone { dry_run, done: report.done, more: report.more, trouble })
     }
-}
-
-fn answer_of(report: &DlqReport, dry_run: bool) -> Value {
-    let trouble = report.done.iter().filter(|done| done.result.is_trouble()).count();
-    json!({ "dry_run": dry_run, "done": report.done, "more": report.more, "trouble": trouble })
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ const CALLS_MAX: usize = 256;
 const SALES_MAX: usize = 20;
 
 /// One sale while it sells. Units, but for `accepted_requests` and `open`.
-#[derive(Debug, PartialEq, Eq, Serialize)]
+#[derive(Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub(super) struct SaleFlow {
     sale_id: String,
     title: String,

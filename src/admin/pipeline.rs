@@ -33,11 +33,14 @@ const LEASES_MAX: usize = 64;
 const LEASE_SHOWN_MS: i64 = 30_000;
 
 /// Everything the picture shows.
-#[derive(Serialize)]
-struct PipelineSnapshot {
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct PipelineSnapshot {
+    /// When, Unix milliseconds.
     at_ms: i64,
     /// How long it took to ask, milliseconds.
     took_ms: u64,
+    /// Redis, RabbitMQ and the database.
+    #[schema(value_type = Vec<ServerState>)]
     servers: [ServerState; 3],
     shards: Vec<ShardBacklog>,
     /// Absent when the broker does not answer.
@@ -50,7 +53,7 @@ struct PipelineSnapshot {
     process: Process,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, utoipa::ToSchema)]
 struct ServerState {
     name: &'static str,
     ok: bool,
@@ -63,7 +66,7 @@ impl ServerState {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, utoipa::ToSchema)]
 struct ShardBacklog {
     shard: u16,
     outbox: Option<u64>,
@@ -71,7 +74,7 @@ struct ShardBacklog {
     relay_dlq: Option<u64>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, utoipa::ToSchema)]
 struct Queue {
     queue: String,
     /// `orders`, `retry` or `dlq`.
@@ -80,14 +83,14 @@ struct Queue {
     consumers: u32,
 }
 
-#[derive(Serialize, Default)]
+#[derive(Serialize, Default, utoipa::ToSchema)]
 struct RegisterCount {
     open: i64,
     failed_final: i64,
     resolved: i64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, utoipa::ToSchema)]
 struct Process {
     roles: Vec<&'static str>,
     /// Transitions since it started, by state code.
@@ -102,7 +105,7 @@ struct Process {
 /// Show what lies at each hop, at most a second old.
 #[utoipa::path(
     get, path = "/admin/v1/pipeline", operation_id = "show_pipeline", tag = "process",
-    responses((status = 200, description = "The pipeline", body = serde_json::Value), ReadProblems)
+    responses((status = 200, description = "The pipeline", body = PipelineSnapshot), ReadProblems)
 )]
 pub(super) async fn pipeline(_call: ViewCall, admin: web::Data<Admin>) -> AdminAnswer {
     // Boxed, as are its parts: a thread of the server has a small stack, and these futures lie in one another.

@@ -11,7 +11,7 @@ use super::state::Admin;
 use crate::domain::operator::Operation;
 use crate::http::extract::SaleInPath;
 use crate::sales::forms::{CloneForm, RescheduleForm, SaleEditForm};
-use crate::sales::{SaleAct, SaleChange};
+use crate::sales::{SaleAct, SaleChange, SaleDetail};
 use actix_web::web;
 use serde::Serialize;
 use serde_json::json;
@@ -26,7 +26,7 @@ type CloneBody = ActBody<CloneForm>;
 #[utoipa::path(
     post, path = "/admin/v1/sales/{sale_id}/edit", operation_id = "edit_sale", tag = "sales",
     params(SaleInPath), request_body = EditBody,
-    responses((status = 200, description = "The sale", body = Value), WriteProblems)
+    responses((status = 200, description = "The sale", body = SaleDetail), WriteProblems)
 )]
 pub(super) async fn edit(
     call: OperateCall,
@@ -43,7 +43,7 @@ pub(super) async fn edit(
 #[utoipa::path(
     post, path = "/admin/v1/sales/{sale_id}/reschedule", operation_id = "reschedule_sale", tag = "sales",
     params(SaleInPath), request_body = RescheduleBody,
-    responses((status = 200, description = "The sale", body = Value), WriteProblems)
+    responses((status = 200, description = "The sale", body = SaleDetail), WriteProblems)
 )]
 pub(super) async fn reschedule(
     call: OperateCall,
@@ -71,7 +71,7 @@ async fn changed<T: Serialize>(
 #[utoipa::path(
     post, path = "/admin/v1/sales/{sale_id}/hide", operation_id = "hide_sale", tag = "sales",
     params(SaleInPath), request_body = OperatorBody,
-    responses((status = 200, description = "The sale", body = Value), WriteProblems)
+    responses((status = 200, description = "The sale", body = SaleDetail), WriteProblems)
 )]
 pub(super) async fn hide(write: SaleWrite) -> AdminAnswer {
     let hiding = write.control().change(write.sale_id(), &SaleChange::Hide, None);
@@ -83,7 +83,7 @@ pub(super) async fn hide(write: SaleWrite) -> AdminAnswer {
 #[utoipa::path(
     post, path = "/admin/v1/sales/{sale_id}/publish", operation_id = "publish_sale", tag = "sales",
     params(SaleInPath), request_body = OperatorBody,
-    responses((status = 200, description = "The sale", body = Value), WriteProblems)
+    responses((status = 200, description = "The sale", body = SaleDetail), WriteProblems)
 )]
 pub(super) async fn publish(write: SaleWrite) -> AdminAnswer {
     let publishing = write.control().change(write.sale_id(), &SaleChange::Publish, None);
@@ -95,7 +95,7 @@ pub(super) async fn publish(write: SaleWrite) -> AdminAnswer {
 #[utoipa::path(
     post, path = "/admin/v1/sales/{sale_id}/clone", operation_id = "clone_sale", tag = "sales",
     params(SaleInPath), request_body = CloneBody,
-    responses((status = 200, description = "The new sale", body = Value), WriteProblems)
+    responses((status = 200, description = "The new sale", body = SaleDetail), WriteProblems)
 )]
 pub(super) async fn clone_sale(
     call: OperateCall,

@@ -4,6 +4,7 @@ use super::act_body::ActBody;
 use super::calls::OperateCall;
 use super::json_api::{AdminAnswer, JsonBody, WriteProblems, answer};
 use super::state::Admin;
+use crate::sales::SaleDetail;
 use crate::sales::forms::NewSaleForm;
 use actix_web::web;
 
@@ -12,7 +13,7 @@ type NewSaleBody = ActBody<NewSaleForm>;
 /// Create a sale as a draft, with `warm` also open it.
 #[utoipa::path(
     post, path = "/admin/v1/sales", operation_id = "create_sale", tag = "sales", request_body = NewSaleBody,
-    responses((status = 200, description = "The sale", body = Value), WriteProblems)
+    responses((status = 200, description = "The sale", body = SaleDetail), WriteProblems)
 )]
 pub(super) async fn create(
     call: OperateCall,

@@ -6,28 +6,58 @@ use super::sale_write::{OperatorBody, SaleWrite};
 use super::state::Admin;
 use crate::domain::grant_names::NAME_BYTES_MAX;
 use crate::domain::operator::Operation;
+use crate::domain::sale::Sale;
 use crate::http::extract::SaleInPath;
 use crate::http::problem::{Kind, Problem};
-use crate::sales::SaleAct;
+use crate::sales::rows::grants::Reclaimed;
+use crate::sales::{SaleAct, SaleDetail};
 use actix_web::web;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
+use std::sync::Arc;
+
+/// Sales as the database knows them.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct SaleList {
+    /// Newest first.
+    #[schema(value_type = Vec<Sale>)]
+    sales: Arc<Vec<Sale>>,
+}
+
+/// What a reclaim offers again.
+#[derive(Serialize, utoipa::ToSchema)]
+struct ReclaimedUnits {
+    /// Name of the new grant.
+    grant: String,
+    /// Failed requests whose units it has.
+    requests: usize,
+    units: i64,
+}
+
+/// A sale after a reclaim.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct ReclaimDone {
+    #[serde(flatten)]
+    sale: SaleDetail,
+    /// What this call offers again; null where there was nothing.
+    reclaimed: Option<ReclaimedUnits>,
+}
 
 /// List the newest sales.
 #[utoipa::path(
     get, path = "/admin/v1/sales", operation_id = "list_sales", tag = "sales",
-    responses((status = 200, description = "Sales", body = Value), ReadProblems)
+    responses((status = 200, description = "Sales", body = SaleList), ReadProblems)
 )]
 pub(super) async fn list(_call: ViewCall, admin: web::Data<Admin>) -> AdminAnswer {
     let sales = admin.sales.try_get(async { admin.servers.rows.sales.list().await.map_err(Problem::from) }).await?;
-    answer(json!({ "sales": *sales }))
+    answer(SaleList { sales })
 }
 
 /// Show one sale, with what Redis holds of it.
 #[utoipa::path(
     get, path = "/admin/v1/sales/{sale_id}", operation_id = "show_sale", tag = "sales",
     params(SaleInPath),
-    responses((status = 200, description = "The sale", body = Value), SaleReadProblems)
+    responses((status = 200, description = "The sale", body = SaleDetail), SaleReadProblems)
 )]
 pub(super) async fn show(_call: ViewCall, admin: web::Data<Admin>, sale: web::Path<SaleInPath>) -> AdminAnswer {
     answer(admin.sale_control.detail(&sale.sale_id).await?)
@@ -37,7 +67,7 @@ pub(super) async fn show(_call: ViewCall, admin: web::Data<Admin>, sale: web::Pa
 #[utoipa::path(
     post, path = "/admin/v1/sales/{sale_id}/warm", operation_id = "warm_sale", tag = "sales",
     params(SaleInPath), request_body = OperatorBody,
-    responses((status = 200, description = "The sale", body = Value), WriteProblems)
+    responses((status = 200, description = "The sale", body = SaleDetail), WriteProblems)
 )]
 pub(super) async fn warm(write: SaleWrite) -> AdminAnswer {
     write.on_record(Operation::SaleWarm, "warmed", write.control().warm(write.sale_id())).await?;
@@ -48,7 +78,7 @@ pub(super) async fn warm(write: SaleWrite) -> AdminAnswer {
 #[utoipa::path(
     post, path = "/admin/v1/sales/{sale_id}/pause", operation_id = "pause_sale", tag = "sales",
     params(SaleInPath), request_body = OperatorBody,
-    responses((status = 200, description = "The sale", body = Value), WriteProblems)
+    responses((status = 200, description = "The sale", body = SaleDetail), WriteProblems)
 )]
 pub(super) async fn pause(write: SaleWrite) -> AdminAnswer {
     write.on_record(Operation::SalePause, "paused", write.control().pause(write.sale_id())).await?;
@@ -59,7 +89,7 @@ pub(super) async fn pause(write: SaleWrite) -> AdminAnswer {
 #[utoipa::path(
     post, path = "/admin/v1/sales/{sale_id}/resume", operation_id = "resume_sale", tag = "sales",
     params(SaleInPath), request_body = OperatorBody,
-    responses((status = 200, description = "The sale", body = Value), WriteProblems)
+    responses((status = 200, description = "The sale", body = SaleDetail), WriteProblems)
 )]
 pub(super) async fn resume(write: SaleWrite) -> AdminAnswer {
     write.on_record(Operation::SaleResume, "resumed", write.control().resume(write.sale_id())).await?;
@@ -70,7 +100,7 @@ pub(super) async fn resume(write: SaleWrite) -> AdminAnswer {
 #[utoipa::path(
     post, path = "/admin/v1/sales/{sale_id}/close", operation_id = "close_sale", tag = "sales",
     params(SaleInPath), request_body = OperatorBody,
-    responses((status = 200, description = "The sale", body = Value), WriteProblems)
+    responses((status = 200, description = "The sale", body = SaleDetail), WriteProblems)
 )]
 pub(super) async fn close(write: SaleWrite) -> AdminAnswer {
     write.on_record(Operation::SaleClose, "closed", write.control().close(write.sale_id())).await?;
@@ -81,7 +111,7 @@ pub(super) async fn close(write: SaleWrite) -> AdminAnswer {
 #[utoipa::path(
     post, path = "/admin/v1/sales/{sale_id}/rebuild", operation_id = "rebuild_sale", tag = "sales",
     params(SaleInPath), request_body = OperatorBody,
-    responses((status = 200, description = "The sale", body = Value), WriteProblems)
+    responses((status = 200, description = "The sale", body = SaleDetail), WriteProblems)
 )]
 pub(super) async fn rebuild(write: SaleWrite) -> AdminAnswer {
     write.on_record(Operation::SaleRebuild, "frozen", write.control().freeze(write.sale_id())).await?;
@@ -94,16 +124,14 @@ pub(super) async fn rebuild(write: SaleWrite) -> AdminAnswer {
     params(SaleInPath), request_body = OperatorBody,
     responses(
         (status = 200, description = "The sale; in `reclaimed` the units that this call offers again, null when there were \
-            none", body = Value),
+            none", body = ReclaimDone),
         WriteProblems,
     )
 )]
 pub(super) async fn reclaim(write: SaleWrite) -> AdminAnswer {
     let made = write.on_record(Operation::SaleReclaim, "reclaimed", write.control().reclaim(write.sale_id())).await?;
-    let made = made.map(|made| json!({ "grant": made.grant_id, "requests": made.requests, "units": made.units }));
-    let mut sale = json!(write.control().detail(write.sale_id()).await?);
-    sale["reclaimed"] = json!(made);
-    answer(sale)
+    let units = |made: Reclaimed| ReclaimedUnits { grant: made.grant_id, requests: made.requests, units: made.units };
+    answer(ReclaimDone { sale: write.control().detail(write.sale_id()).await?, reclaimed: made.map(units) })
 }
 
 #[derive(Deserialize, utoipa::ToSchema)]
@@ -123,7 +151,7 @@ pub(super) struct TopUpBody {
 #[utoipa::path(
     post, path = "/admin/v1/sales/{sale_id}/top-up", operation_id = "top_up_sale", tag = "sales",
     params(SaleInPath),
-    request_body = TopUpBody, responses((status = 200, description = "The sale", body = Value), WriteProblems)
+    request_body = TopUpBody, responses((status = 200, description = "The sale", body = SaleDetail), WriteProblems)
 )]
 pub(super) async fn top_up(
     call: OperateCall,

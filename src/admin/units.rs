@@ -10,13 +10,21 @@ use super::state::Admin;
 use crate::domain::operator::Operation;
 use crate::http::extract::{DropInPath, SaleInPath};
 use crate::sales::forms::{MoveForm, WithdrawForm};
-use crate::sales::{DropDetail, SaleAct, UnitsMoved};
+use crate::sales::{DropDetail, SaleAct, SaleDetail, UnitsMoved, UnitsTaken};
 use actix_web::web;
 use serde::Serialize;
 use serde_json::json;
 
 type WithdrawBody = ActBody<WithdrawForm>;
 type MoveBody = ActBody<MoveForm>;
+
+/// A sale after a withdrawal.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct WithdrawDone {
+    #[serde(flatten)]
+    sale: SaleDetail,
+    withdrawn: UnitsTaken,
+}
 
 /// What moved.
 #[derive(Serialize, utoipa::ToSchema)]
@@ -33,7 +41,7 @@ pub(super) struct MoveDone {
     post, path = "/admin/v1/sales/{sale_id}/withdraw", operation_id = "withdraw_units", tag = "sales",
     params(SaleInPath), request_body = WithdrawBody,
     responses(
-        (status = 200, description = "The sale; in `withdrawn` the name, and how many units were asked for and taken", body = Value),
+        (status = 200, description = "The sale; in `withdrawn` the name, and how many units were asked for and taken", body = WithdrawDone),
         WriteProblems,
     )
 )]
@@ -49,9 +57,7 @@ pub(super) async fn withdraw(
     let act = SaleAct { actor: &actor, operation: Operation::SaleWithdraw, sale_id: id, asked: json!(form) };
     let taken = control.on_record(act, control.withdraw(id, &form.name, form.units)).await?;
     admin.changed(id, "units withdrawn").await;
-    let mut sale = json!(control.detail(id).await?);
-    sale["withdrawn"] = json!(taken);
-    answer(sale)
+    answer(WithdrawDone { sale: control.detail(id).await?, withdrawn: taken })
 }
 
 /// Move unsold units from one sale of a drop to another, once for each name.

@@ -191,8 +191,11 @@ async fn show(control: &SaleControl, id: &DropId, json: bool) -> Result<(), Fail
 
 fn planned_row(sale: &Sale, known: &KnownTimetable) -> [String; 3] {
     let releases = shown_releases(&known.timetable.releases);
-    let releases: Vec<String> =
-        releases.iter().zip(&known.given).map(|(planned, given)| release(planned, *given)).collect();
+    let releases: Vec<String> = releases
+        .iter()
+        .zip(&known.given)
+        .map(|(of, given)| release(of.units, &shown_time(of.at.timestamp_millis()), *given))
+        .collect();
     let releases = if releases.is_empty() { none() } else { releases.join(", ") };
     let unsold = known.timetable.rollover_to.as_ref().map_or_else(|| "stays".to_owned(), |to| format!("goes to {to}"));
     [sale.sale_id.to_string(), releases, unsold]

@@ -6,7 +6,7 @@
 use serde::Serialize;
 
 /// The terms of the sheet, counted by one audit. Redis' side is summed over shards.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, utoipa::ToSchema)]
 pub struct BalanceSheet {
     /// Units ever released and not withdrawn, by `sales.granted`.
     pub granted: i64,
@@ -73,7 +73,7 @@ pub struct BalanceSheet {
 
 /// Orders by what became of them after CONFIRMED, in units, and payments. Orders of sales without a payment step are in none of
 /// them, unless they were cancelled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, utoipa::ToSchema)]
 pub struct LifeCounts {
     /// Units that wait for their payment.
     pub unpaid: i64,
@@ -92,7 +92,7 @@ pub struct LifeCounts {
 }
 
 /// One equation of the sheet.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct Equation {
     /// What should be equal, in words.
     pub name: &'static str,

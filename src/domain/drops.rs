@@ -10,15 +10,18 @@ use std::num::NonZeroU32;
 pub const SALES_MAX: usize = 64;
 
 /// A drop: which sales it has never changes.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize, utoipa::ToSchema)]
 pub struct SalesDrop {
     /// The id, unique for ever.
+    #[schema(value_type = String)]
     pub drop_id: DropId,
     /// What a buyer reads.
     pub title: String,
     /// Most units of one buyer over all its sales, beside the limit of each sale; none: only those.
+    #[schema(value_type = Option<u32>)]
     pub limit: Option<NonZeroU32>,
     /// Its sales, 1 to [`SALES_MAX`], in the order in which they are shown.
+    #[schema(value_type = Vec<String>)]
     pub sale_ids: Vec<SaleId>,
 }
 

@@ -5,6 +5,8 @@
 use super::facts::{FACT_VALUES_MAX, FACTS_MAX, is_fact_name, is_fact_value};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use utoipa::openapi::schema::{AnyOfBuilder, ArrayBuilder, ObjectBuilder, Type};
+use utoipa::openapi::{RefOr, Schema};
 
 /// Longest text of needs, characters: their column has as many.
 pub(crate) const NEEDS_CHARS_MAX: usize = 2_000;
@@ -12,15 +14,30 @@ pub(crate) const NEEDS_CHARS_MAX: usize = 2_000;
 const UNREADABLE: &str = "?";
 
 /// What a sale needs of its buyers: all of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Needs {
     /// A pass for the sale or for its drop.
     #[serde(default, skip_serializing_if = "is_not")]
     pub pass: bool,
     /// Of each of these facts one of these values.
     #[serde(flatten)]
+    #[schema(value_type = BTreeMap<String, NeededValues>)]
     pub facts: BTreeMap<String, Vec<String>>,
 }
+
+/// What a name of needs has, for the documents: of a fact its values, of `pass` true. Every field of an object with free names must fit
+/// their schema, and generators of types want `anyOf`.
+struct NeededValues;
+
+impl utoipa::PartialSchema for NeededValues {
+    fn schema() -> RefOr<Schema> {
+        let of = |of| ObjectBuilder::new().schema_type(of);
+        let any = AnyOfBuilder::new().item(ArrayBuilder::new().items(of(Type::String))).item(of(Type::Boolean));
+        any.description(Some("Of a fact its values, one of which is needed; of `pass` whether a pass is.")).into()
+    }
+}
+
+impl utoipa::ToSchema for NeededValues {}
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
 const fn is_not(needed: &bool) -> bool {

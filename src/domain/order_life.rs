@@ -162,7 +162,7 @@ impl OrderEvent {
 }
 
 /// How long buyers of a sale have to pay.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, utoipa::ToSchema)]
 pub struct PaymentTerms {
     /// Seconds from the order to the deadline that the buyer sees.
     pub pay_within_s: u32,

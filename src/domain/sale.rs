@@ -99,9 +99,10 @@ pub enum SaleDoor {
 }
 
 /// A sale as the database knows it. Times are Unix milliseconds.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize, utoipa::ToSchema)]
 pub struct Sale {
     /// The id, unique for ever.
+    #[schema(value_type = String)]
     pub sale_id: SaleId,
     /// What is sold.
     pub product_id: String,
@@ -116,9 +117,11 @@ pub struct Sale {
     /// Unsold units by the database's count.
     pub stock: i64,
     /// How much one buyer may have.
+    #[schema(value_type = Option<u32>)]
     pub policy: PurchasePolicy,
     /// Who counts as one buyer, from its creation on. Not left out of a cached copy: a build that knew no persons left it out, and such a
     /// copy must not be read.
+    #[schema(value_type = String, example = "account")]
     pub limit_by: LimitBy,
     /// Whether a purchase needs a purchase token (hidden entry, A3).
     pub token_required: bool,
@@ -133,6 +136,7 @@ pub struct Sale {
     /// First millisecond in which it does not sell any more.
     pub ends_at_ms: i64,
     /// Where it is in its life.
+    #[schema(value_type = String, example = "warmed")]
     pub status: SaleStatus,
     /// Incremented by each rebuild of Redis.
     pub epoch: u32,
@@ -145,9 +149,11 @@ pub struct Sale {
     /// What it needs of its buyers, from its creation on; none: nothing. Not left out of a cached copy: a build that knew no needs left
     /// it out, and such a copy must not be read.
     #[serde(deserialize_with = "Option::deserialize")]
+    #[schema(value_type = Option<Needs>)]
     pub needs: Option<Arc<Needs>>,
     /// What a buyer passes before a purchase token is issued; none: nothing. Not left out of a cached copy, as with `needs`.
     #[serde(deserialize_with = "Option::deserialize")]
+    #[schema(value_type = Option<String>, example = "pow:18")]
     pub challenge: Option<Challenge>,
     /// The kind of its line, from its creation on; none: it has no line. Not left out of a cached copy, as with `needs`.
     #[serde(deserialize_with = "Option::deserialize")]
@@ -157,6 +163,7 @@ pub struct Sale {
     pub by_line: bool,
     /// The drop that it belongs to, from its creation on; none: it is a plain sale. Cached by builds that had none: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<SalesDrop>)]
     pub in_drop: Option<Arc<SalesDrop>>,
 }
 

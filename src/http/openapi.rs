@@ -1,8 +1,10 @@
 //! Parts of an OpenAPI document that both HTTP APIs have: the problem document, its responses and the bearer token.
 
 use super::problem_kinds::Kind;
+use crate::domain::needs::Needs;
 use std::collections::BTreeSet;
 use utoipa::Modify;
+use utoipa::openapi::schema::{AnyOfBuilder, ObjectBuilder, Type};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{RefOr, Schema};
 
@@ -30,8 +32,7 @@ pub(crate) struct ProblemBody {
     entry_id: Option<String>,
     remaining: Option<u64>,
     /// What the sale needs of its buyers, of P1-Q1.
-    #[schema(value_type = Option<Object>)]
-    needs: Option<serde_json::Value>,
+    needs: Option<Needs>,
     /// The field of the body that cannot be used.
     #[schema(example = "price_cents")]
     field: Option<String>,
@@ -87,7 +88,8 @@ impl Modify for BearerScheme {
     }
 }
 
-/// Names every problem code in the document, so that it cannot lag behind the code.
+/// Names every problem code in the document, so that it cannot lag behind the code. A later version has more of them: beside the known
+/// ones any text is a code, or a generated client could not read the problems of a newer server.
 pub(crate) struct ProblemCodes;
 
 impl Modify for ProblemCodes {
@@ -95,9 +97,11 @@ impl Modify for ProblemCodes {
         let schemas = document.components.as_mut().map(|components| &mut components.schemas);
         let problem = schemas.and_then(|schemas| schemas.get_mut("ProblemBody"));
         let Some(RefOr::T(Schema::Object(problem))) = problem else { return };
-        if let Some(RefOr::T(Schema::Object(code))) = problem.properties.get_mut("code") {
-            let codes: BTreeSet<&str> = Kind::ALL.iter().map(|kind| kind.code()).collect();
-            code.enum_values = Some(codes.into_iter().map(serde_json::Value::from).collect());
-        }
+        let Some(RefOr::T(Schema::Object(code))) = problem.properties.get("code") else { return };
+        let codes: BTreeSet<&str> = Kind::ALL.iter().map(|kind| kind.code()).collect();
+        let text = || ObjectBuilder::new().schema_type(Type::String);
+        let any = AnyOfBuilder::new().item(text().enum_values(Some(codes))).item(text());
+        let any = any.description(code.description.clone()).examples(code.example.clone()).build();
+        problem.properties.insert("code".to_owned(), Schema::AnyOf(any).into());
     }
 }

@@ -4,11 +4,12 @@ use super::control::SaleControl;
 use super::control_error::SaleControlError;
 use crate::domain::ids::SaleId;
 use crate::domain::sale::Sale;
-use crate::sales::forms::{PlannedLine, ReleaseForm, shown_releases};
+use crate::http::times::shown_time;
+use crate::sales::forms::PlannedLine;
 use serde::Serialize;
 
 /// One sale with what Redis holds.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
 pub(crate) struct SaleDetail {
     /// As the database knows it.
     pub sale: Sale,
@@ -17,6 +18,7 @@ pub(crate) struct SaleDetail {
     /// Units that come while it sells, in the order of their times.
     pub releases: Vec<ReleaseDetail>,
     /// The sale of its drop that gets what is unsold at its end.
+    #[schema(value_type = Option<String>)]
     pub rollover_to: Option<SaleId>,
     /// Its line.
     pub line: Option<PlannedLine>,
@@ -27,17 +29,19 @@ pub(crate) struct SaleDetail {
 }
 
 /// A release, and whether the database has given it.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
 pub(crate) struct ReleaseDetail {
-    /// When, and how many.
-    #[serde(flatten)]
-    pub release: ReleaseForm,
+    /// When, RFC 3339.
+    #[schema(format = DateTime)]
+    pub at: String,
+    /// How many.
+    pub units: u32,
     /// Whether its grant was made: named `release-` and its number, from 1.
     pub given: bool,
 }
 
 /// One shard of it; all absent when Redis does not have it.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
 pub(crate) struct ShardDetail {
     /// Number of the shard, from 0.
     pub shard: u16,
@@ -76,8 +80,9 @@ impl SaleControl {
             })
             .collect();
         let in_transit = shards.iter().map(|shard| shard.in_transit).sum();
-        let releases = shown_releases(&known.timetable.releases).into_iter().zip(known.given);
-        let releases = releases.map(|(release, given)| ReleaseDetail { release, given }).collect();
+        let releases = known.timetable.releases.iter().zip(known.given);
+        let releases = releases.map(|(of, given)| ReleaseDetail { at: shown_time(of.at_ms), units: of.units, given });
+        let releases = releases.collect();
         let (rollover_to, line) = (known.timetable.rollover_to, known.timetable.line.map(PlannedLine::from));
         Ok(SaleDetail { sale, grants, releases, rollover_to, line, shards, in_transit })
     }

@@ -60,7 +60,7 @@ struct DropSale {
     limit_returns: bool,
     hidden: bool,
     /// What a buyer needs; null: nothing.
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<Needs>)]
     needs: Option<Arc<Needs>>,
     /// What a buyer passes before a purchase token is issued; null: nothing.
     #[schema(value_type = Option<String>)]

@@ -10,6 +10,7 @@
 mod audits;
 mod bench;
 mod clusters;
+mod generated_clients;
 mod lines;
 mod many_orders;
 mod measured;

@@ -10,7 +10,6 @@ use crate::domain::policy::LimitBy;
 use crate::domain::sale::Sale;
 use crate::http::times::shown_time;
 use crate::roles::Servers;
-use crate::sales::forms::ReleaseForm;
 use crate::sales::rows::archived::Archived;
 use crate::sales::{SaleControl, SaleDetail};
 
@@ -140,14 +139,14 @@ pub(in crate::cli) fn needs(sale: &Sale) -> String {
 }
 
 /// A release in a few words.
-pub(in crate::cli) fn release(release: &ReleaseForm, given: bool) -> String {
+pub(in crate::cli) fn release(units: u32, at: &str, given: bool) -> String {
     let given = if given { " (given)" } else { "" };
-    format!("{} at {}{given}", release.units, shown_time(release.at.timestamp_millis()))
+    format!("{units} at {at}{given}")
 }
 
 fn tables(shown: &SaleDetail) {
     let sale = &shown.sale;
-    let releases: Vec<String> = shown.releases.iter().map(|of| release(&of.release, of.given)).collect();
+    let releases: Vec<String> = shown.releases.iter().map(|of| release(of.units, &of.at, of.given)).collect();
     let rollover = shown.rollover_to.as_ref().map_or_else(|| "stays".to_owned(), |to| format!("goes to {to}"));
     output::table(
         ["field", "value"],

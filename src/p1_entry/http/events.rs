@@ -20,17 +20,6 @@ const HEARTBEAT: Duration = Duration::from_secs(10);
 /// A stream ends after this time, final or not; the caller asks again, as the demo shop does.
 const STREAM_MAX: Duration = Duration::from_secs(300);
 
-/// One event of the stream.
-#[derive(utoipa::ToSchema)]
-#[allow(dead_code, reason = "describes what `event` writes")]
-pub(super) struct StatusEvent {
-    /// The kind of the event, always `status`.
-    #[schema(example = "status")]
-    event: String,
-    /// A status document (OrderStatus) in JSON.
-    data: String,
-}
-
 problem_responses! {
     FollowProblems: 400, 401, 404, 429, 503;
 }
@@ -42,7 +31,7 @@ problem_responses! {
     responses(
         (status = 200, description = "Events `status` whose data is a status document (OrderStatus); the last one is \
             final, then the stream ends. It also ends after five minutes; reconnect to go on.",
-         content_type = "text/event-stream", body = StatusEvent),
+         content_type = "text/event-stream", body = String),
         FollowProblems,
     ),
     security(("bearer" = []))

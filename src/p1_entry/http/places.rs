@@ -12,7 +12,7 @@ use serde::Serialize;
 
 /// A place in the waiting room.
 #[derive(Serialize, utoipa::ToSchema)]
-#[schema(as = Place)]
+#[schema(as = QueuePlace)]
 pub(super) struct QueuePosition {
     /// `waiting` or `released`: then get a purchase token with the ticket.
     #[schema(example = "waiting")]

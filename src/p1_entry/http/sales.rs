@@ -48,7 +48,7 @@ pub(super) struct SaleInfo {
     /// Seconds that a buyer has to pay after the order is written; null: there is no payment step.
     pay_within_s: Option<u32>,
     /// What a buyer needs: of each fact one of its values, and with `pass` a pass, sent as `Seckill-Pass`; null: nothing.
-    #[schema(value_type = Option<Object>, example = json!({ "tier": ["gold", "platinum"], "pass": true }))]
+    #[schema(value_type = Option<Needs>, example = json!({ "tier": ["gold", "platinum"], "pass": true }))]
     needs: Option<Arc<Needs>>,
     /// What a buyer passes at `POST …/tokens`: `pow:N`, a proof of work of N zero bits; `hook`, a check by the shop; null: nothing.
     #[schema(value_type = Option<String>, example = "pow:18")]

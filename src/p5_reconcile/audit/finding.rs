@@ -86,11 +86,13 @@ impl FindingKey {
 }
 
 /// One thing that is wrong.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
 pub struct AuditFinding {
     /// What kind of thing.
+    #[schema(value_type = String, example = "LEAK")]
     pub kind: FindingKind,
     /// The request it is about, if it is about one.
+    #[schema(value_type = Option<String>)]
     pub request_id: Option<RequestId>,
     /// Words for an operator.
     pub detail: String,

@@ -30,11 +30,13 @@ const PAGE: u32 = 1_000;
 const SUSPECTS_MAX: usize = 1_000;
 
 /// A buyer whose request has no outcome and no ledger record.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub(crate) struct Suspect {
     /// The buyer, as Redis has it: the person where the sale limits by person.
+    #[schema(value_type = String)]
     pub user_id: UserId,
     /// The buyer's first request of the sale.
+    #[schema(value_type = String)]
     pub request_id: RequestId,
     /// Units of all the buyer's requests of the sale.
     pub units: u32,

@@ -23,9 +23,10 @@ pub(crate) struct OpenRequest {
 }
 
 /// The audit of one sale.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
 pub struct SaleAudit {
     /// The audited sale.
+    #[schema(value_type = String)]
     pub sale_id: SaleId,
     /// Ledger records read.
     pub examined_count: u64,
@@ -65,7 +66,7 @@ pub struct SaleAudit {
 }
 
 /// The acceptance numbers of one shard in one epoch: `number = outcomes + undecided + gaps + closed`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct SeriesAudit {
     /// The epoch of the numbers.
     pub epoch: u32,
@@ -78,6 +79,7 @@ pub struct SeriesAudit {
     /// Numbers whose request is known and has no outcome yet.
     pub undecided: u64,
     /// Numbers of which neither is known: first and last of each run.
+    #[schema(value_type = Vec<Vec<u64>>)]
     pub gaps: Vec<(u64, u64)>,
     /// Numbers of gaps that a person has closed.
     pub closed: u64,

@@ -90,13 +90,15 @@ impl DlqActionResult {
 }
 
 /// What became of one request.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
 pub struct DlqReportLine {
     /// None: the message is unreadable.
+    #[schema(value_type = Option<String>)]
     pub request_id: Option<RequestId>,
     /// The names of its entries.
     pub entries: Vec<String>,
     /// What was done.
+    #[schema(value_type = String, example = "landed")]
     pub result: DlqActionResult,
     /// Words for an operator.
     pub detail: String,

@@ -7,12 +7,14 @@ use crate::http::times::shown_time;
 use serde::Serialize;
 
 /// A line as it was planned, in words of the form.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub(crate) struct PlannedLine {
     /// How ranks come about.
+    #[schema(value_type = String, example = "raffle")]
     pub(crate) kind: LineKind,
     /// Until when a raffle takes entries, RFC 3339; null of a waiting list.
     #[serde(serialize_with = "as_time")]
+    #[schema(value_type = Option<String>, format = DateTime)]
     pub(crate) closes_at: Option<i64>,
     /// Whether it is drawn only with a text from outside.
     pub(crate) beacon: bool,

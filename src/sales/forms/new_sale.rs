@@ -115,7 +115,7 @@ pub(crate) struct NewSaleForm {
     pub(crate) warm: bool,
     /// What a buyer needs: names of facts with their values, any one of each, and `pass`; nothing when left out. It never changes.
     #[serde(default)]
-    #[schema(value_type = Option<Object>, example = json!({ "tier": ["gold", "platinum"], "pass": true }))]
+    #[schema(value_type = Option<crate::domain::needs::Needs>, example = json!({ "tier": ["gold", "platinum"], "pass": true }))]
     #[arg(long, value_name = "JSON", value_parser = needs::given, help = needs::HELP)]
     pub(crate) needs: Option<GivenNeeds>,
     /// Who counts as one buyer: `account`, the token's `sub`, or `person`, the fact `person`; for good. In a drop: that of the drop.

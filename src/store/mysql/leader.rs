@@ -51,7 +51,7 @@ pub(super) async fn is_free(db: &Db, name: &str) -> Result<bool, DbError> {
 }
 
 /// Who has a lock.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, diesel::QueryableByName)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, diesel::QueryableByName, utoipa::ToSchema)]
 pub(crate) struct Holder {
     /// Its connection to the database.
     #[diesel(sql_type = diesel::sql_types::BigInt)]

@@ -26,7 +26,7 @@ pub struct LeaseTime {
 }
 
 /// A lease as it is stored: who had the node id last, and up to when.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, utoipa::ToSchema)]
 pub(crate) struct HeldLease {
     /// The node id.
     pub node: String,

@@ -7,6 +7,7 @@ mod admin_language;
 mod admin_places;
 mod admin_roles;
 mod admin_tokens;
+mod admin_typed;
 mod alert_rules;
 mod archive;
 mod challenges;

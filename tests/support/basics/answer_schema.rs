@@ -1,7 +1,7 @@
 //! Answers held against the OpenAPI document that describes them: as much of JSON Schema as our documents use, and stricter in one
-//! thing: an object has no field that its schema does not name.
+//! thing: an object has no field that its schema does not name, or has a schema for the others.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The schema of the JSON of an answer.
 pub fn of_answer<'d>(document: &'d Value, method: &str, template: &str, status: u16) -> &'d Value {
@@ -37,8 +37,11 @@ impl Checked<'_> {
             }
             return;
         }
-        for one in schema["allOf"].as_array().into_iter().flatten() {
-            self.check(one, value, found);
+        if schema["allOf"].is_array() {
+            // A field that one part does not name may be another part's.
+            let mut whole = json!({ "type": "object", "properties": {}, "required": [] });
+            self.put_together(schema, &mut whole);
+            return self.check(&whole, value, found);
         }
         if schema["type"].is_null() {
             return;
@@ -55,12 +58,31 @@ impl Checked<'_> {
         self.check_fields(schema, value, found);
     }
 
+    /// Adds the fields of an object, and those of its parts.
+    fn put_together(&self, schema: &Value, whole: &mut Value) {
+        if let Some(name) = schema["$ref"].as_str() {
+            let named = self.document.pointer(name.trim_start_matches('#')).unwrap_or_else(|| panic!("no {name}"));
+            return self.put_together(named, whole);
+        }
+        schema["allOf"].as_array().into_iter().flatten().for_each(|part| self.put_together(part, whole));
+        for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+            whole["properties"][name] = field.clone();
+        }
+        let needed = schema["required"].as_array().into_iter().flatten().cloned();
+        whole["required"].as_array_mut().expect("a list").extend(needed);
+    }
+
     fn check_fields(&self, schema: &Value, value: &Value, found: &mut Vec<String>) {
-        let (Some(fields), Some(known)) = (value.as_object(), schema["properties"].as_object()) else { return };
+        let Some(fields) = value.as_object() else { return };
+        let (known, others) = (&schema["properties"], &schema["additionalProperties"]);
+        if known.is_null() && others.is_null() {
+            return;
+        }
         for (name, field) in fields {
-            match known.get(name) {
-                Some(schema) => self.at(name).check(schema, field, found),
-                None => found.push(format!("{}/{name} is not in the document", self.place)),
+            match (known.get(name), others) {
+                (Some(schema), _) => self.at(name).check(schema, field, found),
+                (None, Value::Object(_)) => self.at(name).check(others, field, found),
+                (None, _) => found.push(format!("{}/{name} is not in the document", self.place)),
             }
         }
         for needed in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {

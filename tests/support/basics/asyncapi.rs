@@ -23,7 +23,12 @@ pub fn problems_of_message(key: &str, message: &Value) -> Vec<String> {
 
 /// What is wrong with the call of a webhook: its envelope, and its event as a message of that type would have it.
 pub fn problems_of_call(call: &Value) -> Vec<String> {
-    let mut found = problems(call, &DOCUMENT["components"]["schemas"]["WebhookCall"]);
+    let calls = DOCUMENT["components"]["schemas"]["WebhookCall"]["oneOf"].as_array().expect("calls");
+    let mut of_type = calls.iter().map(|one| resolved(&one["$ref"]));
+    let Some(schema) = of_type.find(|schema| schema["properties"]["type"]["const"] == call["type"]) else {
+        return vec![format!("type: {} is of no call", call["type"])];
+    };
+    let mut found = problems(call, schema);
     if found.is_empty() {
         let message = serde_json::json!({ "v": 1, "events": [call["data"]] });
         found = problems_of_message(call["type"].as_str().expect("a type"), &message);

@@ -2,6 +2,7 @@
 
 use super::{World, eventually};
 use crate::support::basics::answer::Answer;
+use crate::support::basics::answer_schema::{misfits, of_answer};
 use reqwest::Method;
 use seckill::admin::{self, Admin, Readiness, ServerProbe};
 use seckill::config::Secret;
@@ -9,6 +10,7 @@ use seckill::roles::Role;
 use seckill::runtime::Stopper;
 use serde_json::Value;
 use std::net::TcpListener;
+use std::sync::LazyLock;
 
 /// The token of every test's admin port.
 pub const TOKEN: &str = "operators-token-of-the-tests-of-32-bytes-and-more";
@@ -37,6 +39,29 @@ pub fn digest(token: &str) -> String {
 pub fn named_tokens() -> String {
     let (viewer, operator, shop) = (digest(VIEWER), digest(OPERATOR), digest(SHOP));
     format!("admin.tokens=viewer:view:{viewer},li:operate:{operator},shop:money:{shop}")
+}
+
+static DOCUMENT: LazyLock<Value> = LazyLock::new(|| serde_json::to_value(admin::document()).expect("JSON"));
+
+/// The path of the document that a call's path is one of; one without a variable goes first, as in the server.
+fn template(path: &str) -> Option<&'static str> {
+    let called = format!("/admin/v1{}", path.split('?').next().unwrap_or(path));
+    let fits = |template: &str| {
+        let (mine, its): (Vec<&str>, Vec<&str>) = (called.split('/').collect(), template.split('/').collect());
+        mine.len() == its.len() && mine.iter().zip(its).all(|(mine, its)| *mine == its || its.starts_with('{'))
+    };
+    let templates = DOCUMENT["paths"].as_object().expect("paths").keys().map(String::as_str);
+    templates.filter(|template| fits(template)).min_by_key(|template| template.contains('{'))
+}
+
+/// The answer, after it was held against the document: every JSON that a test gets with 200 is as the document says.
+fn held(method: &str, path: &str, answer: Answer) -> Answer {
+    if answer.status == 200 && answer.header("content-type") == "application/json" {
+        let template = template(path).unwrap_or_else(|| panic!("{path} is not in the document"));
+        let found = misfits(&DOCUMENT, of_answer(&DOCUMENT, method, template, 200), &answer.json);
+        assert!(found.is_empty(), "{method} {template}: {found:#?}: {:#}", answer.json);
+    }
+    answer
 }
 
 /// An admin server, until it is dropped.
@@ -78,7 +103,7 @@ impl AdminPort {
 
     /// A read, with the token.
     pub async fn get(&self, path: &str) -> Answer {
-        Answer::of(self.request(Method::GET, path).bearer_auth(TOKEN)).await
+        held("get", path, Answer::of(self.request(Method::GET, path).bearer_auth(TOKEN)).await)
     }
 
     /// A read, with the token, of a client that prefers this language.
@@ -89,7 +114,7 @@ impl AdminPort {
 
     /// A write, with the token.
     pub async fn post(&self, path: &str, body: Value) -> Answer {
-        Answer::of(self.request(Method::POST, path).bearer_auth(TOKEN).json(&body)).await
+        held("post", path, Answer::of(self.request(Method::POST, path).bearer_auth(TOKEN).json(&body)).await)
     }
 
     /// A write, with the token, of a client that prefers this language.

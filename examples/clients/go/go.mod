@@ -1,0 +1,3 @@
+module seckill.example/shop
+
+go 1.19
