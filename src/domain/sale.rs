@@ -157,6 +157,7 @@ pub struct Sale {
     pub challenge: Option<Challenge>,
     /// The kind of its line, from its creation on; none: it has no line. Not left out of a cached copy, as with `needs`.
     #[serde(deserialize_with = "Option::deserialize")]
+    #[schema(value_type = Option<String>, example = "raffle")]
     pub line: Option<LineKind>,
     /// Whether its units go to its line and to no click: its line has entries that wait, or takes some. Not left out of a cached copy, as
     /// with `needs`.
