@@ -1,7 +1,7 @@
 //! The shop's file, and the move of its times to now.
 //!
 //! The file of a drop has the times that a shop would write. For a run every moment in it (starts, releases, ends) keeps its order:
-//! the first one is [`LEAD_MS`] from now, each of the others [`STEP_MS`] or more after the one before, so that hours of waiting become
+//! the first one is [`LEAD_MS`] from now ([`ENTRIES_LEAD_MS`] where it is the close of a raffle), each of the others [`STEP_MS`] or more after the one before, so that hours of waiting become
 //! seconds. Where a payment is due, it is due within [`PAY_WITHIN_S`] seconds, with a grace of one. Nothing else is changed; on a stack
 //! that goes on living the ids get a suffix.
 
@@ -17,6 +17,10 @@ const STEP_MS: i64 = 4_000;
 const SELLING_MS: i64 = 10_000;
 /// What is unsold moves two seconds after the end, and is to be bought then.
 const AFTER_ROLLOVER_MS: i64 = 9_000;
+/// Where a line is: room for offers that are not paid, and for those that follow.
+const OFFERS_MS: i64 = 14_000;
+/// Time to create a drop with a raffle, and to enter it.
+const ENTRIES_LEAD_MS: i64 = 10_000;
 /// Seconds to pay.
 const PAY_WITHIN_S: u32 = 3;
 
@@ -48,7 +52,7 @@ fn moments(file: &mut Value) -> Vec<&mut Value> {
     for sale in file["sales"].as_array_mut().expect("sales") {
         for (field, value) in sale.as_object_mut().expect("a sale") {
             match field.as_str() {
-                "starts_at" | "ends_at" => found.push(value),
+                "starts_at" | "ends_at" | "line_closes_at" => found.push(value),
                 "releases" => {
                     found.extend(value.as_array_mut().expect("releases").iter_mut().map(|one| &mut one["at"]));
                 }
@@ -68,13 +72,19 @@ pub fn moved(mut file: Value, now_ms: i64, suffix: &str) -> Value {
     let mut known: Vec<i64> = moments(&mut file).into_iter().map(|moment| unix_ms(moment)).collect();
     known.sort_unstable();
     known.dedup();
-    let rolls_over = file["sales"].as_array().expect("sales").iter().any(|sale| sale["rollover_to"].is_string());
+    let any = |field: &str| file["sales"].as_array().expect("sales").iter().any(|sale| sale[field].is_string());
+    let lead = if any("line_closes_at") { ENTRIES_LEAD_MS } else { LEAD_MS };
+    let at_least = match (any("rollover_to"), any("line")) {
+        (_, true) => OFFERS_MS,
+        (true, false) => AFTER_ROLLOVER_MS,
+        (false, false) => 0,
+    };
     let gaps = i64::try_from(known.len()).expect("few") - 1;
     let step = STEP_MS.max(SELLING_MS / gaps);
     let place = |moment: i64| -> i64 {
         let at = i64::try_from(known.binary_search(&moment).expect("known")).expect("few");
-        let more = if rolls_over && at == gaps { (AFTER_ROLLOVER_MS - step).max(0) } else { 0 };
-        now_ms + LEAD_MS + at * step + more
+        let more = if at == gaps { (at_least - step).max(0) } else { 0 };
+        now_ms + lead + at * step + more
     };
     for moment in moments(&mut file) {
         let time = DateTime::from_timestamp_millis(place(unix_ms(moment))).expect("a time");
@@ -115,7 +125,9 @@ fn times_keep_their_order_and_only_their_distances_change() {
         let fields = |file: &Value, field: &str| -> Vec<Value> {
             file["sales"].as_array().unwrap().iter().map(|sale| sale[field].clone()).collect()
         };
-        for field in ["sale_id", "stock", "limit", "needs", "price_cents", "rollover_to", "hidden", "token_required"] {
+        for field in
+            ["sale_id", "stock", "limit", "needs", "price_cents", "rollover_to", "hidden", "token_required", "line"]
+        {
             assert_eq!(fields(&shop, field), fields(&run, field), "{name}");
         }
     }

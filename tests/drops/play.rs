@@ -1,6 +1,6 @@
 //! A drop from its file to the verdict: created as a shop does, sold to a crowd and to cheaters while processes die, judged at rest.
 
-use crate::checker::{DropTerms, Played, judge};
+use crate::checker::{DropTerms, Played, SaleTerms, judge};
 use crate::client::Client;
 use crate::crowd::{self, until};
 use crate::report::Report;
@@ -25,6 +25,8 @@ const HIDDEN_MS: i64 = 1_200;
 const REST: Duration = Duration::from_secs(60);
 /// Where mechanisms are left out it may never be so.
 const HOPELESS: Duration = Duration::from_secs(8);
+/// The last part of the time in which a raffle is entered.
+const ENTERED_MS: i64 = 3_500;
 /// What every process of the private system is set to.
 const SHARDS: &str = "redis.shards=2";
 /// Attempts that outlast deaths.
@@ -102,7 +104,7 @@ impl Run {
         let mut seeds = StdRng::seed_from_u64(self.seed);
         let buyers = crowd::send(client, seeds.random(), &mut tasks);
         let cheaters = tricks::send(client, seeds.random(), &mut tasks);
-        let (published_ms, kills) = tokio::join!(self.publish(), dies(client.terms.window()));
+        let (published_ms, kills) = tokio::join!(self.publish(), dies(self.dies_in()));
         tasks.join_all().await;
         let terms = DropTerms::of(&self.file, published_ms);
         let rows = Rows { target: &client.target, terms: &terms };
@@ -118,6 +120,7 @@ impl Run {
             units: 0,
             purchases: 0,
             accepted: 0,
+            offers: 0,
             unknown: 0,
             paid: 0,
             sold: 0,
@@ -128,6 +131,14 @@ impl Run {
         };
         report.counted(&terms, &log, &books, &accepted);
         report
+    }
+
+    /// When processes die: while it sells, and while raffles are entered and drawn.
+    fn dies_in(&self) -> (i64, i64) {
+        let terms = &self.client.terms;
+        let (starts_ms, ends_ms) = terms.window();
+        let closes_ms = terms.sales.iter().filter_map(SaleTerms::raffle_closes_ms).min();
+        (closes_ms.map_or(starts_ms, |closes_ms| closes_ms - ENTERED_MS), ends_ms)
     }
 
     /// Publishes what is hidden, while it could sell already. When that began.

@@ -15,12 +15,14 @@ pub struct Report {
     pub buyers: usize,
     pub cheaters: usize,
     pub units: i64,
-    /// Purchases that were sent.
+    /// Purchases that were sent, and calls to be in a line.
     pub purchases: usize,
     /// Requests that were accepted.
     pub accepted: usize,
     pub unknown: usize,
     pub paid: usize,
+    /// Of them offers of lines.
+    pub offers: usize,
     /// Units of orders that hold some, at the end.
     pub sold: i64,
     pub kills: Kills,
@@ -39,7 +41,8 @@ impl Report {
         accepted.sort();
         accepted.dedup();
         self.accepted = accepted.len();
-        self.purchases = log.attempts.len();
+        self.purchases = log.attempts.len() + log.entering.len();
+        self.offers = books.orders.iter().filter(|order| books.entries_of(&order.rid).next().is_some()).count();
         self.unknown = log.attempts.iter().filter(|attempt| attempt.came == crate::checker::Came::Unknown).count();
         self.paid = books.orders.iter().filter(|order| order.state.as_deref() == Some("PAID")).count();
         self.units = terms.units();
@@ -78,7 +81,7 @@ impl Report {
             self.violations.iter().map(|found| json!({ "rule": found.rule, "what": found.what })).collect();
         json!({
             "drop": self.name, "seed": self.seed, "buyers": self.buyers, "cheaters": self.cheaters, "units": self.units,
-            "purchases": self.purchases, "accepted": self.accepted, "unanswered": self.unknown, "paid": self.paid,
+            "purchases": self.purchases, "accepted": self.accepted, "unanswered": self.unknown, "offers": self.offers, "paid": self.paid,
             "sold_at_the_end": self.sold, "kills": self.kills, "tricks": tricks, "violations": violations, "took_s": self.took_s,
         })
     }

@@ -1,6 +1,6 @@
 //! The books of a drop by plain queries, and whether it is at rest.
 
-use crate::checker::{Books, DropTerms, OrderRow, Withdrawal};
+use crate::checker::{Books, DropTerms, EntryRow, LineRow, OrderRow, Withdrawal};
 use crate::raw_commands::try_redis;
 use crate::target::Target;
 use diesel::QueryableByName;
@@ -81,6 +81,7 @@ impl Rows<'_> {
         let open = [
             ("unpaid orders", format!("orders WHERE state = 'UNPAID' AND {}", self.of_sales("sale_id"))),
             ("open grants", format!("stock_grants WHERE applied_at IS NULL AND {}", self.of_sales("sale_id"))),
+            ("lines that are not done", format!("sale_lines WHERE state <> 'DONE' AND {}", self.of_sales("sale_id"))),
             ("open withdrawals", format!("stock_withdrawals WHERE taken IS NULL AND {}", self.of_sales("sale_id"))),
         ];
         for (what, rest) in open {
@@ -168,8 +169,44 @@ impl Rows<'_> {
             payments: payments.into_iter().map(|row| (row[0].clone(), number(&row[1]))).collect(),
             unsold,
             held,
+            entries: self.entries().await,
+            lines: self.of_lines().await,
             audit,
         }
+    }
+
+    async fn entries(&self) -> Vec<EntryRow> {
+        let columns = ["entry_id", "sale_id", "user_id", "person", "quantity", "entry_rank", "state", "listed"];
+        let (entered, changed) = (ms("entered_at"), ms("state_at"));
+        let more = ["request_id", entered.as_str(), changed.as_str(), "lapse_reason"];
+        let columns: Vec<&str> = columns.into_iter().chain(more).collect();
+        let rows = self.lines(&columns, &format!("line_entries WHERE {}", self.of_sales("sale_id"))).await;
+        let entry = |row: &Vec<String>| EntryRow {
+            id: row[0].clone(),
+            sale: row[1].clone(),
+            buyer: row[2].clone(),
+            person: known(&row[3]),
+            quantity: number(&row[4]),
+            rank: known(&row[5]).map(|text| number(&text)),
+            state: row[6].clone(),
+            listed: row[7] == "1",
+            rid: known(&row[8]),
+            entered_ms: number(&row[9]),
+            state_ms: number(&row[10]),
+            reason: known(&row[11]),
+        };
+        rows.iter().map(entry).collect()
+    }
+
+    async fn of_lines(&self) -> BTreeMap<String, LineRow> {
+        let columns = ["l.sale_id", "l.state", "LOWER(HEX(l.seed))", "LOWER(HEX(l.digest))", "s.by_line"];
+        let joined = "sale_lines l JOIN sales s ON s.sale_id = l.sale_id";
+        let rows = self.lines(&columns, &format!("{joined} WHERE {}", self.of_sales("l.sale_id"))).await;
+        let line = |row: Vec<String>| {
+            let (state, seed, digest, by_line) = (row[1].clone(), row[2].clone(), known(&row[3]), row[4] == "1");
+            (row[0].clone(), LineRow { state, seed, digest, by_line })
+        };
+        rows.into_iter().map(line).collect()
     }
 
     /// Buyers, or persons, and their units, as Redis knows them.

@@ -14,7 +14,7 @@ fn request<'a>(played: &'a Played<'_>, attempt: &'a Attempt) -> Option<&'a str> 
 }
 
 /// Attempts by the request that they are, of those that were accepted at least once.
-fn accepted<'a>(played: &'a Played<'_>) -> BTreeMap<&'a str, Vec<&'a Attempt>> {
+pub(super) fn accepted<'a>(played: &'a Played<'_>) -> BTreeMap<&'a str, Vec<&'a Attempt>> {
     let mut by_request: BTreeMap<&str, Vec<&Attempt>> = BTreeMap::new();
     for attempt in &played.log.attempts {
         if let Some(rid) = request(played, attempt) {
@@ -137,7 +137,9 @@ pub(super) fn unknown(played: &Played<'_>) -> Vec<Violation> {
     }
     let mut found = Vec::new();
     for order in &played.books.orders {
-        if accepted.contains_key(order.rid.as_str()) || known.contains(order.rid.as_str()) {
+        // That of an entry is judged by the rules of lines.
+        let is_offer = played.books.entries_of(&order.rid).next().is_some();
+        if is_offer || accepted.contains_key(order.rid.as_str()) || known.contains(order.rid.as_str()) {
             continue;
         }
         let quantity = u32::try_from(order.quantity).unwrap_or(0);

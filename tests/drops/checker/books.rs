@@ -36,6 +36,43 @@ pub struct Withdrawal {
     pub moves_to: Option<String>,
 }
 
+/// A row of `line_entries`.
+#[derive(Debug, Clone)]
+pub struct EntryRow {
+    pub id: String,
+    pub sale: String,
+    pub buyer: String,
+    pub person: Option<String>,
+    pub quantity: i64,
+    /// Of a waiting list; of a raffle once its turn has come.
+    pub rank: Option<i64>,
+    /// WAITING, OFFERED, TAKEN, LAPSED, LEFT.
+    pub state: String,
+    /// Whether it is in the list that is drawn.
+    pub listed: bool,
+    /// The request of its offer, once its turn has come.
+    pub rid: Option<String>,
+    /// When it was written, Unix milliseconds.
+    pub entered_ms: i64,
+    /// When it got its state.
+    pub state_ms: i64,
+    /// Why it lapsed.
+    pub reason: Option<String>,
+}
+
+/// A row of `sale_lines`, with the door of its sale.
+#[derive(Debug, Clone, Default)]
+pub struct LineRow {
+    /// DONE at rest.
+    pub state: String,
+    /// What the ranks of a raffle follow from, in hexadecimal.
+    pub seed: String,
+    /// Of the list of a raffle, in hexadecimal.
+    pub digest: Option<String>,
+    /// Whether clicks get nothing.
+    pub by_line: bool,
+}
+
 /// All of it.
 #[derive(Debug, Clone, Default)]
 pub struct Books {
@@ -51,11 +88,25 @@ pub struct Books {
     pub unsold: BTreeMap<String, i64>,
     /// Sale and buyer, or person → units, of Redis.
     pub held: BTreeMap<(String, String), i64>,
+    /// Entries of lines.
+    pub entries: Vec<EntryRow>,
+    /// Sale → its line.
+    pub lines: BTreeMap<String, LineRow>,
     /// What the product's own audit complains of.
     pub audit: Vec<String>,
 }
 
 impl Books {
+    /// The order of a request.
+    pub fn order(&self, rid: &str) -> Option<&OrderRow> {
+        self.orders.iter().find(|order| order.rid == rid)
+    }
+
+    /// The entries whose offer is this request.
+    pub fn entries_of<'a>(&'a self, rid: &'a str) -> impl Iterator<Item = &'a EntryRow> {
+        self.entries.iter().filter(move |entry| entry.rid.as_deref() == Some(rid))
+    }
+
     /// Units that moved into a sale.
     pub fn moved_in(&self, sale: &str) -> i64 {
         let into = self.withdrawals.iter().filter(|one| one.moves_to.as_deref() == Some(sale));

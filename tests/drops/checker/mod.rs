@@ -16,17 +16,26 @@
 //! | LOST | each 202 is an order or a recorded failure |
 //! | UNKNOWN | each order has a 202, or an attempt without an answer that may have been it |
 //! | PRICE | an order costs what its file says; a paid one was paid with that, and an answer "paid" is a paid order |
+//! | ENTRY | each 201 of a line is its buyer's entry until that leaves; each entry has one, or a try without an answer; none is behind the close, none a second one of its buyer or person |
+//! | OFFER | each order of a sale with a line is a click, or of exactly one entry of its buyer, with its units; what an entry says of its order is so; who left or was passed over has none |
+//! | RANK | ranks are those of the arrival, or of the draw that anybody recomputes; nothing was given behind an entry that waits, is not in hand, and wants no more units; no request was chosen [`ranks::LATER_MS`] before that of such an entry that also got its order later |
+//! | CLICK | no click was accepted while an entry waited, by rows ([`clicks::SLACK_MS`] at each end) and by what buyers saw; the door is the line's while one waits |
 //! | AUDIT | `seckill audit --now` calls each sale consistent |
 
 mod answers;
 mod books;
+mod clicks;
+mod entries;
 mod limits;
+mod line_tests;
+mod offers;
+mod ranks;
 mod terms;
 mod tests;
 mod units;
 
-pub use books::{Books, OrderRow, Withdrawal};
-pub use terms::{DropTerms, SaleTerms};
+pub use books::{Books, EntryRow, LineRow, OrderRow, Withdrawal};
+pub use terms::{DropTerms, LineTerms, SaleTerms};
 
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -78,6 +87,48 @@ pub struct Issued {
     pub rid: String,
 }
 
+/// A call to be in a line.
+#[derive(Debug, Clone)]
+pub struct Entering {
+    pub buyer: String,
+    pub sale: String,
+    pub quantity: u32,
+    pub begun_ms: i64,
+    pub ended_ms: i64,
+    /// Accepted: with the id of the entry. An answer 503 is unknown here: the entry may be there.
+    pub came: Came,
+}
+
+/// A call to leave a line.
+#[derive(Debug, Clone)]
+pub struct Leaving {
+    pub buyer: String,
+    pub entry: String,
+    /// Whether it left; none: no answer.
+    pub left: Option<bool>,
+}
+
+/// What a buyer was shown of its entry.
+#[derive(Debug, Clone)]
+pub struct Seen {
+    pub buyer: String,
+    pub sale: String,
+    pub entry: String,
+    pub state: String,
+    pub quantity: u32,
+    pub rank: Option<i64>,
+    pub rid: Option<String>,
+    /// When the call began: it was so then, or later.
+    pub begun_ms: i64,
+}
+
+impl Seen {
+    /// Whether its offer was made, so that there is an outcome.
+    pub fn is_made(&self) -> bool {
+        matches!(self.state.as_str(), "OFFERED" | "TAKEN")
+    }
+}
+
 /// A payment that the shop's backend reported.
 #[derive(Debug, Clone)]
 pub struct Reported {
@@ -109,6 +160,12 @@ pub struct Log {
     pub issued: BTreeMap<String, Issued>,
     /// Payments.
     pub reported: Vec<Reported>,
+    /// Calls to be in a line.
+    pub entering: Vec<Entering>,
+    /// Calls to leave it.
+    pub leaving: Vec<Leaving>,
+    /// What buyers were shown of their entries.
+    pub seen: Vec<Seen>,
     /// Account → who it is.
     pub who: BTreeMap<String, Identity>,
 }
@@ -134,7 +191,7 @@ pub struct Played<'a> {
 
 /// Everything that is wrong.
 pub fn judge(played: &Played<'_>) -> Vec<Violation> {
-    let rules: [fn(&Played<'_>) -> Vec<Violation>; 12] = [
+    let rules: [fn(&Played<'_>) -> Vec<Violation>; 16] = [
         units::oversold,
         units::add_up,
         limits::at_any_moment,
@@ -146,6 +203,10 @@ pub fn judge(played: &Played<'_>) -> Vec<Violation> {
         answers::lost,
         answers::unknown,
         answers::prices,
+        entries::entries,
+        offers::offers,
+        ranks::ranks,
+        clicks::clicks,
         |played| played.books.audit.iter().map(|found| violation("AUDIT", found.clone())).collect(),
     ];
     rules.iter().flat_map(|rule| rule(played)).collect()

@@ -37,6 +37,17 @@ pub struct SaleTerms {
     pub pays: bool,
     /// Whether one that ends unpaid no longer counts.
     pub limit_returns: bool,
+    /// Its line.
+    pub line: Option<LineTerms>,
+}
+
+/// The line of a sale.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LineTerms {
+    /// Drawn after its close, Unix milliseconds.
+    Raffle(i64),
+    /// By arrival, while the sale is sold out.
+    Waitlist,
 }
 
 fn moment(value: &Value) -> i64 {
@@ -73,7 +84,25 @@ impl DropTerms {
     }
 }
 
+impl LineTerms {
+    fn of(sale: &Value) -> Option<Self> {
+        match sale["line"].as_str()? {
+            "raffle" => Some(Self::Raffle(moment(sale.get("line_closes_at").unwrap_or(&sale["starts_at"])))),
+            "waitlist" => Some(Self::Waitlist),
+            other => panic!("no kind of line: {other}"),
+        }
+    }
+}
+
 impl SaleTerms {
+    /// When its raffle closes.
+    pub fn raffle_closes_ms(&self) -> Option<i64> {
+        match self.line? {
+            LineTerms::Raffle(closes_ms) => Some(closes_ms),
+            LineTerms::Waitlist => None,
+        }
+    }
+
     fn of(sale: &Value, published_ms: Option<i64>) -> Self {
         let text = |field: &str| sale[field].as_str().map(str::to_owned);
         let releases = sale["releases"].as_array().into_iter().flatten();
@@ -92,6 +121,7 @@ impl SaleTerms {
             hidden_until_ms: if sale["hidden"] == true { Some(published_ms.unwrap_or(i64::MAX)) } else { None },
             pays: sale["pay_within_s"].is_u64(),
             limit_returns: sale["limit_returns"] == true,
+            line: LineTerms::of(sale),
         }
     }
 

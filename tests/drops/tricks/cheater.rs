@@ -1,7 +1,8 @@
 //! What a cheater does, by its trick.
 
 use super::{
-    ACCOUNTS, AT_ONCE, EARLY, ENCODED, HIDDEN, LATE, NO_TOKEN, PASSES, PERSONS, PRICE, QUANTITY, REPEATS, TOKENS,
+    ACCOUNTS, AT_ONCE, EARLY, ENCODED, HIDDEN, LATE, NO_TOKEN, ORDERS, PASSES, PERSONS, PRICE, QUANTITY, REPEATS,
+    TOKENS,
 };
 use crate::accounts::{Account, Bad, Showing};
 use crate::checker::{Came, SaleTerms};
@@ -16,7 +17,7 @@ use serde_json::json;
 use std::sync::Arc;
 
 /// Tokens, repeats and accounts of one cheater.
-const MANY: usize = 8;
+pub(super) const MANY: usize = 8;
 
 /// One of them.
 pub(super) struct Cheater {
@@ -45,7 +46,8 @@ impl Cheater {
             NO_TOKEN => self.no_token(&showing).await,
             HIDDEN => self.guesses(&showing).await,
             PRICE => self.price(&showing).await,
-            _ => self.orders(&showing).await,
+            ORDERS => self.orders(&showing).await,
+            _ => self.plays_in_line(&showing).await,
         }
     }
 
@@ -55,9 +57,14 @@ impl Cheater {
         Purchase { buyer, sale, quantity: 1, token, showing, encoded: false, trick: Some(self.trick) }
     }
 
-    async fn asks_token(&self, showing: &Showing) -> Option<String> {
+    pub(super) async fn asks_token(&self, showing: &Showing) -> Option<String> {
         let asked = self.client.token((&self.account.name, &self.sale.sale_id), showing, Some(self.trick)).await;
         asked.ok().map(|token| token.text)
+    }
+
+    /// Buys once.
+    pub(super) async fn click(&self, showing: &Showing, token: Option<&str>, encoded: bool) {
+        self.client.buy(Purchase { encoded, ..self.purchase(showing, token) }).await;
     }
 
     /// Buys often, one after another, by both spellings, with a token where one is needed and given.
@@ -136,7 +143,7 @@ impl Cheater {
     }
 
     /// Another account, of this person.
-    fn another(&self, number: usize, person: &str) -> Account {
+    pub(super) fn another(&self, number: usize, person: &str) -> Account {
         let account = Account::of(format!("{}-{number}", self.account.name), person.to_owned(), &self.sale, number);
         self.client.knows(&account);
         account

@@ -4,6 +4,7 @@
 //! A trick may get its buyer what is anybody's right: of ten accounts of one person one may buy. The checker judges what came of it.
 
 mod cheater;
+mod lines;
 
 use crate::accounts::Account;
 use crate::checker::SaleTerms;
@@ -30,11 +31,21 @@ pub const NO_TOKEN: &str = "no purchase token, or a bad one";
 pub const HIDDEN: &str = "before it was published";
 pub const PRICE: &str = "another price";
 pub const ORDERS: &str = "another buyer's order";
+pub const CLICKS: &str = "clicks while others wait";
+pub const ENTRIES: &str = "two entries";
+pub const UNTIMELY: &str = "an entry too early or too late";
+pub const LEAVES: &str = "leaving behind an offer";
+pub const FOREIGN: &str = "another buyer's entry";
 
 /// Cheaters of each trick, for each sale that it is tried in.
 const CHEATERS: usize = 3;
 /// Sales that a trick is tried in.
 const SALES: usize = 4;
+
+fn in_line(sale: &SaleTerms) -> bool {
+    sale.line.is_some()
+}
+
 /// The tricks that are tried in this drop.
 pub fn of(client: &Client) -> Vec<&'static str> {
     let terms = &client.terms;
@@ -52,8 +63,13 @@ pub fn of(client: &Client) -> Vec<&'static str> {
         (PASSES, any(|sale| !sale.needs.is_empty())),
         (NO_TOKEN, any(|sale| sale.token_required)),
         (HIDDEN, any(|sale| sale.hidden_until_ms.is_some())),
-        (PRICE, any(|sale| sale.pays)),
-        (ORDERS, any(|sale| sale.pays)),
+        (PRICE, any(|sale| sale.pays && sale.raffle_closes_ms().is_none())),
+        (ORDERS, any(|sale| sale.pays && sale.raffle_closes_ms().is_none())),
+        (CLICKS, any(in_line)),
+        (ENTRIES, any(in_line)),
+        (UNTIMELY, any(in_line)),
+        (LEAVES, any(in_line)),
+        (FOREIGN, any(in_line)),
     ];
     tricks.into_iter().filter(|(_, tried)| *tried).map(|(trick, _)| trick).collect()
 }
@@ -67,7 +83,9 @@ pub fn send(client: &Arc<Client>, seed: u64, tasks: &mut JoinSet<()>) -> usize {
             PASSES => !sale.needs.is_empty(),
             NO_TOKEN => sale.token_required,
             HIDDEN => sale.hidden_until_ms.is_some(),
-            PRICE | ORDERS => sale.pays,
+            // In a raffle no click gets an order.
+            PRICE | ORDERS => sale.pays && sale.raffle_closes_ms().is_none(),
+            CLICKS | ENTRIES | UNTIMELY | LEAVES | FOREIGN => in_line(sale),
             _ => true,
         };
         let sales: Vec<&SaleTerms> = client.terms.sales.iter().filter(fits).collect();
@@ -83,7 +101,7 @@ pub fn send(client: &Arc<Client>, seed: u64, tasks: &mut JoinSet<()>) -> usize {
                     EARLY => sale.starts_ms - 100 - rest,
                     HIDDEN => opens - 200 - rest,
                     LATE => sale.ends_ms - 200,
-                    _ => opens + rest,
+                    _ => lines::begins_ms(trick, &sale, rest).unwrap_or(opens + rest),
                 };
                 let cheater =
                     Cheater { client: client.clone(), sale: sale.clone(), account, trick, chance: chance.random() };

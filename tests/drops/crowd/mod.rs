@@ -1,6 +1,8 @@
 //! Honest buyers: more of them than units. They come at the start and later, try again while a process is away, and wait where units
 //! may come. Where orders have to be paid some pay, some cancel, and some do neither.
 
+pub mod lines;
+
 use crate::accounts::{Account, Showing};
 use crate::checker::{Came, SaleTerms};
 use crate::client::{Client, Purchase};
@@ -18,6 +20,8 @@ const FOR_TEN_UNITS: i64 = 14;
 const RUSH_MS: i64 = 2_500;
 /// Between two tries of one who waits.
 const WAITS_MS: u64 = 400;
+/// Who pays too late pays this long after the order was accepted.
+const TOO_LATE_MS: u64 = 6_500;
 /// Who did not pay comes back after this time, when the order has ended.
 const COMES_BACK_MS: u64 = 4_000;
 
@@ -36,7 +40,7 @@ fn may_come_back(sale: &SaleTerms, client: &Client) -> bool {
 pub fn send(client: &Arc<Client>, seed: u64, tasks: &mut JoinSet<()>) -> usize {
     let mut chance = StdRng::seed_from_u64(seed);
     let mut count = 0;
-    for sale in &client.terms.sales {
+    for sale in client.terms.sales.iter().filter(|sale| sale.line.is_none()) {
         // What rolls over is wanted in the other sale.
         let rolled: i64 = client
             .terms
@@ -64,13 +68,14 @@ pub fn send(client: &Arc<Client>, seed: u64, tasks: &mut JoinSet<()>) -> usize {
             });
         }
     }
-    count
+    count + lines::send(client, &mut chance, count, tasks)
 }
 
-struct Buyer {
-    client: Arc<Client>,
-    sale: SaleTerms,
-    account: Account,
+/// One of them.
+pub struct Buyer {
+    pub client: Arc<Client>,
+    pub sale: SaleTerms,
+    pub account: Account,
 }
 
 impl Buyer {
@@ -138,6 +143,12 @@ impl Buyer {
         }
         if fate == 6 {
             self.client.ask(Method::DELETE, &format!("/v1/orders/{rid}"), showing, None).await;
+        }
+        if fate == 7 && self.sale.line.is_some() {
+            time_passes(TOO_LATE_MS).await;
+            let price = self.sale.price_cents * i64::from(quantity);
+            let paid = self.client.pay(rid, (price, &self.sale.currency), None).await;
+            return Some(paid == Some(false));
         }
         Some(true)
     }

@@ -1,5 +1,9 @@
 //! What buyers and the shop's backend call over HTTP, and the log of it.
 
+mod lines;
+
+pub use lines::Entrance;
+
 use crate::accounts::{Account, Showing, Signer};
 use crate::checker::{Attempt, Came, DropTerms, Issued, Log, Reported};
 use crate::target::Target;
@@ -120,14 +124,15 @@ impl Client {
         (locked(&self.log).clone(), locked(&self.tallies).clone())
     }
 
-    /// Requests that were accepted, as far as is known.
+    /// Requests that were accepted, and offers that were made, as far as is known.
     pub fn accepted(&self) -> Vec<String> {
         let log = locked(&self.log);
         let accepted = log.attempts.iter().filter_map(|attempt| match &attempt.came {
             Came::Accepted(rid) => Some(rid.clone()),
             Came::Refused { .. } | Came::Unknown | Came::Unsent => None,
         });
-        accepted.collect()
+        let offers = log.seen.iter().filter(|seen| seen.is_made()).filter_map(|seen| seen.rid.clone());
+        accepted.chain(offers).collect()
     }
 
     fn tally(&self, trick: Option<&'static str>, refused: bool, accepted: bool) {
