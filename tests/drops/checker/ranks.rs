@@ -72,7 +72,7 @@ fn ranked<'a>(played: &Played<'_>, sale: &str, entries: &[&'a EntryRow]) -> (Vec
     by_rank.sort_unstable_by_key(|(rank, _)| *rank);
     for pair in by_rank.windows(2) {
         let ((first, before), (second, behind)) = (pair[0], pair[1]);
-        if first == second || !is_raffle && before.entered_ms > behind.entered_ms {
+        if first == second || !is_raffle && before.entered_ms > behind.entered_ms + SLACK_MS {
             found.push(format!("{before:?} is before {behind:?}"));
         }
     }

@@ -4,7 +4,7 @@
 
 use super::{Buyer, COMES_BACK_MS, WAITS_MS, until};
 use crate::accounts::{Account, Showing};
-use crate::checker::{Came, LineTerms, SaleTerms};
+use crate::checker::{Came, LineTerms, SaleTerms, Seen};
 use crate::client::{Client, Entrance, Purchase};
 use crate::time::time_passes;
 use futures::future::join_all;
@@ -23,7 +23,7 @@ const FOR_LIST: i64 = 24;
 /// They enter a raffle within this time before its close.
 pub const ENTERS_MS: i64 = 6_000;
 /// Between two looks at one's entry, at least.
-const LOOKS_MS: u64 = 900;
+const LOOKS_MS: u64 = 1_200;
 
 /// Sends those of all sales with lines, from buyer number `count` on. How many.
 pub(super) fn send(client: &Arc<Client>, chance: &mut StdRng, mut count: usize, tasks: &mut JoinSet<()>) -> usize {
@@ -130,20 +130,18 @@ impl Buyer {
 
     /// Waits until it is offered units, and deals with the order; whether that ended unpaid. Nothing: it got none.
     pub async fn takes_its_turn(&self, showing: &Showing, chance: &mut StdRng) -> Option<bool> {
-        let rid = self.offered(showing, chance).await?;
-        let quantity = self.client.mine((&self.account.name, &self.sale.sale_id), showing).await;
-        let quantity = quantity.map(|mine| mine.quantity)?;
-        self.deals_with(&rid, quantity, showing, chance).await
+        let mine = self.offered(showing, chance).await?;
+        self.deals_with(&mine.rid?, mine.quantity, showing, chance).await
     }
 
-    /// The request of its offer.
-    pub async fn offered(&self, showing: &Showing, chance: &mut StdRng) -> Option<String> {
+    /// Its entry, once that has got its offer.
+    pub async fn offered(&self, showing: &Showing, chance: &mut StdRng) -> Option<Seen> {
         // Before the close an entry says nothing new.
         until(self.sale.raffle_closes_ms().unwrap_or(0)).await;
         while now_ms() < self.sale.ends_ms + 1_000 {
             let mine = self.client.mine((&self.account.name, &self.sale.sale_id), showing).await;
             match mine.as_ref().map(|mine| mine.state.as_str()) {
-                Some("OFFERED") => return mine.and_then(|mine| mine.rid),
+                Some("OFFERED") => return mine,
                 Some("WAITING") | None => {}
                 Some(_over) => return None,
             }

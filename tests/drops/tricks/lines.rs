@@ -115,10 +115,7 @@ impl Cheater {
             return;
         }
         let mut chance = StdRng::seed_from_u64(self.chance);
-        if me.offered(showing, &mut chance).await.is_none() {
-            return;
-        }
-        let Some(mine) = self.client.mine((&self.account.name, &self.sale.sale_id), showing).await else { return };
+        let Some(mine) = me.offered(showing, &mut chance).await else { return };
         self.client.leave(self.entrance(showing), &mine.entry).await;
         self.client.enter(self.entrance(showing)).await;
         // When the offer has lapsed, too.
