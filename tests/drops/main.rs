@@ -139,6 +139,17 @@ fn a_system_that_does_not_count_over_the_sales_of_a_drop_goes_red() {
     });
 }
 
+/// Offers are purchased before their requests are in their entries: the checker says which orders are of none.
+#[test]
+fn a_system_that_writes_no_request_into_an_entry_goes_red() {
+    time::run_waiting(async {
+        let report = play::on_a_system_of_its_own("waitlist", seed(), "offer_request_first=return").await;
+        let of = |rule: &str| report.violations.iter().filter(|found| found.rule == rule).count();
+        assert!(of("OFFER") > 0 && of("UNKNOWN") > 0 && of("CLICK") > 0, "{:#?}", report.violations);
+        eprintln!("without requests in entries: {} violations, {} of OFFER", report.violations.len(), of("OFFER"));
+    });
+}
+
 /// `make drop NAME=sneaker`: on the stack of `make run`, which lives on. A name, or a path with a slash.
 #[test]
 #[ignore = "needs a running stack: make drop"]

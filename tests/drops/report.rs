@@ -43,7 +43,8 @@ impl Report {
         self.accepted = accepted.len();
         self.purchases = log.attempts.len() + log.entering.len();
         self.offers = books.orders.iter().filter(|order| books.entries_of(&order.rid).next().is_some()).count();
-        self.unknown = log.attempts.iter().filter(|attempt| attempt.came == crate::checker::Came::Unknown).count();
+        let came = log.attempts.iter().map(|attempt| &attempt.came).chain(log.entering.iter().map(|call| &call.came));
+        self.unknown = came.filter(|came| **came == crate::checker::Came::Unknown).count();
         self.paid = books.orders.iter().filter(|order| order.state.as_deref() == Some("PAID")).count();
         self.units = terms.units();
         self.sold = terms.sales.iter().map(|sale| books.ordered(&sale.sale_id)).sum();

@@ -199,12 +199,12 @@ impl Rows<'_> {
     }
 
     async fn of_lines(&self) -> BTreeMap<String, LineRow> {
-        let columns = ["l.sale_id", "l.state", "LOWER(HEX(l.seed))", "LOWER(HEX(l.digest))", "s.by_line"];
+        let columns = ["l.sale_id", "LOWER(HEX(l.seed))", "LOWER(HEX(l.digest))", "s.by_line"];
         let joined = "sale_lines l JOIN sales s ON s.sale_id = l.sale_id";
         let rows = self.lines(&columns, &format!("{joined} WHERE {}", self.of_sales("l.sale_id"))).await;
         let line = |row: Vec<String>| {
-            let (state, seed, digest, by_line) = (row[1].clone(), row[2].clone(), known(&row[3]), row[4] == "1");
-            (row[0].clone(), LineRow { state, seed, digest, by_line })
+            let (seed, digest, by_line) = (row[1].clone(), known(&row[2]), row[3] == "1");
+            (row[0].clone(), LineRow { seed, digest, by_line })
         };
         rows.into_iter().map(line).collect()
     }

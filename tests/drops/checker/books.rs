@@ -63,8 +63,6 @@ pub struct EntryRow {
 /// A row of `sale_lines`, with the door of its sale.
 #[derive(Debug, Clone, Default)]
 pub struct LineRow {
-    /// DONE at rest.
-    pub state: String,
     /// What the ranks of a raffle follow from, in hexadecimal.
     pub seed: String,
     /// Of the list of a raffle, in hexadecimal.

@@ -84,8 +84,18 @@ fn once(played: &Played<'_>) -> Vec<String> {
     more.map(|((sale, key), rows)| format!("{key} is {} times in the line of {sale}", rows.len())).collect()
 }
 
-/// Who left is out, and no other entry is.
+/// Who left is out, by a call of its own, and no other entry is.
 fn left_for_good(played: &Played<'_>) -> Vec<String> {
+    let owner = |id: &str| {
+        let called = played.log.entering.iter().find(|call| matches!(&call.came, Came::Accepted(of) if of == id));
+        let row = played.books.entries.iter().find(|row| row.id == id);
+        called.map(|call| &call.buyer).or(row.map(|row| &row.buyer))
+    };
+    let foreign = played.log.leaving.iter().filter(|leaving| {
+        leaving.left == Some(true) && owner(&leaving.entry).is_some_and(|owner| *owner != leaving.buyer)
+    });
+    let foreign: Vec<String> =
+        foreign.map(|leaving| format!("{leaving:?} is of {:?}", owner(&leaving.entry))).collect();
     let may = may_have_left(played);
     let left: BTreeSet<&str> = played
         .log
@@ -98,5 +108,6 @@ fn left_for_good(played: &Played<'_>) -> Vec<String> {
         let is_out = row.state == "LEFT";
         if is_out { !may.contains(row.id.as_str()) } else { left.contains(row.id.as_str()) }
     });
-    wrong.map(|row| format!("{row:?}: left is {}", left.contains(row.id.as_str()))).collect()
+    let wrong = wrong.map(|row| format!("{row:?}: left is {}", left.contains(row.id.as_str())));
+    wrong.chain(foreign).collect()
 }

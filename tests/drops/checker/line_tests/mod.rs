@@ -61,6 +61,7 @@ fn entries_that_vanished_and_entries_from_nowhere_are_found() {
     assert_eq!(broken(twice), ["ENTRY"], "one buyer in it twice");
     assert_eq!(broken(|scene| scene.books.entries[0].person = Some("p-ann".into())), ["ENTRY"]);
     assert_eq!(broken(|scene| scene.log.leaving.clear()), ["ENTRY"], "put out by no call");
+    assert_eq!(broken(|scene| scene.log.leaving[0].buyer = "eve".into()), ["ENTRY"], "another buyer had it leave");
     let stays = |scene: &mut Scene| {
         let leaving = Leaving { buyer: "ann".into(), entry: "23".into(), left: Some(true) };
         scene.log.leaving.push(leaving);

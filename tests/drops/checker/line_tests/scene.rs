@@ -84,7 +84,7 @@ fn books() -> Books {
         order(&rid(4_300), "w", "hal", 4_310, "PAID"),
     ];
     let digest = Some("842bd935f5e328b60654832a51ec7ce68f533b1a70adb65fb15015d50a36278e".to_owned());
-    let raffle = LineRow { state: "DONE".into(), seed: "07".repeat(32), digest, by_line: true };
+    let raffle = LineRow { seed: "07".repeat(32), digest, by_line: true };
     let list = LineRow { digest: None, ..raffle.clone() };
     Books {
         payments: orders.iter().filter(|order| order.holds_units()).map(|order| (order.rid.clone(), 100)).collect(),
