@@ -12,6 +12,7 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use seckill::runtime::now_ms;
+use std::iter::repeat_n;
 use std::sync::Arc;
 use tokio::task::JoinSet;
 
@@ -24,6 +25,10 @@ const FOR_LIST: i64 = 24;
 pub const ENTERS_MS: i64 = 6_000;
 /// Between two looks at one's entry, at least.
 const LOOKS_MS: u64 = 1_200;
+
+fn buyers(sale: &SaleTerms, for_ten_units: i64) -> usize {
+    usize::try_from(sale.units() * for_ten_units / 10).expect("few")
+}
 
 /// Sends those of all sales with lines, from buyer number `count` on. How many.
 pub(super) fn send(client: &Arc<Client>, chance: &mut StdRng, mut count: usize, tasks: &mut JoinSet<()>) -> usize {
@@ -53,15 +58,14 @@ pub(super) fn send(client: &Arc<Client>, chance: &mut StdRng, mut count: usize, 
             buyer.enters_all(&wanted, seed).await;
         });
     }
-    for sale in raffles.iter().flat_map(|sale| std::iter::repeat_n(sale, sale.stock as usize * CLICKERS as usize / 10))
-    {
+    for sale in raffles.iter().flat_map(|sale| repeat_n(sale, buyers(sale, CLICKERS))) {
         let (buyer, mut seed) = buyer(sale, chance);
         tasks.spawn(async move {
             until(buyer.sale.starts_ms + seed.random_range(0..3_000)).await;
             buyer.clicks(seed).await;
         });
     }
-    for sale in lists.iter().flat_map(|sale| std::iter::repeat_n(sale, (sale.units() * FOR_LIST) as usize / 10)) {
+    for sale in lists.iter().flat_map(|sale| repeat_n(sale, buyers(sale, FOR_LIST))) {
         let (buyer, mut seed) = buyer(sale, chance);
         let rushes = seed.random_bool(0.7);
         let latest = if rushes { sale.starts_ms + super::RUSH_MS } else { sale.ends_ms - 3_000 };
