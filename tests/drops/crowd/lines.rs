@@ -23,8 +23,8 @@ const CLICKERS: i64 = 3;
 const FOR_LIST: i64 = 24;
 /// They enter a raffle within this time before its close.
 pub const ENTERS_MS: i64 = 6_000;
-/// Between two looks at one's entry, at least.
-const LOOKS_MS: u64 = 1_200;
+/// Between two calls for one's entry, at least.
+const ASKS_MS: u64 = 1_200;
 
 fn buyers(sale: &SaleTerms, for_ten_units: i64) -> usize {
     usize::try_from(sale.units() * for_ten_units / 10).expect("few")
@@ -149,7 +149,7 @@ impl Buyer {
                 Some("WAITING") | None => {}
                 Some(_over) => return None,
             }
-            time_passes(LOOKS_MS + chance.random_range(0..600)).await;
+            time_passes(ASKS_MS + chance.random_range(0..600)).await;
         }
         None
     }
@@ -200,7 +200,7 @@ impl Buyer {
                 self.deals_with(&rid, 1, &showing, &mut chance).await;
                 return;
             }
-            time_passes(LOOKS_MS + chance.random_range(0..900)).await;
+            time_passes(ASKS_MS + chance.random_range(0..900)).await;
         }
     }
 

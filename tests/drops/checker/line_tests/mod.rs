@@ -156,7 +156,7 @@ fn a_click_while_an_entry_waits_is_found_by_rows_and_by_what_buyers_saw() {
         (scene.books.orders[3].accepted_ms, scene.books.orders[3].state_ms) = (2_200, Some(4_200));
     };
     assert_eq!(broken(by_answers), ["CLICK"], "ann saw that she waits, before and behind it");
-    // One whose answer came after the last look of who waits may have been it when the door was open.
+    // One whose answer came after the last call of who waits may have been it when the door was open.
     let at_the_edge = |scene: &mut Scene| {
         by_answers(scene);
         scene.log.attempts[1].ended_ms = 7_001;
