@@ -160,6 +160,11 @@ impl<'a> MeasurementPlan<'a> {
         drop_cost::measure(self.environment, self.sizes, ours.zip(other), &spinner).await
     }
 
+    async fn line(&mut self) -> Result<Vec<Bar>, Failure> {
+        let spinner = self.nothing_but_api("line").await?;
+        line::measure(self.environment, self.sizes, &spinner).await
+    }
+
     /// On servers of their own: the sales of other scenarios are checked, too.
     async fn growth_sales_idle(&self) -> Result<Vec<Bar>, Failure> {
         let spinner = Spinner::start("growth_sales_idle");
@@ -218,10 +223,7 @@ impl<'a> MeasurementPlan<'a> {
             }
             Stage::GrowthSalesIdle => self.growth_sales_idle().await,
             Stage::DropCost => self.cost_drop().await,
-            Stage::Line => {
-                let spinner = self.nothing_but_api("line").await?;
-                line::measure(self.environment, self.sizes, &spinner).await
-            }
+            Stage::Line => self.line().await,
             Stage::Expiry => {
                 let spinner = self.nothing_but_api("expiry").await?;
                 expiry::measure(self.environment, self.sizes, &spinner).await

@@ -7,6 +7,7 @@ use super::line::LineKind;
 use super::needs::Needs;
 use super::order_life::PaymentTerms;
 use super::policy::{LimitBy, PurchasePolicy};
+pub use super::sale_door::SaleDoor;
 use super::states::P1Entry;
 use std::sync::Arc;
 
@@ -85,17 +86,6 @@ impl MetaState {
     pub(crate) fn from_code(code: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.code() == code)
     }
-}
-
-/// Which purchases a sale takes ([`Sale::door_in_meta`]); and by which door one came. Each takes what came by itself or a later one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum SaleDoor {
-    /// All. It came as a click.
-    Open,
-    /// It has a purchase token that was verified.
-    Token,
-    /// It is an offer to the next rank of the sale's line.
-    Line,
 }
 
 /// A sale as the database knows it. Times are Unix milliseconds.
@@ -212,36 +202,6 @@ impl Sale {
         }
     }
 
-    /// Which purchases it takes. A sale with a waiting room or a challenge takes tokens: they are issued only to buyers who were released
-    /// from the one, and have passed the other.
-    #[must_use]
-    pub const fn door(&self) -> SaleDoor {
-        if self.by_line {
-            return SaleDoor::Line;
-        }
-        let needs_token = self.token_required || self.waiting_room || self.challenge.is_some();
-        if needs_token { SaleDoor::Token } else { SaleDoor::Open }
-    }
-
-    /// The field `door` of its `meta`, which the reserve script obeys: which purchases it takes, and who counts as one buyer. A script that
-    /// knows no persons takes none of a sale that limits by person.
-    #[must_use]
-    pub const fn door_in_meta(&self) -> &'static str {
-        match (self.door(), self.limit_by) {
-            (SaleDoor::Open, LimitBy::Account) => "open",
-            (SaleDoor::Token, LimitBy::Account) => "token",
-            (SaleDoor::Line, LimitBy::Account) => "line",
-            (SaleDoor::Open, LimitBy::Person) => "open person",
-            (SaleDoor::Token, LimitBy::Person) => "token person",
-            (SaleDoor::Line, LimitBy::Person) => "line person",
-        }
-    }
-
-    /// Whether a sale with this field `door` limits by person.
-    pub(crate) fn limits_person(door: &str) -> bool {
-        door.ends_with(" person")
-    }
-
     /// What the reserve script obeys of its drop: the field `drop` of its `meta`. Empty: nothing.
     #[must_use]
     pub(crate) fn drop_in_meta(&self) -> String {
@@ -282,22 +242,6 @@ pub(crate) mod tests {
         assert_eq!(sale(SaleStatus::Paused).entry(50), P1Entry::Paused);
         assert_eq!(sale(SaleStatus::Paused).entry(250), P1Entry::Ended);
         assert_eq!(sale(SaleStatus::Closed).entry(50), P1Entry::Ended);
-    }
-
-    #[test]
-    fn what_needs_a_token_has_the_door_for_tokens() {
-        let plain = sale(SaleStatus::Warmed);
-        assert_eq!(plain.door(), SaleDoor::Open);
-        for needing in [
-            Sale { token_required: true, ..plain.clone() },
-            Sale { waiting_room: true, ..plain.clone() },
-            Sale { challenge: Some(Challenge::Pow(1)), ..plain.clone() },
-            Sale { challenge: Some(Challenge::Unknown), ..plain.clone() },
-        ] {
-            assert_eq!(needing.door(), SaleDoor::Token);
-        }
-        let by_line = Sale { by_line: true, token_required: true, ..plain };
-        assert_eq!((by_line.door(), by_line.door_in_meta()), (SaleDoor::Line, "line"));
     }
 
     #[test]

@@ -24,9 +24,9 @@ pub fn next(setup: &LinesSetup, moment: &LineMoment, units: u8) -> u8 {
         }
     };
     if setup.lacks(Unlined::RanksObeyed) {
-        (0..ENTRIES).rev().for_each(&mut add)
+        (0..ENTRIES).rev().for_each(&mut add);
     } else {
-        (0..ENTRIES).for_each(add)
+        (0..ENTRIES).for_each(add);
     }
     set
 }
