@@ -145,7 +145,18 @@ pub const SEARCHED: [SearchedTable; 30] = [
     without("request_outcome", &["kind", "reason", "sale_id", "payload_hash"]),
     without(
         "sales",
-        &["sale_id", "product_id", "title", "currency", "status", "drop_id", "needs", "limit_by", "challenge"],
+        &[
+            "sale_id",
+            "product_id",
+            "title",
+            "currency",
+            "status",
+            "drop_id",
+            "needs",
+            "limit_by",
+            "challenge",
+            "line_kind",
+        ],
     ),
     without("drops", &["drop_id", "title", "sale_ids"]),
     without("stock_flow", &["sale_id", "kind", "ref"]),
@@ -157,7 +168,12 @@ pub const SEARCHED: [SearchedTable; 30] = [
     without("sale_releases", &["sale_id"]),
     without("sale_rollovers", &["sale_id", "moves_to"]),
     without("sale_announcements", &["sale_id", "state"]),
-    walked("line_entries", Own, &[whole("user_id"), whole("person"), whole("limit_key")], &["sale_id", "state"]),
+    walked(
+        "line_entries",
+        Own,
+        &[whole("user_id"), whole("person"), whole("limit_key")],
+        &["sale_id", "state", "lapse_reason"],
+    ),
     without("sale_lines", &["sale_id", "kind", "state", "commitment", "seed", "beacon", "digest"]),
 ];
 

@@ -29,7 +29,7 @@ fn migrations_run_once_by_any_number_of_processes_and_the_server_is_checked() {
             })
             .collect();
         let ran = futures::future::join_all(racers).await;
-        assert_eq!(ran.into_iter().map(Result::unwrap).sum::<usize>(), 60);
+        assert_eq!(ran.into_iter().map(Result::unwrap).sum::<usize>(), 61);
         assert!(migrate::migrate(&url).await.unwrap().is_empty());
         let db = Db::connect(config(url)).unwrap();
         let checks = checks::checks(&db).await.unwrap();
