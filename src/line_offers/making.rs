@@ -106,10 +106,11 @@ impl LineOffers {
             let (waiters, next) = self.page(line, page).await?;
             for (rank, waiter) in waiters {
                 waits = true;
-                if waiter.is_blocked {
+                // Its turn has not come while there are no units.
+                if waiter.is_blocked && units > 0 {
                     let reason = Some("BLOCKED".to_owned());
                     steps.push(EntryStep { id: waiter.id, event: EntryEvent::PassedOver, reason });
-                } else if u64::from(waiter.quantity.get()) <= units && chosen.len() < OFFERS_MAX {
+                } else if !waiter.is_blocked && u64::from(waiter.quantity.get()) <= units && chosen.len() < OFFERS_MAX {
                     units -= u64::from(waiter.quantity.get());
                     chosen.push((rank, waiter));
                 }

@@ -44,9 +44,9 @@ impl AskedPort<'_> {
         for (path, calls) in document["paths"].as_object().unwrap() {
             for (method, call) in calls.as_object().unwrap() {
                 let elsewhere = call["tags"] == json!(["orders"]) || call["tags"] == json!(["webhooks"]);
-                // What is forgotten takes a world of its own (`forget.rs`), with the same port.
-                let elsewhere =
-                    elsewhere || ["/acts", "/openapi.json", "/buyers/forget"].iter().any(|end| path.ends_with(end));
+                // What is forgotten, and what is drawn, takes a world of its own (`forget.rs`, `lines.rs`), with the same port.
+                let own_worlds = ["/acts", "/openapi.json", "/buyers/forget", "/line/list", "/line/draw"];
+                let elsewhere = elsewhere || own_worlds.iter().any(|end| path.ends_with(end));
                 if !elsewhere {
                     found.insert(format!("{method} {}", path.strip_prefix("/admin/v1").unwrap()));
                 }
@@ -76,6 +76,8 @@ fn rich() -> Value {
 async fn sales_that_wait(port: &AskedPort<'_>) {
     let made = port.post("/sales", "", rich()).await;
     assert_eq!((&made["sale"]["needs"]["tier"], &made["releases"][0]["given"]), (&json!(["gold"]), &json!(false)));
+    assert_eq!(port.get("/sales/{sale_id}/line", "later", "").await["kind"], "raffle");
+    port.get("/sales/{sale_id}/line/entries", "later", "").await;
     port.post("/sales/{sale_id}/edit", "later", json!({ "title": "另一部" })).await;
     port.post("/sales/{sale_id}/reschedule", "later", json!({ "ends_at": in_hours(10) })).await;
     port.post("/sales/{sale_id}/hide", "later", json!({})).await;
