@@ -191,7 +191,7 @@ async fn buyers_and_process(port: &AskedPort<'_>) {
 #[test]
 fn every_other_answer_of_the_admin_api_is_what_its_document_says() {
     run(async {
-        let set = [&FACTS_AND_PASSES[..], &["p5_reconcile.warm_ahead_ms=0", "lines.enabled=true"]].concat();
+        let set = [&FACTS_AND_PASSES[..], &["p5_reconcile.warm_ahead_ms=0"]].concat();
         let mut world = World::with(&[Api, Relay, Consumer], &set).await;
         declare(&world.servers.rabbit).await.unwrap();
         let admin = world.admin_port();
