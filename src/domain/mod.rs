@@ -30,7 +30,7 @@ pub mod request;
 pub mod reserve;
 pub mod room;
 pub mod sale;
-mod sale_door;
+pub mod sale_door;
 pub mod shard;
 pub mod snowflake;
 pub mod states;

@@ -7,7 +7,6 @@ use super::line::LineKind;
 use super::needs::Needs;
 use super::order_life::PaymentTerms;
 use super::policy::{LimitBy, PurchasePolicy};
-pub use super::sale_door::SaleDoor;
 use super::states::P1Entry;
 use std::sync::Arc;
 

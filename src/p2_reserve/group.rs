@@ -12,7 +12,7 @@ use super::{Decision, ReserveContext, traced};
 use crate::domain::ids::SaleId;
 use crate::domain::request::Purchase;
 use crate::domain::reserve::Reserved;
-use crate::domain::sale::SaleDoor;
+use crate::domain::sale_door::SaleDoor;
 use crate::faults::{crash_point, left_out};
 use crate::runtime::batcher::{Batcher, Bounds};
 use crate::store::redis::{DoorsOfGroup, RedisFault, ReservedGroup};

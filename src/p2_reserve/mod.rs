@@ -27,7 +27,7 @@ pub(crate) use thread_queue::install_on_this_thread as answer_on_this_thread;
 use crate::config;
 use crate::domain::request::Purchase;
 use crate::domain::reserve::Reserved;
-use crate::domain::sale::SaleDoor;
+use crate::domain::sale_door::SaleDoor;
 use crate::domain::shard::home_shard;
 use crate::domain::states::{P2Reserve, State};
 use crate::store::redis::{RequestLedger, Stock, Transfers};

@@ -13,7 +13,7 @@ use super::places::{Place, Places};
 use super::replies::{Decisions, Reply, ThreadNumber};
 use super::{Decision, ReserveContext};
 use crate::domain::request::Purchase;
-use crate::domain::sale::SaleDoor;
+use crate::domain::sale_door::SaleDoor;
 use crate::runtime::batcher::NotAllTaken;
 use std::cell::RefCell;
 use std::future::poll_fn;

@@ -5,7 +5,8 @@
 use super::sale_state;
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::policy::LimitBy;
-use crate::domain::sale::{Sale, SaleDoor};
+use crate::domain::sale::Sale;
+use crate::domain::sale_door::SaleDoor;
 use crate::domain::states::{P1Entry, State};
 use crate::http::problem::{Kind, Problem};
 use crate::p1_entry::block_list::BuyerChecks;

@@ -21,7 +21,7 @@ use super::request_ids::RequestIds;
 use crate::domain::ids::{RequestId, SaleId, UserId};
 use crate::domain::policy::Quantity;
 use crate::domain::request::Purchase;
-use crate::domain::sale::SaleDoor;
+use crate::domain::sale_door::SaleDoor;
 use crate::domain::shard::home_shard;
 use crate::domain::states::{P1Entry, State};
 use crate::http::problem::Problem;

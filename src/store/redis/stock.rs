@@ -9,7 +9,8 @@ use crate::domain::message::BUNDLE_MAX;
 use crate::domain::policy::Quantity;
 use crate::domain::request::Purchase;
 use crate::domain::reserve::Reserved;
-use crate::domain::sale::{MetaState, SaleDoor};
+use crate::domain::sale::MetaState;
+use crate::domain::sale_door::SaleDoor;
 use fred::types::Value;
 use std::sync::Arc;
 

@@ -5,7 +5,8 @@ use crate::support::world::parts::reserve_model::{Ask, EPOCH};
 use crate::support::world::parts::script_model::{redis_sale, request_id, reserve};
 use crate::support::world::{World, eventually, run};
 use seckill::domain::reserve::Reserved;
-use seckill::domain::sale::{MetaState, Sale, SaleDoor};
+use seckill::domain::sale::{MetaState, Sale};
+use seckill::domain::sale_door::SaleDoor;
 use seckill::roles::Role;
 use seckill::runtime::now_ms;
 

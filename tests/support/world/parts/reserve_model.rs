@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 use seckill::domain::reserve::Reserved;
-use seckill::domain::sale::{MetaState, SaleDoor};
+use seckill::domain::sale::MetaState;
+use seckill::domain::sale_door::SaleDoor;
 use std::collections::HashMap;
 
 /// One request of a group, by small numbers so that repeats happen.
