@@ -6,7 +6,7 @@
 use super::{LineOffers, OfferFault};
 use crate::domain::ids::SaleId;
 use crate::domain::line::{LineKind, LineState};
-use crate::domain::sale::{MetaState, Sale, SaleStatus};
+use crate::domain::sale::{Sale, SaleStatus};
 use crate::faults::{crash_point, left_out};
 use crate::lines::rows::ServedLine;
 
@@ -35,7 +35,8 @@ impl LineOffers {
 
     /// Gives the units of a sale that is sold out to its waiting list. The next step goes on with the door.
     async fn begin_waitlist(&self, sale: Sale) -> Result<Option<Sale>, OfferFault> {
-        let is_sold_out = sale.status == SaleStatus::Warmed && self.units(&sale.sale_id).await? == Some(0);
+        let is_sold_out = sale.status == SaleStatus::Warmed
+            && self.control.redis.sale_keys.units_on_sale(&sale.sale_id).await? == Some(0);
         if !is_sold_out || !self.rows.give_to_line(&sale.sale_id).await? {
             return Ok(None);
         }
@@ -70,17 +71,5 @@ impl LineOffers {
             self.control.follow_row(sale).await?;
         }
         Ok(())
-    }
-
-    /// Units on sale in all buckets, and between two of them; `None` where one does not sell.
-    pub(super) async fn units(&self, sale: &SaleId) -> Result<Option<u64>, OfferFault> {
-        let mut units = 0;
-        for shard in 0..self.control.shards {
-            match self.control.redis.sale_keys.count(sale, shard).await? {
-                Some(count) if count.meta.state == MetaState::Open => units += count.stock + count.in_transit,
-                Some(_) | None => return Ok(None),
-            }
-        }
-        Ok(Some(u64::try_from(units).unwrap_or(0)))
     }
 }

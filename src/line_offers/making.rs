@@ -79,9 +79,13 @@ impl LineOffers {
 
     /// Gives the units that are there to the next entries; to clicks when no entry waits.
     pub(super) async fn offer(&mut self, line: &ServedLine, sale: &Sale) -> Result<usize, OfferFault> {
-        let units = self.units(&sale.sale_id).await?.unwrap_or_default();
-        // A raffle is over for good when no entry waits; a waiting list takes entries as long as there is nothing to give.
-        if units == 0 && line.kind == LineKind::Waitlist {
+        let units = self.control.redis.sale_keys.units_on_sale(&sale.sale_id).await?;
+        let units = units.and_then(|units| u64::try_from(units).ok()).unwrap_or_default();
+        if units == 0 {
+            // A raffle is over for good when no entry waits; a waiting list takes entries as long as there is nothing to give.
+            if line.kind == LineKind::Raffle {
+                self.open_to_clicks(&sale.sale_id).await?;
+            }
             return Ok(0);
         }
         let next = self.choose(line, units).await?;
@@ -101,7 +105,7 @@ impl LineOffers {
 
     /// The next entries for this many units.
     async fn choose(&mut self, line: &ServedLine, mut units: u64) -> Result<Next, OfferFault> {
-        let (mut waits, mut steps, mut chosen) = (false, Vec::new(), Vec::new());
+        let (mut waits, mut is_all, mut steps, mut chosen) = (false, false, Vec::new(), Vec::new());
         let mut page = Page::First;
         for _ in 0..PAGES_MAX {
             let (waiters, next) = self.page(line, page).await?;
@@ -120,19 +124,17 @@ impl LineOffers {
             match next {
                 Some(next) if !(waits && is_enough) => page = next,
                 Some(_) | None => {
-                    steps.truncate(OFFERS_MAX);
-                    return Ok(if !waits {
-                        Next::Empty
-                    } else if steps.is_empty() && chosen.is_empty() {
-                        Next::Passed
-                    } else {
-                        Next::Chosen { steps, chosen }
-                    });
+                    is_all = true;
+                    break;
                 }
             }
         }
         steps.truncate(OFFERS_MAX);
-        Ok(if steps.is_empty() && chosen.is_empty() { Next::Passed } else { Next::Chosen { steps, chosen } })
+        Ok(match (steps.is_empty() && chosen.is_empty(), is_all && !waits) {
+            (_, true) => Next::Empty,
+            (true, false) => Next::Passed,
+            (false, false) => Next::Chosen { steps, chosen },
+        })
     }
 
     /// A page of entries that wait, in the order of ranks, and where the next one begins.

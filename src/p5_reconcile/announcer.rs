@@ -6,10 +6,9 @@
 
 use crate::domain::fault::{Fault, Progress};
 use crate::domain::ids::SaleId;
-use crate::domain::sale::MetaState;
 use crate::events::rows::sale::{AnnouncedSale, AnnouncementRows, PAGE_MAX};
 use crate::runtime::Worker;
-use crate::store::redis::{RedisFault, SaleKeys};
+use crate::store::redis::SaleKeys;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -21,7 +20,6 @@ const CHECK_EVERY: Duration = Duration::from_secs(2);
 pub struct Announcer {
     rows: AnnouncementRows,
     sale_keys: SaleKeys,
-    shards: u16,
     /// Whether this process leads P5: of several processes one is enough.
     leads: Arc<AtomicBool>,
     next_at: Instant,
@@ -30,23 +28,10 @@ pub struct Announcer {
 }
 
 impl Announcer {
-    /// A worker that checks while `leads` is set. `shards`: of every sale.
+    /// A worker that checks while `leads` is set.
     #[must_use]
-    pub fn new(rows: AnnouncementRows, sale_keys: SaleKeys, shards: u16, leads: Arc<AtomicBool>) -> Self {
-        Self { rows, sale_keys, shards, leads, next_at: Instant::now(), is_redis_silent: false }
-    }
-
-    /// Units on sale in all buckets, and between two of them; `None` where one does not sell, or does not answer.
-    async fn units(&self, id: &SaleId) -> Result<Option<i64>, RedisFault> {
-        let mut units = 0;
-        for shard in 0..self.shards {
-            match self.sale_keys.count(id, shard).await? {
-                // What left one bucket and did not reach the next is counted with the later of the two.
-                Some(count) if count.meta.state == MetaState::Open => units += count.stock + count.in_transit,
-                Some(_) | None => return Ok(None),
-            }
-        }
-        Ok(Some(units.max(0)))
+    pub fn new(rows: AnnouncementRows, sale_keys: SaleKeys, leads: Arc<AtomicBool>) -> Self {
+        Self { rows, sale_keys, leads, next_at: Instant::now(), is_redis_silent: false }
     }
 
     /// Adds the units to what is so of a sale. Once Redis does not answer, the other sales of this check go without: each would wait for it.
@@ -54,7 +39,7 @@ impl Announcer {
         if *is_silent || !sale.moment.needs_units() {
             return;
         }
-        match self.units(&sale.sale_id).await {
+        match self.sale_keys.units_on_sale(&sale.sale_id).await {
             Ok(units) => sale.moment.units = units,
             Err(error) => {
                 *is_silent = true;

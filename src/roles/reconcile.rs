@@ -31,8 +31,8 @@ pub(super) async fn run(context: RoleContext) -> Result<(), RoleError> {
     let reserve = servers.reserve(servers.fence(&guard, settings.redis.shards), &settings);
     let lines = (servers.rows.lines.clone(), servers.sale_control(&settings));
     tasks.worker(LineOffers::new(lines, reserve, ids, election.seen()), PollInterval::idle_ms(100));
-    let (rows, keys, shards) = (&servers.rows.announcements, &servers.redis.sale_keys, settings.redis.shards);
-    tasks.worker(Announcer::new(rows.clone(), keys.clone(), shards, election.seen()), PollInterval::idle_ms(100));
+    let (rows, keys) = (&servers.rows.announcements, &servers.redis.sale_keys);
+    tasks.worker(Announcer::new(rows.clone(), keys.clone(), election.seen()), PollInterval::idle_ms(100));
     tasks.worker(Finisher::new(servers.buyer_forget(&settings), election.seen()), PollInterval::idle_ms(500));
     let reconcile = servers.led_reconcile(&settings, settings.p5_reconcile.clone(), election);
     tasks.worker(reconcile, PollInterval::idle_ms(100));

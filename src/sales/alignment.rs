@@ -21,10 +21,11 @@ impl SaleControl {
 
     /// Aligns, and reads the status again: an operator may have changed it in between.
     pub(super) async fn align_with_database(&self, id: &SaleId) -> Result<(), SaleControlError> {
-        let (mut read_at, mut sale) = (self.clocks().await?, self.sale(id).await?);
+        let keys = &self.redis.sale_keys;
+        let (mut read_at, mut sale) = (keys.clocks().await?, self.sale(id).await?);
         for _ in 0..ALIGN_MAX {
             self.align(&sale, &read_at).await?;
-            let now = (self.clocks().await?, self.sale(id).await?);
+            let now = (keys.clocks().await?, self.sale(id).await?);
             let limit = |sale: &Sale| sale.in_drop.as_ref().and_then(|drop| drop.limit);
             let terms =
                 |sale: &Sale| (sale.status, sale.starts_at_ms, sale.ends_at_ms, sale.policy, sale.door(), limit(sale));
@@ -43,12 +44,6 @@ impl SaleControl {
     pub(crate) async fn follow_row(&self, id: &SaleId) -> Result<(), SaleControlError> {
         self.redis.sale_cache.forget(id).await?;
         again_after_contention(|| self.align_with_database(id)).await
-    }
-
-    /// The clocks of all shards, before a sale is read.
-    async fn clocks(&self) -> Result<Vec<ReadAt>, RedisFault> {
-        let clocks = (0..self.shards).map(|shard| self.redis.sale_keys.clock(shard));
-        futures::future::try_join_all(clocks).await
     }
 
     /// Makes Redis' window, door, limit and state follow the database. A frozen sale stays frozen. `read_at`: by shard.

@@ -4,12 +4,11 @@
 //! of a waiting list, and goes only while the line's row is held and no entry waits; the door in Redis follows. A crash between the two leaves
 //! a door that lets in less than the rows say, never more: the next step aligns it.
 
-use super::LineRows;
+use super::{LineRows, line_kind, line_state};
 use crate::domain::ids::SaleId;
 use crate::domain::line::{LineKind, LineState};
 use crate::domain::sale::Sale;
 use crate::faults::left_out;
-use crate::store::mysql::codes::unreadable;
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::transaction::transaction;
 use diesel::prelude::*;
@@ -73,8 +72,7 @@ impl LineRows {
             .await?;
         let read = |row: ServedRow| {
             let ServedRow { sale_id, by_line, has_begun, is_over, .. } = row;
-            let kind = LineKind::from_code(&row.kind).ok_or_else(|| unreadable("sale_lines.kind", &row.kind))?;
-            let state = LineState::from_code(&row.state).ok_or_else(|| unreadable("sale_lines.state", &row.state))?;
+            let (kind, state) = (line_kind(&row.kind)?, line_state(&row.state)?);
             Ok(ServedLine { sale_id, kind, state, by_line, has_begun, is_over })
         };
         rows.into_iter().map(read).collect()

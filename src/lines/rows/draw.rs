@@ -3,7 +3,7 @@
 //! Input: lines that are due by the database's clock. Output: their states, with count and digest. A crash between two of them leaves the
 //! state before, and the same list: nothing is added to it, and nothing leaves it, once the line is closed.
 
-use super::{LINE, LineRow, LineRows};
+use super::{LINE, LineRow, LineRows, line_state};
 use crate::domain::draw::Bytes32;
 use crate::domain::ids::SaleId;
 use crate::domain::line::LineState;
@@ -12,7 +12,6 @@ use crate::domain::webhook::WebhookSubscriptions;
 use crate::events::line::DrawnLine;
 use crate::events::rows::single;
 use crate::sales::rows::acts;
-use crate::store::mysql::codes::unreadable;
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Conn;
 use crate::store::mysql::transaction::transaction;
@@ -78,8 +77,7 @@ impl LineRows {
         let rows: Vec<DueRow> =
             self.db.run("line_due", async |conn| Ok(diesel::sql_query(&query).load(conn).await?)).await?;
         let read = |row: DueRow| {
-            let state = LineState::from_code(&row.state).ok_or_else(|| unreadable("sale_lines.state", &row.state))?;
-            Ok(DueLine { sale_id: row.sale_id, state, due_in_ms: row.due_in_ms })
+            Ok(DueLine { sale_id: row.sale_id, state: line_state(&row.state)?, due_in_ms: row.due_in_ms })
         };
         rows.into_iter().map(read).collect()
     }

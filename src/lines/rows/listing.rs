@@ -7,7 +7,7 @@ use super::own::{entry_id, entry_state};
 use super::schema::line_entries;
 use crate::domain::ids::{EntryId, RequestId, SaleId, UserId};
 use crate::domain::line::EntryState;
-use crate::store::mysql::codes::{read_user_id, unreadable};
+use crate::store::mysql::codes::{read_request_id, read_user_id};
 use crate::store::mysql::columns::UnixMs;
 use crate::store::mysql::fault::DbError;
 use diesel::prelude::*;
@@ -143,7 +143,6 @@ impl LineRows {
 
 fn read(columns: Columns) -> Result<ListedEntry, DbError> {
     let (id, user, person, quantity, state, listed, rank, request_id, entered_at, (state_at, lapse_reason)) = columns;
-    let request = |id: u64| RequestId::new(id).ok_or_else(|| unreadable("line_entries.request_id", &id.to_string()));
     Ok(ListedEntry {
         id: entry_id(id)?,
         user: read_user_id(&user)?,
@@ -152,7 +151,7 @@ fn read(columns: Columns) -> Result<ListedEntry, DbError> {
         state: entry_state(&state)?,
         listed,
         rank,
-        request_id: request_id.map(request).transpose()?,
+        request_id: request_id.map(read_request_id).transpose()?,
         entered_at_ms: entered_at.into(),
         state_at_ms: state_at.into(),
         lapse_reason,

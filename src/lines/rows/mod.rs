@@ -116,13 +116,21 @@ struct LineRow {
 const LINE: &str = "SELECT sale_id, kind, state, opens_at, closes_at, needs_beacon, commitment, entries_count, reached_rank, digest, \
     IF(digest IS NOT NULL, seed, NULL) AS public_seed, beacon, sealed_at, drawn_at FROM sale_lines";
 
+fn line_kind(code: &str) -> Result<LineKind, DbError> {
+    LineKind::from_code(code).ok_or_else(|| unreadable("sale_lines.kind", code))
+}
+
+fn line_state(code: &str) -> Result<LineState, DbError> {
+    LineState::from_code(code).ok_or_else(|| unreadable("sale_lines.state", code))
+}
+
 fn bytes(column: &str, bytes: &[u8]) -> Result<Bytes32, DbError> {
     bytes.try_into().map_err(|_ignored| unreadable(column, "not 32 bytes"))
 }
 
 impl LineRow {
     fn read(self) -> Result<Line, DbError> {
-        let state = LineState::from_code(&self.state).ok_or_else(|| unreadable("sale_lines.state", &self.state))?;
+        let state = line_state(&self.state)?;
         let sealed = match (self.digest, self.public_seed, self.sealed_at) {
             (Some(digest), Some(seed), Some(at)) => Some(SealedList {
                 entries: self.entries_count,
@@ -132,7 +140,7 @@ impl LineRow {
             }),
             _ => None,
         };
-        let kind = LineKind::from_code(&self.kind).ok_or_else(|| unreadable("sale_lines.kind", &self.kind))?;
+        let kind = line_kind(&self.kind)?;
         if kind == LineKind::Raffle && sealed.is_some() != state.is_sealed() {
             return Err(unreadable("sale_lines.digest", state.code()));
         }

@@ -8,11 +8,12 @@ use super::own::{entry_id, entry_state};
 use super::waiters::{OFFERS_MAX, places};
 use crate::domain::ids::{EntryId, SaleId};
 use crate::domain::line::{EntryEvent, EntryState, EntryTransition, LineEvent};
+use crate::domain::order_life::OrderState;
 use crate::events::line::ReachedEntry;
 use crate::events::published::WaitingEvents;
 use crate::events::rows::single;
 use crate::faults::crash_point;
-use crate::store::mysql::codes::{read_request_id, read_user_id, unix_ms};
+use crate::store::mysql::codes::{read_request_id, read_user_id, unix_ms, unreadable};
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Conn;
 use crate::store::mysql::transaction::transaction;
@@ -52,12 +53,14 @@ struct FollowedRow {
 impl FollowedRow {
     /// What its outcome and its order say of the offer; `None`: it is not decided.
     fn step(&self) -> Result<Option<EntryStep>, DbError> {
-        let (event, reason) = match (self.kind.as_deref(), self.state.as_deref()) {
-            (None, _) | (Some("ORDER"), Some("UNPAID")) => return Ok(None),
-            (Some("ORDER"), Some("PAID")) => (EntryEvent::OfferTaken, None),
-            (Some("ORDER"), None) if !self.is_cancelled => (EntryEvent::OfferTaken, None),
-            (Some("ORDER"), None) => (EntryEvent::OfferLapsed, Some("CANCELLED".to_owned())),
-            (Some("ORDER"), Some(ended)) => (EntryEvent::OfferLapsed, Some(ended.to_owned())),
+        let state = self.state.as_deref();
+        let state = state.map(|code| OrderState::from_code(code).ok_or_else(|| unreadable("orders.state", code)));
+        // An order without a payment step has no state.
+        let ended = if self.is_cancelled { Some(OrderState::Cancelled) } else { None };
+        let (event, reason) = match (self.kind.as_deref(), state.transpose()?.or(ended)) {
+            (None, _) | (Some("ORDER"), Some(OrderState::Unpaid)) => return Ok(None),
+            (Some("ORDER"), Some(OrderState::Paid) | None) => (EntryEvent::OfferTaken, None),
+            (Some("ORDER"), Some(ended)) => (EntryEvent::OfferLapsed, Some(ended.code().to_owned())),
             (Some(_failed), _) => {
                 (EntryEvent::OfferLapsed, Some(self.reason.clone().unwrap_or_else(|| "FAILED".to_owned())))
             }

@@ -9,7 +9,7 @@ use crate::p5_reconcile::context::{ReconcileContext, ReconcileError};
 /// Sets window, door and limit as the sale has them now, on keys that do not sell yet: they may have changed since the sale was read.
 pub(super) async fn set_now(context: &ReconcileContext, id: &SaleId) -> Result<(), ReconcileError> {
     let keys = &context.redis.sale_keys;
-    let clocks = futures::future::try_join_all((0..context.shards).map(|shard| keys.clock(shard))).await?;
+    let clocks = keys.clocks().await?;
     let Some(sale) = context.rows.giving.sales.get(id).await? else { return Ok(()) };
     for (shard, read_at) in (0..context.shards).zip(clocks) {
         keys.set_terms_read_at(&sale, shard, read_at).await?;

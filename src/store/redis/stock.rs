@@ -2,6 +2,7 @@
 
 use super::connection::{RedisFault, Replicated, integer, list, text};
 use super::keyspace::Keyspace;
+use super::sale_keys::SaleKeys;
 use super::scripts::Arguments;
 use crate::config::OutboxKind;
 use crate::domain::ids::SaleId;
@@ -176,6 +177,24 @@ impl Stock {
         let units = purchase.quantity.get().to_string();
         let args = vec![text(self.redis.keys.stock(shard, &purchase.sale_id)), text(units)];
         self.redis.command("INCRBY", 0, args).await.map(|_stock| ())
+    }
+}
+
+impl SaleKeys {
+    /// Units on sale in all buckets, and between two of them, 0 or more; `None` where one does not sell.
+    ///
+    /// # Errors
+    /// [`RedisFault`].
+    pub(crate) async fn units_on_sale(&self, sale: &SaleId) -> Result<Option<i64>, RedisFault> {
+        let mut units = 0;
+        for shard in 0..self.redis.shards {
+            match self.count(sale, shard).await? {
+                // What left one bucket and did not reach the next is counted with the later of the two.
+                Some(count) if count.meta.state == MetaState::Open => units += count.stock + count.in_transit,
+                Some(_) | None => return Ok(None),
+            }
+        }
+        Ok(Some(units.max(0)))
     }
 }
 

@@ -58,6 +58,14 @@ impl SaleKeys {
         self.redis.clock_us(shard).await.map(ReadAt)
     }
 
+    /// The clocks of all shards, before a sale is read.
+    ///
+    /// # Errors
+    /// [`RedisFault`].
+    pub(crate) async fn clocks(&self) -> Result<Vec<ReadAt>, RedisFault> {
+        futures::future::try_join_all((0..self.redis.shards).map(|shard| self.clock(shard))).await
+    }
+
     /// Makes `shard` sell `sale`, as it was read just now, within the sale's window and limits, and through its door; `false` when its keys
     /// are missing. Repeating is safe.
     pub async fn set_terms(&self, sale: &Sale, shard: u16) -> Result<bool, RedisFault> {

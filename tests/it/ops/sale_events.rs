@@ -23,7 +23,7 @@ impl World {
     fn announcer(&self) -> Announcer {
         let keys = self.servers.redis.sale_keys.clone();
         let leads = Arc::new(AtomicBool::new(true));
-        Announcer::new(self.servers.rows.announcements.clone(), keys, self.settings.redis.shards, leads)
+        Announcer::new(self.servers.rows.announcements.clone(), keys, leads)
     }
 
     /// One check of all sales, by a process that has just begun.
@@ -122,7 +122,7 @@ fn two_processes_that_check_at_once_announce_once_and_one_that_does_not_lead_ann
         let sales = [world.sale("a", 0, None).await, world.sale("b", 5, None).await];
         let keys = world.servers.redis.sale_keys.clone();
         let rows = world.servers.rows.announcements.clone();
-        Announcer::new(rows, keys, world.settings.redis.shards, Arc::default()).step().await.unwrap();
+        Announcer::new(rows, keys, Arc::default()).step().await.unwrap();
         assert_eq!(world.rows("order_events", "TRUE").await, 0, "another process leads");
         let (mut one, mut two) = (world.announcer(), world.announcer());
         let (first, second) = tokio::join!(one.step(), two.step());
