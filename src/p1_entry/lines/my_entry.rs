@@ -17,7 +17,7 @@ pub(crate) struct MyEntry {
     pub(crate) entered_at_ms: i64,
     /// From 1; of a raffle once it is drawn.
     pub(crate) rank: Option<u32>,
-    /// Entries in front that may still get units before it, with a rank.
+    /// Entries in front that may still get units before it, with a rank; of a raffle as of a second ago at most.
     pub(crate) before: Option<u32>,
     /// The request of its offer, once that is made or being made.
     pub(crate) request_id: Option<RequestId>,

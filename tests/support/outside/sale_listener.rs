@@ -8,6 +8,7 @@ use seckill::domain::ids::SaleId;
 use seckill::store::rabbit::{Topology, declare};
 use serde_json::Value;
 use std::cell::RefCell;
+use std::collections::HashSet;
 
 const QUEUE: &str = "sale-events";
 
@@ -51,9 +52,7 @@ impl SaleListener {
         let events = self.events.borrow();
         let count = |key: &str| {
             let of_line = events.iter().filter(|event| event["sale_id"] == sale.as_str() && event["event"] == key);
-            let mut entries: Vec<&Value> = of_line.map(|event| &event["entry_id"]).collect();
-            entries.dedup();
-            entries.len()
+            of_line.map(|event| event["entry_id"].as_str()).collect::<HashSet<_>>().len()
         };
         ["line.drawn", "line.offered", "line.lapsed"].map(count)
     }
