@@ -183,6 +183,30 @@ coded! {
         NoEntryWaits = "no_entry_waits",
         /// The request of an offer is written into the entry before its purchase.
         OfferRequestFirst = "offer_request_first",
+        /// The request of an offer stays when P2 has too few units for it.
+        OfferRequestKept = "offer_request_kept",
+        /// An entry leaves only as long as it has no request.
+        InHandStays = "in_hand_stays",
+        /// An entry that has left gets no request.
+        LeftNotOffered = "left_not_offered",
+        /// A waiting list is opened only in the version of the sale's row whose door was set.
+        LineOfVersion = "line_of_version",
+        /// The door is set again before a waiting list is opened, by a clock that is later than the row.
+        ClockAfterRow = "clock_after_row",
+        /// A rebuild reads the terms of the sale again before it opens.
+        TermsOfRebuild = "terms_of_rebuild",
+        /// The boot fence shuts the door of a sale whose units go to its line.
+        DoorInFence = "door_in_fence",
+        /// The units of an offer that lapsed come back by the grant of its order alone.
+        LapsedOnce = "lapsed_once",
+        /// Units go to the lowest ranks.
+        RanksObeyed = "ranks_obeyed",
+        /// An entry in hand whose request has an outcome is offered, whatever Redis knows of it.
+        InHandCompared = "in_hand_compared",
+        /// An offer without an outcome is asked for again.
+        ForgottenAskedAgain = "forgotten_asked_again",
+        /// The door stays shut while an offer has no outcome.
+        ForgottenWaits = "forgotten_waits",
         /// Units that come back no longer count in the drop.
         ReturnsToDrop = "returns_to_drop",
         /// The sales of a drop are closed together.

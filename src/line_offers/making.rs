@@ -12,9 +12,10 @@ use crate::domain::reserve::Reserved;
 use crate::domain::sale::Sale;
 use crate::domain::sale_door::SaleDoor;
 use crate::domain::states::State;
-use crate::faults::{crash_point, left_out};
+use crate::faults::{between_steps, crash_point, left_out};
 use crate::lines::rows::{EntryStep, LOST, OFFERS_MAX, ServedLine, Waiter};
 use crate::p2_reserve::Decision;
+use crate::sales::SaleControlError;
 use crate::telemetry::count;
 use futures::future::join_all;
 
@@ -26,7 +27,7 @@ const PAGES_MAX: usize = 40;
 pub(super) struct Served {
     /// Entries that moved.
     pub(super) moved: usize,
-    /// Entries in hand of which P2 did not say yes or no.
+    /// Entries in hand of which P2 said neither yes nor no for good.
     pub(super) undecided: usize,
 }
 
@@ -63,17 +64,31 @@ impl Verdict {
 }
 
 impl LineOffers {
-    /// Compares a page of offers with their outcomes and orders.
-    pub(super) async fn follow(&mut self, sale: &SaleId) -> Result<usize, OfferFault> {
+    /// Compares a page of offers with their outcomes and orders. Returns how many moved, and those without an outcome for a while.
+    pub(super) async fn follow(&mut self, sale: &SaleId) -> Result<(usize, Vec<EntryId>), OfferFault> {
         let after = self.followed.get(sale).copied().unwrap_or_default();
         let page = self.rows.followed_offers(sale, after).await?;
         self.followed.insert(sale.clone(), page.next_after);
-        self.take(sale, &page.steps).await
+        Ok((self.take_followed(sale, &page.steps).await?, page.undecided))
     }
 
-    /// Asks P2 again for what is in hand: it may have been accepted before a crash, or without an answer.
-    pub(super) async fn ask_again(&self, sale: &Sale) -> Result<Served, OfferFault> {
-        let in_hand = self.rows.in_hand(&sale.sale_id).await?;
+    /// Asks P2 again for what is in hand, and for these offers: it may have been accepted before a crash, or without an answer; and Redis may
+    /// have lost what it had accepted.
+    pub(super) async fn ask_again(&self, sale: &Sale, offered: &[EntryId]) -> Result<Served, OfferFault> {
+        self.ask_about(sale, offered, None).await
+    }
+
+    /// The same, about `only` this entry.
+    pub(super) async fn ask_about(
+        &self,
+        sale: &Sale,
+        offered: &[EntryId],
+        only: Option<EntryId>,
+    ) -> Result<Served, OfferFault> {
+        let mut in_hand = self.rows.in_hand(&sale.sale_id).await?;
+        in_hand.extend(self.rows.offered_of(&sale.sale_id, offered).await?);
+        in_hand.retain(|waiter| only.is_none_or(|only| waiter.id == only));
+        between_steps("offers: in hand").await;
         self.purchase(sale, in_hand).await
     }
 
@@ -81,6 +96,7 @@ impl LineOffers {
     pub(super) async fn offer(&mut self, line: &ServedLine, sale: &Sale) -> Result<usize, OfferFault> {
         let units = self.control.redis.sale_keys.units_on_sale(&sale.sale_id).await?;
         let units = units.and_then(|units| u64::try_from(units).ok()).unwrap_or_default();
+        between_steps("offers: counted").await;
         if units == 0 {
             // A raffle is over for good when no entry waits; a waiting list takes entries as long as there is nothing to give.
             if line.kind == LineKind::Raffle {
@@ -89,6 +105,7 @@ impl LineOffers {
             return Ok(0);
         }
         let next = self.choose(line, units).await?;
+        between_steps("offers: chosen").await;
         match next {
             Next::Empty => {
                 self.open_to_clicks(&sale.sale_id).await?;
@@ -98,6 +115,7 @@ impl LineOffers {
             Next::Chosen { steps, chosen } => {
                 let passed = self.take(&sale.sale_id, &steps).await?;
                 let in_hand = self.with_requests(&sale.sale_id, chosen).await?;
+                between_steps("offers: written").await;
                 Ok(passed + self.purchase(sale, in_hand).await?.moved)
             }
         }
@@ -108,7 +126,10 @@ impl LineOffers {
         let (mut waits, mut is_all, mut steps, mut chosen) = (false, false, Vec::new(), Vec::new());
         let mut page = Page::First;
         for _ in 0..PAGES_MAX {
-            let (waiters, next) = self.page(line, page).await?;
+            let (mut waiters, next) = self.page(line, page).await?;
+            if left_out!(RanksObeyed) {
+                waiters.reverse();
+            }
             for (rank, waiter) in waiters {
                 waits = true;
                 // Its turn has not come while there are no units.
@@ -180,7 +201,7 @@ impl LineOffers {
     async fn purchase(&self, sale: &Sale, in_hand: Vec<Waiter>) -> Result<Served, OfferFault> {
         let decided = in_hand.into_iter().filter_map(|waiter| Some((waiter.request_id?, waiter)));
         let asked = decided.map(|(request_id, waiter)| async move {
-            if waiter.is_decided {
+            if waiter.is_decided && !left_out!(InHandCompared) {
                 return (waiter.id, Verdict::Made);
             }
             let purchase = Purchase {
@@ -198,6 +219,7 @@ impl LineOffers {
             return Ok(Served::default());
         }
         crash_point!(OfferDecided);
+        between_steps("offers: asked").await;
         let steps: Vec<EntryStep> = verdicts
             .iter()
             .filter_map(|(id, verdict)| match verdict {
@@ -214,8 +236,26 @@ impl LineOffers {
                 Verdict::NotNow | Verdict::Unknown => None,
             })
             .collect();
-        let undecided = verdicts.iter().filter(|(_, verdict)| *verdict == Verdict::Unknown).count();
+        #[cfg(feature = "faults")]
+        if left_out!(OfferRequestKept) {
+            let short = verdicts.iter().filter(|(_, verdict)| *verdict == Verdict::NotNow).map(|(id, _)| *id);
+            self.rows.clear_requests(&sale.sale_id, &short.collect::<Vec<_>>()).await?;
+        }
+        let is_open = |verdict: &Verdict| matches!(verdict, Verdict::NotNow | Verdict::Unknown);
+        let undecided = verdicts.iter().filter(|(_, verdict)| is_open(verdict)).count();
         Ok(Served { moved: self.take(&sale.sale_id, &steps).await?, undecided })
+    }
+
+    /// Takes the steps that follow from outcomes and orders. The units of those that lapsed come back with their orders.
+    pub(super) async fn take_followed(&self, sale: &SaleId, steps: &[EntryStep]) -> Result<usize, OfferFault> {
+        if left_out!(LapsedOnce) {
+            for step in steps.iter().filter(|step| step.event == EntryEvent::OfferLapsed) {
+                let name = format!("lapsed-{}", step.id);
+                self.control.rows.grants.top_up(sale, &name, 1).await.map_err(SaleControlError::from)?;
+                self.control.give_one(sale, &name).await?;
+            }
+        }
+        self.take(sale, steps).await
     }
 
     /// Takes steps of entries, and counts them.

@@ -10,6 +10,8 @@
 mod door;
 mod making;
 mod raffle_order;
+#[cfg(feature = "faults")]
+pub mod single_steps;
 
 use crate::domain::fault::{Fault, MayBeOutage, Progress};
 use crate::domain::ids::SaleId;
@@ -93,9 +95,9 @@ impl LineOffers {
 
     /// Does what there is to do for one line now. Returns how many entries moved.
     async fn serve(&mut self, line: &ServedLine) -> Result<usize, OfferFault> {
-        let mut moved = self.follow(&line.sale_id).await?;
+        let (mut moved, offered) = self.follow(&line.sale_id).await?;
         let Some(sale) = self.control.rows.sales.get(&line.sale_id).await? else { return Ok(moved) };
-        let Served { moved: asked, undecided } = self.ask_again(&sale).await?;
+        let Served { moved: asked, undecided } = self.ask_again(&sale, &offered).await?;
         moved += asked;
         if line.is_over {
             if undecided == 0 && self.rows.end_line(&line.sale_id).await? {

@@ -46,3 +46,22 @@ pub(super) async fn run(context: RoleContext) -> Result<(), RoleError> {
     tasks.until_ended().await;
     Ok(())
 }
+
+#[cfg(feature = "faults")]
+impl super::Servers {
+    /// What a test plays the steps of offers with, in the place of the worker of this role.
+    #[must_use]
+    pub fn line_steps(
+        &self,
+        settings: &crate::config::Settings,
+        stopper: crate::runtime::Stopper,
+    ) -> crate::line_offers::single_steps::LineSteps {
+        let guard = DurabilityGuard::new(self.redis.health.clone());
+        crate::line_offers::single_steps::LineSteps {
+            rows: self.rows.lines.clone(),
+            control: self.sale_control(settings),
+            reserve: self.reserve(self.fence(&guard, settings.redis.shards), settings),
+            ids: RequestIds::start(self.redis.leases.clone(), "line-steps".to_owned(), stopper),
+        }
+    }
+}

@@ -8,6 +8,7 @@ use super::control::SaleControl;
 use super::control_error::SaleControlError;
 use crate::domain::ids::SaleId;
 use crate::domain::sale::{MetaState, Sale, SaleStatus};
+use crate::faults::between_steps;
 use crate::store::redis::{ReadAt, RedisFault};
 
 /// Status changes during one alignment that are followed; the rest is left to the next.
@@ -22,9 +23,13 @@ impl SaleControl {
     /// Aligns, and reads the status again: an operator may have changed it in between.
     pub(super) async fn align_with_database(&self, id: &SaleId) -> Result<(), SaleControlError> {
         let keys = &self.redis.sale_keys;
-        let (mut read_at, mut sale) = (keys.clocks().await?, self.sale(id).await?);
+        let mut read_at = keys.clocks().await?;
+        between_steps("align: clocks").await;
+        let mut sale = self.sale(id).await?;
+        between_steps("align: row").await;
         for _ in 0..ALIGN_MAX {
             self.align(&sale, &read_at).await?;
+            between_steps("align: set").await;
             let now = (keys.clocks().await?, self.sale(id).await?);
             let limit = |sale: &Sale| sale.in_drop.as_ref().and_then(|drop| drop.limit);
             let terms =

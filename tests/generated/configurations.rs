@@ -1,5 +1,7 @@
 //! Which configurations of the model are played.
 
+use crate::lines::LinesSetup;
+use crate::lines::setup::{Kind as LineKind, LineFault};
 use crate::operator::Act;
 use crate::orders::OrdersSetup;
 use crate::orders::setup::OrderFault;
@@ -77,6 +79,54 @@ pub fn of_orders() -> Vec<Configuration<OrdersSetup>> {
         of("one order, everything about it", 10, ONE_ORDER),
         of("batches of two", 5, shop(2, 2, (1, 1), 1, DEATHS)),
         of("Redis emptied, its rebuild dies", 5, shop(2, 1, (1, 1), 2, SHOP_EMPTIED)),
+    ]
+}
+
+const SLEEPS: &[LineFault] = &[LineFault::LeaderSleeps, LineFault::LeaderDies, LineFault::CallGivenUp];
+const DOORS: &[LineFault] = &[LineFault::LeaderSleeps, LineFault::DoorForgotten, LineFault::CallGivenUp];
+const FORGETS: &[LineFault] = &[LineFault::RedisForgets, LineFault::LeaderSleeps];
+
+const fn raffle(wants: [u8; 3], faults: u8, kinds: &'static [LineFault]) -> LinesSetup {
+    LinesSetup {
+        kind: LineKind::Raffle,
+        units: 1,
+        wants,
+        clicks: 1,
+        limited: false,
+        leaves: true,
+        blocks: true,
+        followers: 0,
+        at_once: false,
+        faults,
+        kinds,
+        absent: None,
+    }
+}
+
+const fn waitlist(wants: [u8; 3], followers: usize, faults: u8, kinds: &'static [LineFault]) -> LinesSetup {
+    LinesSetup { kind: LineKind::Waitlist, clicks: 2, followers, ..raffle(wants, faults, kinds) }
+}
+
+/// Units of a raffle go to two ranks, one after the other, by leaders that die and sleep.
+pub const TWO_RANKS: LinesSetup = raffle([1, 1, 0], 2, SLEEPS);
+/// The door of a waiting list, which others set, too, and Redis forgets.
+pub const DOOR_OF_LIST: LinesSetup = waitlist([1, 0, 0], 2, 1, DOORS);
+/// Redis forgets the sale, and what it had accepted.
+pub const LINE_FORGOTTEN: LinesSetup = waitlist([1, 0, 0], 0, 2, FORGETS);
+/// One raffle's offer that Redis forgets.
+pub const OFFER_FORGOTTEN: LinesSetup = raffle([1, 0, 0], 1, FORGETS);
+
+/// The line of a sale.
+pub fn of_lines() -> Vec<Configuration<LinesSetup>> {
+    let of = |name, share, model| Configuration { name, model, share };
+    let limited = LinesSetup { limited: true, units: 2, ..waitlist([1, 1, 0], 0, 2, SLEEPS) };
+    vec![
+        of("raffle: two ranks, leaders die and sleep", 6, TWO_RANKS),
+        of("waitlist: two ranks, the door is forgotten", 5, waitlist([1, 1, 0], 0, 2, DOORS)),
+        of("waitlist: others set the door", 5, DOOR_OF_LIST),
+        of("waitlist: who has clicked enters", 4, limited),
+        of("waitlist: Redis forgets the sale", 5, LINE_FORGOTTEN),
+        of("raffle: Redis forgets an offer", 3, OFFER_FORGOTTEN),
     ]
 }
 

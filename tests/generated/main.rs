@@ -21,6 +21,9 @@ mod books;
 mod giver;
 #[path = "../model/laws_of_the_books.rs"]
 mod laws_of_the_books;
+#[allow(dead_code, unused_imports, reason = "each binary uses a part of it")]
+#[path = "../model/lines/mod.rs"]
+mod lines;
 #[path = "../model/operator.rs"]
 mod operator;
 #[allow(dead_code, unused_imports, reason = "each binary uses a part of it")]
@@ -74,7 +77,7 @@ mod support;
 mod walks;
 
 use configurations::Configuration;
-use play::{BucketsStage, Played, ShopStage, Stage};
+use play::{BucketsStage, LinesStage, Played, ShopStage, Stage};
 use run::Results;
 use support::world::run as in_turn;
 use tokio::sync::Mutex;
@@ -164,6 +167,18 @@ fn the_servers_do_what_the_model_of_two_buckets_does() {
 }
 
 #[test]
+fn the_servers_do_what_the_model_of_lines_does() {
+    in_turn(async {
+        let _turn = TURN.lock().await;
+        let mut stages = Vec::new();
+        for worker in 0..number("GENERATED_STAGES", STAGES) {
+            stages.push(LinesStage::new(worker).await);
+        }
+        play_all(&mut stages, &configurations::of_lines()).await;
+    });
+}
+
+#[test]
 fn a_mechanism_that_is_left_out_is_a_difference() {
     in_turn(async {
         let _turn = TURN.lock().await;
@@ -177,7 +192,8 @@ fn the_document_names_each_configuration() {
     let names = configurations::of_the_protocol().iter().map(|row| row.name).collect::<Vec<_>>();
     let orders = configurations::of_orders().iter().map(|row| row.name).collect::<Vec<_>>();
     let transfers = configurations::of_transfers().iter().map(|row| row.name).collect::<Vec<_>>();
-    for name in [names, orders, transfers].concat() {
+    let lines = configurations::of_lines().iter().map(|row| row.name).collect::<Vec<_>>();
+    for name in [names, orders, transfers, lines].concat() {
         assert!(page.contains(&format!("| {name} |")), "docs/model.md does not name {name}");
     }
 }

@@ -6,7 +6,7 @@
 
 use super::{LineRows, line_kind, line_state};
 use crate::domain::ids::SaleId;
-use crate::domain::line::{LineKind, LineState};
+use crate::domain::line::{EntryState, LineKind, LineState};
 use crate::domain::sale::Sale;
 use crate::faults::left_out;
 use crate::store::mysql::fault::DbError;
@@ -88,12 +88,15 @@ impl LineRows {
     /// Opens the waiting list of a sale whose door is its line's by now, as the sale was read: nothing of it has changed since, `by_line` did
     /// not go and come back.
     pub(crate) async fn open_waitlist(&self, sale: &Sale) -> Result<bool, DbError> {
-        let query = "UPDATE sale_lines l JOIN sales s ON s.sale_id = l.sale_id SET l.state = 'OPEN', l.opens_at = NOW(3) \
-             WHERE l.sale_id = ? AND l.kind = 'waitlist' AND l.state = 'AWAITED' AND s.by_line = 1 AND s.version = ?";
+        let is_so = if left_out!(LineOfVersion) { "s.version >= ?" } else { "s.version = ?" };
+        let query = format!(
+            "UPDATE sale_lines l JOIN sales s ON s.sale_id = l.sale_id SET l.state = 'OPEN', l.opens_at = NOW(3) \
+             WHERE l.sale_id = ? AND l.kind = 'waitlist' AND l.state = 'AWAITED' AND s.by_line = 1 AND {is_so}"
+        );
         let changed = self
             .db
             .run("line_open", async |conn| {
-                let opened = diesel::sql_query(query).bind::<Binary, _>(sale.sale_id.as_str().as_bytes());
+                let opened = diesel::sql_query(&query).bind::<Binary, _>(sale.sale_id.as_str().as_bytes());
                 Ok(opened.bind::<Unsigned<Integer>, _>(sale.version).execute(conn).await?)
             })
             .await?;
@@ -110,9 +113,11 @@ impl LineRows {
                     if !left_out!(NoEntryWaits) {
                         diesel::sql_query(held).bind::<Binary, _>(key).load::<Waits>(conn).await?;
                     }
-                    let waits = "SELECT EXISTS (SELECT 1 FROM line_entries e WHERE e.sale_id = ? AND (e.state = 'WAITING' OR (e.state = 'OFFERED' \
+                    let offered = if left_out!(ForgottenWaits) { "none" } else { EntryState::Offered.code() };
+                    let waits = "SELECT EXISTS (SELECT 1 FROM line_entries e WHERE e.sale_id = ? AND (e.state = 'WAITING' OR (e.state = ? \
                          AND NOT EXISTS (SELECT 1 FROM request_outcome o WHERE o.request_id = e.request_id)))) AS waits";
-                    let Waits { waits } = diesel::sql_query(waits).bind::<Binary, _>(key).get_result(conn).await?;
+                    let waits = diesel::sql_query(waits).bind::<Binary, _>(key).bind::<Text, _>(offered);
+                    let Waits { waits } = waits.get_result(conn).await?;
                     if waits && !left_out!(NoEntryWaits) {
                         return Ok(false);
                     }

@@ -12,7 +12,7 @@ use crate::domain::order_life::OrderState;
 use crate::events::line::ReachedEntry;
 use crate::events::published::WaitingEvents;
 use crate::events::rows::single;
-use crate::faults::crash_point;
+use crate::faults::{crash_point, left_out};
 use crate::store::mysql::codes::{read_request_id, read_user_id, unix_ms, unreadable};
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::pool::Conn;
@@ -25,6 +25,9 @@ use std::collections::HashMap;
 
 /// Why an offer lapses that P2 accepted once, does not know any more, and will not accept again.
 pub(crate) const LOST: &str = "LOST";
+
+/// An offer that P2 accepted and that has no outcome for so long is asked for again. Seconds.
+const UNDECIDED_AFTER_S: u32 = 5;
 
 /// What follows for an entry, and why it lapsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +51,9 @@ struct FollowedRow {
     state: Option<String>,
     #[diesel(sql_type = Bool)]
     is_cancelled: bool,
+    /// Whether it is offered for longer than an outcome takes.
+    #[diesel(sql_type = Bool)]
+    is_long_ago: bool,
 }
 
 impl FollowedRow {
@@ -73,6 +79,8 @@ impl FollowedRow {
 #[derive(Debug)]
 pub(crate) struct FollowedOffers {
     pub(crate) steps: Vec<EntryStep>,
+    /// Those without an outcome for [`UNDECIDED_AFTER_S`]: Redis may have lost what it accepted.
+    pub(crate) undecided: Vec<EntryId>,
     pub(crate) next_after: u64,
 }
 
@@ -108,9 +116,9 @@ impl LineRows {
     /// Offers whose requests are behind one, in the order of requests: what their outcomes and orders say of them.
     pub(crate) async fn followed_offers(&self, sale: &SaleId, after: u64) -> Result<FollowedOffers, DbError> {
         let query = format!(
-            "SELECT e.entry_id, e.request_id, r.kind, r.reason, o.state, o.cancelled_at IS NOT NULL AS is_cancelled \
-             FROM line_entries e LEFT JOIN request_outcome r ON r.request_id = e.request_id \
-             LEFT JOIN orders o ON o.request_id = e.request_id \
+            "SELECT e.entry_id, e.request_id, r.kind, r.reason, o.state, o.cancelled_at IS NOT NULL AS is_cancelled, \
+             e.state_at < NOW(3) - INTERVAL {UNDECIDED_AFTER_S} SECOND AS is_long_ago FROM line_entries e \
+             LEFT JOIN request_outcome r ON r.request_id = e.request_id LEFT JOIN orders o ON o.request_id = e.request_id \
              WHERE e.sale_id = ? AND e.state = 'OFFERED' AND e.request_id > ? ORDER BY e.request_id LIMIT {OFFERS_MAX}"
         );
         let rows: Vec<FollowedRow> = self
@@ -122,7 +130,9 @@ impl LineRows {
             .await?;
         let next_after = if rows.len() < OFFERS_MAX { 0 } else { rows.last().map_or(0, |row| row.request_id) };
         let steps: Vec<EntryStep> = rows.iter().filter_map(|row| row.step().transpose()).collect::<Result<_, _>>()?;
-        Ok(FollowedOffers { steps, next_after })
+        let undecided = rows.iter().filter(|row| row.kind.is_none() && row.is_long_ago && !left_out!(ForgottenAskedAgain));
+        let undecided = undecided.map(|row| entry_id(row.entry_id)).collect::<Result<_, _>>()?;
+        Ok(FollowedOffers { steps, undecided, next_after })
     }
 }
 

@@ -7,6 +7,7 @@ use super::LineRows;
 use super::schema::line_entries;
 use crate::domain::ids::{EntryId, RequestId, SaleId, UserId};
 use crate::domain::line::{EntryEvent, EntryState, EntryTransition, LineState};
+use crate::faults::left_out;
 use crate::store::mysql::codes::{read_request_id, unreadable};
 use crate::store::mysql::columns::UnixMs;
 use crate::store::mysql::fault::DbError;
@@ -84,7 +85,7 @@ impl LineRows {
                     let Some((state, request_id)) = found else { return Ok(LeftLine::Unknown) };
                     let state = entry_state(&state)?;
                     // Its offer is under way: P2 may have accepted it.
-                    if state == EntryState::Waiting && request_id.is_some() {
+                    if state == EntryState::Waiting && request_id.is_some() && !left_out!(InHandStays) {
                         return Ok(LeftLine::Offered(state));
                     }
                     match state.after(EntryEvent::LeftByBuyer) {

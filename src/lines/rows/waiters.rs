@@ -7,13 +7,14 @@
 use super::LineRows;
 use super::own::entry_id;
 use crate::domain::ids::{EntryId, RequestId, SaleId, UserId};
+use crate::domain::line::EntryState;
 use crate::domain::policy::Quantity;
-use crate::faults::crash_point;
+use crate::faults::{crash_point, left_out};
 use crate::store::mysql::codes::{read_request_id, read_user_id, unreadable};
 use crate::store::mysql::fault::DbError;
 use crate::store::mysql::transaction::transaction;
 use diesel::prelude::*;
-use diesel::sql_types::{BigInt, Binary, Bool, Integer, Nullable, Unsigned};
+use diesel::sql_types::{BigInt, Binary, Bool, Integer, Nullable, Text, Unsigned};
 use diesel_async::RunQueryDsl;
 use std::collections::HashMap;
 
@@ -78,24 +79,16 @@ const WAITERS: &str = "SELECT e.entry_id, e.user_id, e.person, e.quantity, e.ent
     AND (b.ends_at IS NULL OR b.ends_at > NOW(3))) AS is_blocked \
     FROM line_entries e WHERE e.sale_id = ?";
 
-/// An offer that P2 accepted and that has no outcome for so long is asked for again: Redis may have lost it. Seconds.
-const UNDECIDED_AFTER_S: u32 = 5;
-
 impl LineRows {
-    /// Entries that P2 has to be asked about, whatever units there are: those in hand that wait, and offers that P2 accepted and that have no
-    /// outcome for a while; [`OFFERS_MAX`] of each at most.
+    /// Entries that wait and are in hand: P2 has to be asked about them, whatever units there are; [`OFFERS_MAX`] at most.
     pub(crate) async fn in_hand(&self, sale: &SaleId) -> Result<Vec<Waiter>, DbError> {
         let query = format!(
-            "({WAITERS} AND e.state = 'WAITING' AND e.request_id IS NOT NULL ORDER BY e.request_id LIMIT {OFFERS_MAX}) UNION ALL \
-             ({WAITERS} AND e.state = 'OFFERED' AND e.state_at < NOW(3) - INTERVAL {UNDECIDED_AFTER_S} SECOND \
-             AND NOT EXISTS (SELECT 1 FROM request_outcome d WHERE d.request_id = e.request_id) LIMIT {OFFERS_MAX})"
+            "{WAITERS} AND e.state = 'WAITING' AND e.request_id IS NOT NULL ORDER BY e.request_id LIMIT {OFFERS_MAX}"
         );
         let key = sale.as_str().as_bytes();
         let rows: Vec<WaiterRow> = self
             .db
-            .run("line_in_hand", async |conn| {
-                Ok(diesel::sql_query(&query).bind::<Binary, _>(key).bind::<Binary, _>(key).load(conn).await?)
-            })
+            .run("line_in_hand", async |conn| Ok(diesel::sql_query(&query).bind::<Binary, _>(key).load(conn).await?))
             .await?;
         rows.into_iter().map(WaiterRow::read).collect()
     }
@@ -117,14 +110,29 @@ impl LineRows {
 
     /// Those of these entries that wait, in no order; [`OFFERS_MAX`] at most.
     pub(crate) async fn waiters_of(&self, sale: &SaleId, ids: &[u64]) -> Result<Vec<Waiter>, DbError> {
+        self.entries_in(sale, ids, EntryState::Waiting).await
+    }
+
+    /// Those of these entries that have an offer, in no order; [`OFFERS_MAX`] at most.
+    pub(crate) async fn offered_of(&self, sale: &SaleId, ids: &[EntryId]) -> Result<Vec<Waiter>, DbError> {
+        let ids: Vec<u64> = ids.iter().map(|id| id.get()).collect();
+        self.entries_in(sale, &ids, EntryState::Offered).await
+    }
+
+    async fn entries_in(&self, sale: &SaleId, ids: &[u64], state: EntryState) -> Result<Vec<Waiter>, DbError> {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
-        let query = format!("{WAITERS} AND e.state = 'WAITING' AND e.entry_id IN ({})", places(ids.len()));
+        let or_left = if left_out!(LeftNotOffered) { EntryState::Left } else { state };
+        let query = format!("{WAITERS} AND e.state IN (?, ?) AND e.entry_id IN ({})", places(ids.len()));
         let rows: Vec<WaiterRow> = self
             .db
             .run("line_waiters_of", async |conn| {
-                let mut page = diesel::sql_query(&query).into_boxed().bind::<Binary, _>(sale.as_str().as_bytes());
+                let mut page = diesel::sql_query(&query)
+                    .into_boxed()
+                    .bind::<Binary, _>(sale.as_str().as_bytes())
+                    .bind::<Text, _>(state.code())
+                    .bind::<Text, _>(or_left.code());
                 for id in ids {
                     page = page.bind::<Unsigned<BigInt>, _>(*id);
                 }
@@ -147,14 +155,16 @@ impl LineRows {
         self.db
             .run("line_choose", async |conn| {
                 transaction(conn, async |conn| {
+                    let or_left = if left_out!(LeftNotOffered) { EntryState::Left } else { EntryState::Waiting };
                     let write = "UPDATE line_entries SET request_id = ?, entry_rank = ? \
-                         WHERE sale_id = ? AND entry_id = ? AND state = 'WAITING' AND request_id IS NULL";
+                         WHERE sale_id = ? AND entry_id = ? AND state IN ('WAITING', ?) AND request_id IS NULL";
                     for (entry, rank, request_id) in chosen {
                         diesel::sql_query(write)
                             .bind::<Unsigned<BigInt>, _>(request_id.get())
                             .bind::<Unsigned<Integer>, _>(*rank)
                             .bind::<Binary, _>(sale.as_str().as_bytes())
                             .bind::<Unsigned<BigInt>, _>(entry.get())
+                            .bind::<Text, _>(or_left.code())
                             .execute(conn)
                             .await?;
                     }
@@ -172,6 +182,23 @@ impl LineRows {
         let ids: Vec<u64> = chosen.iter().map(|(entry, ..)| entry.get()).collect();
         let waiters = self.waiters_of(sale, &ids).await?;
         Ok(waiters.into_iter().filter_map(|waiter| Some((waiter.id, waiter.request_id?))).collect())
+    }
+}
+
+#[cfg(feature = "faults")]
+impl LineRows {
+    /// Without `OfferRequestKept`: these entries have no request any more.
+    pub(crate) async fn clear_requests(&self, sale: &SaleId, ids: &[EntryId]) -> Result<(), DbError> {
+        let query = "UPDATE line_entries SET request_id = NULL WHERE sale_id = ? AND entry_id = ? AND state = 'WAITING'";
+        for id in ids {
+            self.db
+                .run("line_clear", async |conn| {
+                    let cleared = diesel::sql_query(query).bind::<Binary, _>(sale.as_str().as_bytes());
+                    Ok(cleared.bind::<Unsigned<BigInt>, _>(id.get()).execute(conn).await?)
+                })
+                .await?;
+        }
+        Ok(())
     }
 }
 

@@ -3,6 +3,7 @@
 mod consumers;
 mod facts;
 mod leaders;
+mod lines;
 mod orders;
 mod people;
 mod protocol;
@@ -11,6 +12,7 @@ mod relays;
 mod stage;
 mod transfers;
 
+pub use lines::LinesStage;
 pub use orders::ShopStage;
 pub use stage::Stage;
 pub use transfers::BucketsStage;

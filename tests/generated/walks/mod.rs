@@ -3,6 +3,7 @@
 mod choice;
 mod explored;
 mod kinds;
+mod of_lines;
 mod of_orders;
 mod of_the_protocol;
 mod of_transfers;

@@ -9,9 +9,9 @@ mod leading;
 mod report;
 mod rows;
 mod script;
-mod setup;
-mod state;
-mod steps;
+pub mod setup;
+pub mod state;
+pub mod steps;
 mod times;
 
 pub use report::HEAD;
