@@ -69,17 +69,43 @@ fn a_click_is_before_who_waits_when_a_waiting_list_opens_before_its_door_is_shut
     });
 }
 
+/// Whether clicks get the units of a line while an offer of it has no outcome.
+async fn opened_beside_an_offer(id: &str) -> Vec<String> {
+    let world = World::with(&[Api, Relay, Reconcile], QUICK).await;
+    let sale = world.line_sale(id, 2, LineKind::Raffle, |_| ()).await;
+    world.drawn(&sale, &["ann"]).await;
+    eventually("an offer", async || world.entry_is(&sale, "ann", "OFFERED").await).await;
+    time_passes(ROUNDS_MS).await;
+    let opened = world.rows("sales", "by_line = 0").await == 1;
+    world.stop().await;
+    if opened { vec!["the door is open, and an offer has no outcome".to_owned()] } else { Vec::new() }
+}
+
 #[test]
 fn clicks_get_the_units_of_an_offer_without_an_outcome_when_no_entry_is_counted() {
-    harms_without(Mechanism::NoEntryWaits, async |_| {
-        let world = World::with(&[Api, Relay, Reconcile], QUICK).await;
-        let sale = world.line_sale("early", 2, LineKind::Raffle, |_| ()).await;
-        world.drawn(&sale, &["ann"]).await;
-        eventually("an offer", async || world.entry_is(&sale, "ann", "OFFERED").await).await;
-        time_passes(ROUNDS_MS).await;
-        let opened = world.rows("sales", "by_line = 0").await == 1;
+    harms_without(Mechanism::NoEntryWaits, async |_| opened_beside_an_offer("early").await);
+}
+
+#[test]
+fn clicks_get_the_units_of_an_offer_without_an_outcome_when_only_waiting_entries_are_counted() {
+    harms_without(Mechanism::ForgottenWaits, async |_| opened_beside_an_offer("offered").await);
+}
+
+#[test]
+fn who_left_gets_an_order_when_an_entry_in_hand_may_leave() {
+    harms_without(Mechanism::InHandStays, async |plays| {
+        let world = World::with(&PIPELINE, QUICK).await;
+        let sale = world.line_sale("left", 1, LineKind::Raffle, |_| ()).await;
+        let entry = world.entered(&sale, "ann").await;
+        world.line_is_over(&sale).await;
+        // P2 has accepted, and nothing is recorded.
+        let dies = world.start_armed(&failpoints(plays, Mechanism::InHandStays, "F87=return"), "reconcile").await;
+        dies.dies_at("F87").await;
+        let left = world.leave_line(&sale, "ann", &entry).await.status == 204;
+        world.settled(&sale).await;
+        let orders = world.orders(&sale).await;
         world.stop().await;
-        if opened { vec!["the door is open, and an offer has no outcome".to_owned()] } else { Vec::new() }
+        if left && orders == 1 { vec!["ann has left, and has an order".to_owned()] } else { Vec::new() }
     });
 }
 

@@ -84,7 +84,7 @@ pub fn of_orders() -> Vec<Configuration<OrdersSetup>> {
 
 const SLEEPS: &[LineFault] = &[LineFault::LeaderSleeps, LineFault::LeaderDies, LineFault::CallGivenUp];
 const DOORS: &[LineFault] = &[LineFault::LeaderSleeps, LineFault::DoorForgotten, LineFault::CallGivenUp];
-const FORGETS: &[LineFault] = &[LineFault::RedisForgets, LineFault::LeaderSleeps];
+const FORGETS: &[LineFault] = &[LineFault::RedisForgets, LineFault::LeaderSleeps, LineFault::LeaderDies];
 
 const fn raffle(wants: [u8; 3], faults: u8, kinds: &'static [LineFault]) -> LinesSetup {
     LinesSetup {
@@ -113,6 +113,8 @@ pub const TWO_RANKS: LinesSetup = raffle([1, 1, 0], 2, SLEEPS);
 pub const DOOR_OF_LIST: LinesSetup = waitlist([1, 0, 0], 2, 1, DOORS);
 /// Redis forgets the sale, and what it had accepted.
 pub const LINE_FORGOTTEN: LinesSetup = waitlist([1, 0, 0], 0, 2, FORGETS);
+/// Two leaders choose the same units: one finds too few of them.
+pub const SHORT_OF_UNITS: LinesSetup = LinesSetup { clicks: 0, blocks: false, ..TWO_RANKS };
 /// One raffle's offer that Redis forgets.
 pub const OFFER_FORGOTTEN: LinesSetup = raffle([1, 0, 0], 1, FORGETS);
 

@@ -187,6 +187,14 @@ fn a_mechanism_that_is_left_out_is_a_difference() {
 }
 
 #[test]
+fn a_mechanism_of_lines_that_is_left_out_is_a_difference() {
+    in_turn(async {
+        let _turn = TURN.lock().await;
+        controls::each_of_lines_is_noticed().await;
+    });
+}
+
+#[test]
 fn the_document_names_each_configuration() {
     let page = std::fs::read_to_string("docs/model.md").expect("the page");
     let names = configurations::of_the_protocol().iter().map(|row| row.name).collect::<Vec<_>>();

@@ -26,6 +26,7 @@ mod persist;
 mod product;
 mod product_table;
 mod product_table_beside;
+mod product_table_lines;
 mod properties;
 mod rebuild;
 mod reconcile;

@@ -4,9 +4,10 @@
 use crate::product_table::InProduct::{self, None, Receiver, Switch};
 use crate::product_table::{ORDERS, OTHER_NET, PROTOCOL, TRANSFERS};
 use crate::product_table_beside::{DROPS, EVENTS, NEIGHBOURS, WEBHOOKS};
+use crate::product_table_lines::LINES;
 use crate::rows::{self, Mutant};
 use crate::search::Lacking;
-use crate::{drops, events, neighbours, orders, transfers, webhooks};
+use crate::{drops, events, lines, neighbours, orders, transfers, webhooks};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -50,7 +51,12 @@ fn all() -> Vec<Row> {
         let absent = setup.absent?;
         Some(Row { name, in_product: find(DROPS, &absent) })
     });
-    protocol.chain(orders).chain(transfers).chain(events).chain(webhooks).chain(neighbours).chain(drops).collect()
+    let lines = lines::without().into_iter().filter_map(|Lacking { name, setup, .. }| {
+        let absent = setup.absent?;
+        Some(Row { name, in_product: find(LINES, &absent) })
+    });
+    let first = protocol.chain(orders).chain(transfers);
+    first.chain(events).chain(webhooks).chain(neighbours).chain(drops).chain(lines).collect()
 }
 
 /// This share of the mutations has a switch and a test that notices it.
@@ -90,7 +96,7 @@ fn every_mutation_has_a_switch_in_the_product_or_a_reason() {
     let missing: Vec<_> = rows.iter().filter(|row| row.in_product.is_none()).map(|row| row.name).collect();
     assert!(missing.is_empty(), "neither a switch nor a reason: {missing:?}");
     let first = PROTOCOL.len() + ORDERS.len() + TRANSFERS.len();
-    let beside = EVENTS.len() + WEBHOOKS.len() + NEIGHBOURS.len() + DROPS.len();
+    let beside = EVENTS.len() + WEBHOOKS.len() + NEIGHBOURS.len() + DROPS.len() + LINES.len();
     assert_eq!(rows.len(), first + beside, "each has one row");
     let switched = rows.iter().filter(|row| matches!(row.in_product, Some(Switch(..) | Receiver(_)))).count();
     assert!(switched * 100 >= rows.len() * SWITCHED_PERCENT_MIN, "only {switched} of {} have a switch", rows.len());

@@ -49,9 +49,9 @@ struct ServedRow {
 }
 
 #[derive(QueryableByName)]
-struct Waits {
+struct Holds {
     #[diesel(sql_type = Bool)]
-    waits: bool,
+    holds: bool,
 }
 
 impl LineRows {
@@ -109,15 +109,17 @@ impl LineRows {
         self.db
             .run("line_to_clicks", async |conn| {
                 transaction(conn, async |conn| {
-                    let held = "SELECT state = 'OPEN' AS waits FROM sale_lines WHERE sale_id = ? FOR UPDATE";
-                    if !left_out!(NoEntryWaits) {
-                        diesel::sql_query(held).bind::<Binary, _>(key).load::<Waits>(conn).await?;
+                    // A leader that slept comes when the line awaits entries again, and its door is being shut.
+                    let held = "SELECT state IN ('OPEN', 'DRAWN') AS holds FROM sale_lines WHERE sale_id = ? FOR UPDATE";
+                    let held = diesel::sql_query(held).bind::<Binary, _>(key).get_result(conn).await.optional()?;
+                    if !held.is_some_and(|Holds { holds }| holds) && !left_out!(NoEntryWaits) {
+                        return Ok(false);
                     }
                     let offered = if left_out!(ForgottenWaits) { "none" } else { EntryState::Offered.code() };
                     let waits = "SELECT EXISTS (SELECT 1 FROM line_entries e WHERE e.sale_id = ? AND (e.state = 'WAITING' OR (e.state = ? \
-                         AND NOT EXISTS (SELECT 1 FROM request_outcome o WHERE o.request_id = e.request_id)))) AS waits";
+                         AND NOT EXISTS (SELECT 1 FROM request_outcome o WHERE o.request_id = e.request_id)))) AS holds";
                     let waits = diesel::sql_query(waits).bind::<Binary, _>(key).bind::<Text, _>(offered);
-                    let Waits { waits } = waits.get_result(conn).await?;
+                    let Holds { holds: waits } = waits.get_result(conn).await?;
                     if waits && !left_out!(NoEntryWaits) {
                         return Ok(false);
                     }

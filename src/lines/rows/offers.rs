@@ -130,7 +130,8 @@ impl LineRows {
             .await?;
         let next_after = if rows.len() < OFFERS_MAX { 0 } else { rows.last().map_or(0, |row| row.request_id) };
         let steps: Vec<EntryStep> = rows.iter().filter_map(|row| row.step().transpose()).collect::<Result<_, _>>()?;
-        let undecided = rows.iter().filter(|row| row.kind.is_none() && row.is_long_ago && !left_out!(ForgottenAskedAgain));
+        let undecided =
+            rows.iter().filter(|row| row.kind.is_none() && row.is_long_ago && !left_out!(ForgottenAskedAgain));
         let undecided = undecided.map(|row| entry_id(row.entry_id)).collect::<Result<_, _>>()?;
         Ok(FollowedOffers { steps, undecided, next_after })
     }

@@ -189,7 +189,8 @@ impl LineRows {
 impl LineRows {
     /// Without `OfferRequestKept`: these entries have no request any more.
     pub(crate) async fn clear_requests(&self, sale: &SaleId, ids: &[EntryId]) -> Result<(), DbError> {
-        let query = "UPDATE line_entries SET request_id = NULL WHERE sale_id = ? AND entry_id = ? AND state = 'WAITING'";
+        let query =
+            "UPDATE line_entries SET request_id = NULL WHERE sale_id = ? AND entry_id = ? AND state = 'WAITING'";
         for id in ids {
             self.db
                 .run("line_clear", async |conn| {

@@ -42,12 +42,13 @@ impl Walked for LinesSetup {
         changes.note("door", before.keys.door.by_line, after.keys.door.by_line);
         changes.note("sells", word_of(&before.keys.sells).as_str(), word_of(&after.keys.sells).as_str());
         let places = |moment: &LineMoment| sorted(moment.entries.map(|entry| word_of(&entry.place)));
-        let leaders = |moment: &LineMoment| moment.leaders.map(|leader| does(&leader));
+        let leaders = |moment: &LineMoment| moment.leaders.map(|leader| does(moment, leader));
         let [is, was] = [after, before].map(places);
         let [leads, led] = [after, before].map(leaders);
         changes.note("entries", was.join("+").as_str(), is.join("+").as_str());
         changes.note("leaders", led.join("+").as_str(), leads.join("+").as_str());
-        let mut kinds = vec![StepKind::Transition(format!("{name}: {}", changes.said()))];
+        let mut kinds =
+            vec![StepKind::Transition(format!("{name}, {}: {}", word_of(&before.keys.sells), changes.said()))];
         if matches!(step, LineStep::Fault(..)) {
             let under_way: BTreeSet<String> = led.into_iter().filter(|does| does != "Idle" && does != "Gone").collect();
             kinds.extend(under_way.into_iter().map(|does| StepKind::FaultDuring(name.clone(), does)));
@@ -56,11 +57,19 @@ impl Walked for LinesSetup {
     }
 }
 
-/// What a leader does; an answer is a place of its own.
-fn does(leader: &Leader) -> String {
+/// What a leader does; an answer is a place of its own, and so is an entry that is in hand.
+fn does(moment: &LineMoment, leader: Leader) -> String {
+    let name = format!("{leader:?}").split(['(', ' ']).next().unwrap_or_default().to_owned();
     match leader {
         Leader::Answered { answer, .. } => format!("{answer:?}"),
-        other => format!("{other:?}").split(['(', ' ']).next().unwrap_or_default().to_owned(),
+        Leader::Chosen(set) | Leader::Asking(set) => {
+            let at = set.trailing_zeros() as usize;
+            let in_hand = if moment.entries[at].id.is_some() { " in hand" } else { "" };
+            let forgotten =
+                if in_hand.is_empty() || moment.request(at) != Bought::Nowhere { "" } else { " of nothing" };
+            format!("{name} {:?}{in_hand}{forgotten}", moment.entries[at].place)
+        }
+        _ => name,
     }
 }
 
@@ -79,7 +88,15 @@ fn one_at_a_time(moment: &LineMoment) -> bool {
 
 /// Whether a leader is between its count and its record.
 fn is_giving(leader: Leader) -> bool {
-    matches!(leader, Leader::Counted(_) | Leader::Chosen(_) | Leader::Asking(_) | Leader::Answered { .. } | Leader::Reopens)
+    matches!(
+        leader,
+        Leader::Counted(_) | Leader::Chosen(_) | Leader::Asking(_) | Leader::Answered { .. } | Leader::Reopens
+    )
+}
+
+/// What follows is about rows only.
+fn needs_no_keys(leader: Leader) -> bool {
+    matches!(leader, Leader::Idle | Leader::Gone | Leader::Counted(0) | Leader::Reopens | Leader::DoorIsShut(_))
 }
 
 /// Whether the step can be made. `docs/model.md` says what is left out.
@@ -88,6 +105,8 @@ fn can_be_made(setup: &LinesSetup, moment: &LineMoment, step: LineStep) -> bool 
     match step {
         // Ranks are drawn by chance: who is who is known then.
         _ if moment.line == Line::Entering => step == LineStep::Draws,
+        // The product sees first that the sale is sold out again.
+        LineStep::TakesClock(_) => moment.line != Line::Awaited || moment.row.by_line || moment.keys.units > 0,
         // The product leaves an entry LAPSED whose call ran late.
         LineStep::Compares(at) => moment.entries[at].place != Place::Lapsed,
         // The product passes a blocked buyer over where it reads who is next, and goes on to the next rank in the same pass.
@@ -108,12 +127,13 @@ fn can_be_made(setup: &LinesSetup, moment: &LineMoment, step: LineStep) -> bool 
             entry.place == Place::Waiting || (entry.place == Place::Left || moment.request(at) == Bought::Nowhere)
         }
         LineStep::Fault(LineFault::OrderFails, _) => false,
-        // Keys are rebuilt in an epoch of their own, which the model does not have: a call of the one before is refused. And a number that
-        // is lost before another one is a gap, whose unit is kept back.
+        // Units that come back while keys are rebuilt are given by their grant after it; the model counts them at once.
+        LineStep::Expires(_) => !matches!(sells, Sells::Numbered(_)),
+        // Keys are rebuilt in an epoch of their own, which the model does not have: what read the sale before does nothing any more. And a
+        // number that is lost before another one is a gap, whose unit is kept back.
         LineStep::Fault(LineFault::RedisForgets, what) => {
-            let is_quiet = !moment.leaders.iter().any(|leader| is_giving(*leader)) && !moment.late.contains(&true);
-            let all_lost =
-                moment.requests.iter().all(|request| matches!(request, Bought::Nowhere | Bought::Accepted));
+            let is_quiet = moment.leaders.iter().all(|leader| needs_no_keys(*leader)) && !moment.late.contains(&true);
+            let all_lost = moment.requests.iter().all(|request| matches!(request, Bought::Nowhere | Bought::Accepted));
             is_quiet && (what == 0 || all_lost)
         }
         _ => true,

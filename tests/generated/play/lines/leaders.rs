@@ -86,7 +86,11 @@ impl LinesStage {
             LineStep::Buys(_, at) => {
                 let is_answered = matches!(after, Leader::Answered { .. });
                 let hand = &mut self.leaders[who];
-                if is_answered { hand.to("offers: asked").await? } else { hand.ends().await? }
+                if is_answered {
+                    hand.to("offers: asked").await?
+                } else {
+                    hand.ends().await?
+                }
                 self.collects(at).await
             }
             LineStep::Records(_) => self.leaders[who].ends().await,
