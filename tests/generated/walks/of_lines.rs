@@ -69,7 +69,13 @@ fn does(moment: &LineMoment, leader: Leader) -> String {
                 if in_hand.is_empty() || moment.request(at) != Bought::Nowhere { "" } else { " of nothing" };
             format!("{name} {:?}{in_hand}{forgotten}", moment.entries[at].place)
         }
-        _ => name,
+        Leader::Gone
+        | Leader::Idle
+        | Leader::Counted(_)
+        | Leader::Reopens
+        | Leader::Clocked { .. }
+        | Leader::SetsDoor { .. }
+        | Leader::DoorIsShut(_) => name,
     }
 }
 
@@ -80,10 +86,8 @@ fn sorted<T: Ord, const N: usize>(mut all: [T; N]) -> [T; N] {
 
 /// The product asks P2 for all entries of a pass at once, and records the answers together.
 fn one_at_a_time(moment: &LineMoment) -> bool {
-    moment.leaders.iter().all(|leader| match leader {
-        Leader::Chosen(set) | Leader::Asking(set) => set.count_ones() <= 1,
-        _ => true,
-    })
+    let several = |leader: &Leader| matches!(leader, Leader::Chosen(set) | Leader::Asking(set) if set.count_ones() > 1);
+    !moment.leaders.iter().any(several)
 }
 
 /// Whether a leader is between its count and its record.
@@ -136,6 +140,29 @@ fn can_be_made(setup: &LinesSetup, moment: &LineMoment, step: LineStep) -> bool 
             let all_lost = moment.requests.iter().all(|request| matches!(request, Bought::Nowhere | Bought::Accepted));
             is_quiet && (what == 0 || all_lost)
         }
-        _ => true,
+        LineStep::Draws
+        | LineStep::Enters(_)
+        | LineStep::Leaves(_)
+        | LineStep::Clicks(_)
+        | LineStep::Lands(_)
+        | LineStep::IsPaid(_)
+        | LineStep::GivesBack(_)
+        | LineStep::Counts(_)
+        | LineStep::Chooses(_)
+        | LineStep::Records(_)
+        | LineStep::RunsLate(..)
+        | LineStep::Reopens(_)
+        | LineStep::ReadsRow(_)
+        | LineStep::SetsDoor(_)
+        | LineStep::OpensLine(_)
+        | LineStep::Follows(_)
+        | LineStep::FenceCompares
+        | LineStep::FencePasses
+        | LineStep::TakesEpoch
+        | LineStep::Loads
+        | LineStep::ReadsDoor
+        | LineStep::OpensSale
+        | LineStep::ReadsSale
+        | LineStep::Fault(..) => true,
     }
 }

@@ -59,7 +59,14 @@ impl Hand {
 fn entry(leader: Leader) -> Option<usize> {
     match leader {
         Leader::Chosen(set) | Leader::Asking(set) => Some(set.trailing_zeros() as usize),
-        _ => None,
+        Leader::Gone
+        | Leader::Idle
+        | Leader::Counted(_)
+        | Leader::Answered { .. }
+        | Leader::Reopens
+        | Leader::Clocked { .. }
+        | Leader::SetsDoor { .. }
+        | Leader::DoorIsShut(_) => None,
     }
 }
 
@@ -87,9 +94,9 @@ impl LinesStage {
                 let is_answered = matches!(after, Leader::Answered { .. });
                 let hand = &mut self.leaders[who];
                 if is_answered {
-                    hand.to("offers: asked").await?
+                    hand.to("offers: asked").await?;
                 } else {
-                    hand.ends().await?
+                    hand.ends().await?;
                 }
                 self.collects(at).await
             }
@@ -102,7 +109,26 @@ impl LinesStage {
             LineStep::ReadsRow(_) => self.leaders[who].to("align: row").await,
             LineStep::SetsDoor(_) => self.sets_door(who, moment, after).await,
             LineStep::OpensLine(_) => self.opens_line(who).await,
-            _ => Err("no step of a leader".to_owned()),
+            LineStep::Draws
+            | LineStep::Enters(_)
+            | LineStep::Leaves(_)
+            | LineStep::IsBlocked(_)
+            | LineStep::Clicks(_)
+            | LineStep::Lands(_)
+            | LineStep::IsPaid(_)
+            | LineStep::Expires(_)
+            | LineStep::GivesBack(_)
+            | LineStep::Compares(_)
+            | LineStep::RunsLate(..)
+            | LineStep::Follows(_)
+            | LineStep::FenceCompares
+            | LineStep::FencePasses
+            | LineStep::TakesEpoch
+            | LineStep::Loads
+            | LineStep::ReadsDoor
+            | LineStep::OpensSale
+            | LineStep::ReadsSale
+            | LineStep::Fault(..) => Err("no step of a leader".to_owned()),
         }
     }
 
@@ -119,7 +145,14 @@ impl LinesStage {
                 self.leaders[who].to("offers: in hand").await
             }
             Leader::Reopens => self.leaders[who].to("offers: reopens").await,
-            _ => {
+            Leader::Gone
+            | Leader::Idle
+            | Leader::Counted(_)
+            | Leader::Asking(_)
+            | Leader::Answered { .. }
+            | Leader::Clocked { .. }
+            | Leader::SetsDoor { .. }
+            | Leader::DoorIsShut(_) => {
                 let ended = self.leaders[who].stops_before("align: clocks").await;
                 // A line that another leader has ended, or a sale that is frozen by now.
                 if moment.line == Line::Open || moment.line == Line::Awaited { ended } else { Ok(()) }
