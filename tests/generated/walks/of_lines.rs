@@ -118,7 +118,7 @@ fn can_be_made(setup: &LinesSetup, moment: &LineMoment, step: LineStep) -> bool 
             let is_alone = setup.wants.iter().filter(|units| **units > 0).count() == 1;
             is_alone && moment.entries[at].id.is_none() && !moment.leaders.iter().any(|leader| is_giving(*leader))
         }
-        // A purchase passes the boot fence itself. Of what is decided the product asks nobody.
+        // A purchase passes the boot fence itself. Of what is decided the product asks no server.
         LineStep::Buys(_, at) => {
             let is_fenced = matches!(sells, Sells::Restarted | Sells::Compared(_));
             !is_fenced && (sells == Sells::Open || !moment.request(at).is_decided())

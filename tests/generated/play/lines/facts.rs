@@ -100,7 +100,7 @@ impl LinesStage {
                     let came_back = if flag != 0 { ", came back" } else { "" };
                     (format!("request {at}"), format!("{said}{came_back}"))
                 }
-                (kind, ..) => (format!("{kind} of nobody"), id.to_string()),
+                (kind, ..) => (format!("{kind} without a place"), id.to_string()),
             };
             facts.insert(name, value);
         }
