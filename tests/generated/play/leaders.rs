@@ -25,6 +25,16 @@ impl LeaderHand {
     }
 }
 
+/// The next step. That the terms of the sale are read again is one of the model of lines only.
+async fn next<T>(attempt: &mut Stepwise<T>) -> Stepped<T> {
+    loop {
+        let stepped = attempt.step().await;
+        if !matches!(stepped, Stepped::At("rebuild: terms read")) {
+            return stepped;
+        }
+    }
+}
+
 /// An attempt whose sale is another attempt's by now ends so; its next one begins again.
 fn ended_by(error: &str) -> Result<(), String> {
     if error.contains("run it again") { Ok(()) } else { Err(format!("rebuild: {error}")) }
@@ -43,7 +53,7 @@ impl Stage {
                     done.map_err(|error| error.to_string())
                 };
                 let mut attempt = Stepwise::new(attempt);
-                match attempt.step().await {
+                match next(&mut attempt).await {
                     Stepped::At(_) => {
                         self.leaders[leader].attempt = Some(attempt);
                         return Ok(());
@@ -53,7 +63,7 @@ impl Stage {
                 }
             }
             let attempt = self.leaders[leader].attempt.as_mut().expect("it is at work");
-            if let Stepped::Ended(ended) = attempt.step().await {
+            if let Stepped::Ended(ended) = next(attempt).await {
                 self.leaders[leader].attempt = None;
                 return ended.map_or_else(|error| ended_by(&error), |_| Ok(()));
             }
