@@ -17,13 +17,25 @@ pub use orders::ShopStage;
 pub use stage::Stage;
 pub use transfers::BucketsStage;
 
-use crate::support::world::pause;
+use crate::support::world::{World, pause};
 use crate::walks::Walked;
 use facts::{Facts, difference};
+use seckill::p2_reserve::{DurabilityGuard, Fence, FenceHandles};
 use std::time::{Duration, Instant};
 
 /// Longest time for which the broker's counts may be behind what was done there.
 const BROKER_CATCHES_UP: Duration = Duration::from_secs(3);
+
+/// A boot fence of the stage's own, which passes when a path says so.
+fn fence_of(world: &World, shards: u16) -> Fence {
+    let store = &world.servers.redis;
+    let handles = FenceHandles {
+        servers: store.boot_fence.clone(),
+        sale_keys: store.sale_keys.clone(),
+        transfers: store.transfers.clone(),
+    };
+    Fence::new(handles, world.servers.rows.sales.clone(), DurabilityGuard::new(store.health.clone()), shards)
+}
 
 /// Where a path went another way than the model.
 #[derive(Debug)]

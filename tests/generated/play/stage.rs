@@ -1,6 +1,7 @@
 //! The servers that paths are played on, and the sale of one path: made for it, and nothing of it is left for the next one.
 
 use super::consumers::ConsumerHand;
+use super::fence_of;
 use super::leaders::LeaderHand;
 use super::people::GivingHand;
 use super::reading::SeenEntry;
@@ -20,7 +21,7 @@ use seckill::domain::message::OrderMessage;
 use seckill::domain::policy::{PurchasePolicy, Quantity};
 use seckill::domain::request::Purchase;
 use seckill::domain::sale::Sale;
-use seckill::p2_reserve::{DurabilityGuard, Fence, FenceHandles};
+use seckill::p2_reserve::Fence;
 use seckill::p5_reconcile::single_steps::SharedWatch;
 use seckill::p5_reconcile::{ReconcileContext, SaleAudit};
 use seckill::store::rabbit::{Publisher, Topology};
@@ -143,15 +144,7 @@ impl Stage {
         let world = World::on_redis(&server.url(), &name, &[], &SET).await;
         let mut database = AsyncMysqlConnection::establish(world.settings.mysql.url.expose()).await.expect("mysql");
         database.batch_execute(CURSES).await.expect("triggers");
-        let store = &world.servers.redis;
-        let handles = FenceHandles {
-            servers: store.boot_fence.clone(),
-            sale_keys: store.sale_keys.clone(),
-            transfers: store.transfers.clone(),
-        };
-        let guard = DurabilityGuard::new(store.health.clone());
-        let sales = world.servers.rows.sales.clone();
-        let fence = Fence::new(handles, sales, guard, 1);
+        let fence = fence_of(&world, 1);
         let topology = Topology::new(&world.servers.rabbit);
         let relays = [RelayHand::new(&world, 0).await, RelayHand::new(&world, 1).await];
         let consumers = [ConsumerHand::new(&world).await, ConsumerHand::new(&world).await];

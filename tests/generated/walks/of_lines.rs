@@ -128,7 +128,7 @@ fn can_be_made(setup: &LinesSetup, moment: &LineMoment, step: LineStep) -> bool 
             let Leader::Chosen(set) = moment.leaders[who] else { return true };
             let at = set.trailing_zeros() as usize;
             let entry = moment.entries[at];
-            entry.place == Place::Waiting || (entry.place == Place::Left || moment.request(at) == Bought::Nowhere)
+            matches!(entry.place, Place::Waiting | Place::Left) || moment.request(at) == Bought::Nowhere
         }
         LineStep::Fault(LineFault::OrderFails, _) => false,
         // Units that come back while keys are rebuilt are given by their grant after it; the model counts them at once.

@@ -55,21 +55,6 @@ impl Hand {
     }
 }
 
-/// The one entry that a leader is about.
-fn entry(leader: Leader) -> Option<usize> {
-    match leader {
-        Leader::Chosen(set) | Leader::Asking(set) => Some(set.trailing_zeros() as usize),
-        Leader::Gone
-        | Leader::Idle
-        | Leader::Counted(_)
-        | Leader::Answered { .. }
-        | Leader::Reopens
-        | Leader::Clocked { .. }
-        | Leader::SetsDoor { .. }
-        | Leader::DoorIsShut(_) => None,
-    }
-}
-
 impl LinesStage {
     fn id_of(&self, at: usize) -> EntryId {
         self.entries[at].expect("an entry")
@@ -133,31 +118,22 @@ impl LinesStage {
     }
 
     async fn chooses(&mut self, who: usize, moment: &LineMoment, after: Leader) -> Result<(), String> {
-        match after {
-            Leader::Chosen(set) => {
-                let at = set.trailing_zeros() as usize;
-                if moment.entries[at].id.is_none() {
-                    return self.leaders[who].to("offers: chosen").await;
-                }
-                // What is in hand is asked for again, whatever units there are.
-                self.leaders[who].begin(self.steps.clone().asks_again(self.sale.clone(), self.id_of(at)));
-                self.leaders[who].asks_again = true;
-                self.leaders[who].to("offers: in hand").await
+        if let Leader::Chosen(set) = after {
+            let at = set.trailing_zeros() as usize;
+            if moment.entries[at].id.is_none() {
+                return self.leaders[who].to("offers: chosen").await;
             }
-            Leader::Reopens => self.leaders[who].to("offers: reopens").await,
-            Leader::Gone
-            | Leader::Idle
-            | Leader::Counted(_)
-            | Leader::Asking(_)
-            | Leader::Answered { .. }
-            | Leader::Clocked { .. }
-            | Leader::SetsDoor { .. }
-            | Leader::DoorIsShut(_) => {
-                let ended = self.leaders[who].stops_before("align: clocks").await;
-                // A line that another leader has ended, or a sale that is frozen by now.
-                if moment.line == Line::Open || moment.line == Line::Awaited { ended } else { Ok(()) }
-            }
+            // What is in hand is asked for again, whatever units there are.
+            self.leaders[who].begin(self.steps.clone().asks_again(self.sale.clone(), self.id_of(at)));
+            self.leaders[who].asks_again = true;
+            return self.leaders[who].to("offers: in hand").await;
         }
+        if after == Leader::Reopens {
+            return self.leaders[who].to("offers: reopens").await;
+        }
+        let ended = self.leaders[who].stops_before("align: clocks").await;
+        // A line that another leader has ended, or a sale that is frozen by now.
+        if moment.line == Line::Open || moment.line == Line::Awaited { ended } else { Ok(()) }
     }
 
     async fn writes(&mut self, who: usize, (before, after): (Leader, Leader)) -> Result<(), String> {
@@ -169,7 +145,8 @@ impl LinesStage {
                 Ok(())
             }
             (false, Leader::Asking(_)) => {
-                let at = entry(before).ok_or("nothing is chosen")?;
+                let Leader::Chosen(set) = before else { return Err("nothing is chosen".to_owned()) };
+                let at = set.trailing_zeros() as usize;
                 hand.to("offers: written").await?;
                 self.requests[at * 2] = self.request_of(at).await;
                 Ok(())

@@ -5,8 +5,8 @@ mod keys;
 mod leaders;
 mod people;
 
-use super::Played;
 use super::facts::Facts;
+use super::{Played, fence_of};
 use crate::lines::LinesSetup;
 use crate::lines::setup::{Kind, LineFault};
 use crate::lines::state::{CLICKS, ENTRIES, LineMoment, REQUESTS};
@@ -25,7 +25,7 @@ use seckill::domain::policy::PurchasePolicy;
 use seckill::domain::sale::Sale;
 use seckill::domain::timetable::Timetable;
 use seckill::line_offers::single_steps::LineSteps;
-use seckill::p2_reserve::{DurabilityGuard, Fence, FenceHandles};
+use seckill::p2_reserve::Fence;
 use seckill::p5_reconcile::ReconcileContext;
 use seckill::runtime::{Stopper, now_ms};
 use seckill::store::rabbit::declare;
@@ -71,14 +71,7 @@ impl LinesStage {
         let world = World::on_redis(&server.url(), &name, &[], &["mysql.connect_timeout_ms=20000"]).await;
         declare(&world.servers.rabbit).await.expect("queues");
         let database = AsyncMysqlConnection::establish(world.settings.mysql.url.expose()).await.expect("mysql");
-        let store = &world.servers.redis;
-        let handles = FenceHandles {
-            servers: store.boot_fence.clone(),
-            sale_keys: store.sale_keys.clone(),
-            transfers: store.transfers.clone(),
-        };
-        let fence =
-            Fence::new(handles, world.servers.rows.sales.clone(), DurabilityGuard::new(store.health.clone()), 1);
+        let fence = fence_of(&world, 1);
         let stopper = Stopper::new();
         Self {
             redis: RawRedis::of(&world).await,

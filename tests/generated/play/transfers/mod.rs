@@ -2,8 +2,8 @@
 
 mod facts;
 
-use super::Played;
 use super::facts::Facts;
+use super::{Played, fence_of};
 use crate::support::basics::resp::{RawRedis, Reply};
 use crate::support::processes::redis_sets::Cluster;
 use crate::support::world::World;
@@ -17,7 +17,7 @@ use seckill::domain::policy::{PurchasePolicy, Quantity};
 use seckill::domain::request::Purchase;
 use seckill::domain::reserve::Reserved;
 use seckill::domain::sale::Sale;
-use seckill::p2_reserve::{DurabilityGuard, Fence, FenceHandles};
+use seckill::p2_reserve::Fence;
 use seckill::p5_reconcile::ReconcileContext;
 use seckill::p5_reconcile::single_steps::{self, SharedWatch};
 use seckill::store::mysql::codes::PersistSource;
@@ -64,15 +64,7 @@ impl BucketsStage {
             let node = cluster.primary_of_tag(&format!("{{{shard}}}")).await;
             nodes.push(RawRedis::at(&node.url(), &format!("{}:{{{shard}}}", world.settings.redis.prefix)).await);
         }
-        let store = &world.servers.redis;
-        let handles = FenceHandles {
-            servers: store.boot_fence.clone(),
-            sale_keys: store.sale_keys.clone(),
-            transfers: store.transfers.clone(),
-        };
-        let guard = DurabilityGuard::new(store.health.clone());
-        let sales = world.servers.rows.sales.clone();
-        let fence = Fence::new(handles, sales, guard, SHARDS);
+        let fence = fence_of(&world, SHARDS);
         Self {
             context: world.reconcile_context(),
             nodes,
